@@ -1,0 +1,117 @@
+/**
+ * The request header fields that conduct depends on, read in one pass over the raw list.
+ * List-based fields that came on several lines are joined with commas (RFC 9110 §5.3); a repeated
+ * singleton is reported, because guessing which one counts is how requests get smuggled.
+ */
+
+export type RequestFields = {
+  host: string | undefined;
+  hostCount: number;
+  accept: string | undefined;
+  acceptEncoding: string | undefined;
+  accessControlRequestHeaders: string | undefined;
+  accessControlRequestMethod: string | undefined;
+  authorization: string | undefined;
+  contentEncoding: string | undefined;
+  contentLength: string | undefined;
+  contentType: string | undefined;
+  cookie: string | undefined;
+  expect: string | undefined;
+  idempotencyKey: string | undefined;
+  ifMatch: string | undefined;
+  ifModifiedSince: string | undefined;
+  ifNoneMatch: string | undefined;
+  ifUnmodifiedSince: string | undefined;
+  lastEventId: string | undefined;
+  maxForwards: string | undefined;
+  origin: string | undefined;
+  prefer: string | undefined;
+  transferEncoding: string | undefined;
+  xApiKey: string | undefined;
+  /** Lower-case name of the first singleton that came more than once (Host is counted instead). */
+  repeated: string | undefined;
+};
+
+type Slot = Exclude<keyof RequestFields, 'hostCount' | 'repeated'>;
+
+const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }> = new Map(
+  (
+    [
+      ['Host', 'host', false],
+      ['Accept', 'accept', true],
+      ['Accept-Encoding', 'acceptEncoding', true],
+      ['Access-Control-Request-Headers', 'accessControlRequestHeaders', true],
+      ['Access-Control-Request-Method', 'accessControlRequestMethod', false],
+      ['Authorization', 'authorization', false],
+      ['Content-Encoding', 'contentEncoding', true],
+      ['Content-Length', 'contentLength', false],
+      ['Content-Type', 'contentType', false],
+      ['Cookie', 'cookie', true],
+      ['Expect', 'expect', true],
+      ['Idempotency-Key', 'idempotencyKey', false],
+      ['If-Match', 'ifMatch', true],
+      ['If-Modified-Since', 'ifModifiedSince', false],
+      ['If-None-Match', 'ifNoneMatch', true],
+      ['If-Unmodified-Since', 'ifUnmodifiedSince', false],
+      ['Last-Event-ID', 'lastEventId', false],
+      ['Max-Forwards', 'maxForwards', false],
+      ['Origin', 'origin', false],
+      ['Prefer', 'prefer', true],
+      ['Transfer-Encoding', 'transferEncoding', true],
+      ['X-API-Key', 'xApiKey', false],
+    ] as const
+  ).flatMap(([name, slot, list]) => [
+    // Both spellings that clients use are found without lower-casing.
+    [name, { slot, list }] as const,
+    [name.toLowerCase(), { slot, list }] as const,
+  ]),
+);
+
+/** @param raw name, value, name, value ... as received */
+export function readRequestFields(raw: readonly string[]): RequestFields {
+  const fields = noFields();
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const known = slots.get(name) ?? slots.get(name.toLowerCase());
+    if (known === undefined) continue;
+    const value = raw[index + 1] ?? '';
+    const before = fields[known.slot];
+    if (known.slot === 'host') fields.hostCount++;
+    if (before === undefined) fields[known.slot] = value;
+    else if (known.list) fields[known.slot] = `${before}${known.slot === 'cookie' ? '; ' : ', '}${value}`;
+    else if (known.slot === 'ifModifiedSince' || known.slot === 'ifUnmodifiedSince') {
+      // A date precondition that is not exactly one valid date is ignored (RFC 9110 §13.1.3).
+      fields[known.slot] = '';
+    } else if (known.slot !== 'host') fields.repeated ??= name.toLowerCase();
+  }
+  return fields;
+}
+
+function noFields(): RequestFields {
+  return {
+    host: undefined,
+    hostCount: 0,
+    accept: undefined,
+    acceptEncoding: undefined,
+    accessControlRequestHeaders: undefined,
+    accessControlRequestMethod: undefined,
+    authorization: undefined,
+    contentEncoding: undefined,
+    contentLength: undefined,
+    contentType: undefined,
+    cookie: undefined,
+    expect: undefined,
+    idempotencyKey: undefined,
+    ifMatch: undefined,
+    ifModifiedSince: undefined,
+    ifNoneMatch: undefined,
+    ifUnmodifiedSince: undefined,
+    lastEventId: undefined,
+    maxForwards: undefined,
+    origin: undefined,
+    prefer: undefined,
+    transferEncoding: undefined,
+    xApiKey: undefined,
+    repeated: undefined,
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * Credentials and challenges: RFC 9110 §11.3 and §11.4; the Basic user-pass: RFC 7617 §2.
+ *
+ * Which schemes exist and whether a credential is good is decided in the auth folder.
+ */
+import { decodeBase64 } from './base64.ts';
+import { formatQuotedString, readWord } from './quoted-string.ts';
+import { skipWhitespace, tokenEnd } from './token.ts';
+import { decodeUtf8 } from './utf-8.ts';
+
+/** The value of `Authorization` or `Proxy-Authorization`: a scheme alone, with a token68, or with parameters. */
+export type Credentials = {
+  readonly scheme: string;
+  readonly token68?: string;
+  readonly parameters?: ReadonlyMap<string, string>;
+};
+
+/** One challenge of `WWW-Authenticate` or `Proxy-Authenticate`. */
+export type Challenge = { readonly scheme: string; readonly parameters?: Readonly<Record<string, string>> };
+
+/**
+ * Reads `auth-scheme [ 1*SP ( token68 / #auth-param ) ]`, scheme and parameter names in lower case; undefined
+ * when it is malformed or a parameter is given twice.
+ */
+export function parseCredentials(value: string): Credentials | undefined {
+  const schemeStart = skipWhitespace(value, 0);
+  const schemeEnd = tokenEnd(value, schemeStart);
+  if (schemeEnd === schemeStart) return undefined;
+  const scheme = value.slice(schemeStart, schemeEnd).toLowerCase();
+  const start = skipWhitespace(value, schemeEnd);
+  if (start === value.length) return { scheme };
+  if (value.charCodeAt(schemeEnd) !== 0x20) return undefined;
+  const end = token68End(value, start);
+  if (end > start && skipWhitespace(value, end) === value.length) {
+    return { scheme, token68: value.slice(start, end) };
+  }
+  const parameters = readAuthParameters(value, start);
+  return parameters === undefined ? undefined : { scheme, parameters };
+}
+
+/** Writes a list of challenges. Every parameter value is quoted, as `realm` must be; names must be tokens. */
+export function formatChallenges(list: readonly Challenge[]): string {
+  let text = '';
+  for (const { scheme, parameters } of list) {
+    text += text === '' ? scheme : `, ${scheme}`;
+    let separator = ' ';
+    for (const [name, value] of Object.entries(parameters ?? {})) {
+      text += `${separator}${name}=${formatQuotedString(value)}`;
+      separator = ', ';
+    }
+  }
+  return text;
+}
+
+/**
+ * User and password of Basic credentials in UTF-8. Undefined for what is not canonical base64 or not UTF-8, has
+ * no colon, or holds a control character (RFC 7617 §2). The password may contain colons, the user cannot.
+ */
+export function decodeBasic(token68: string): { user: string; password: string } | undefined {
+  const bytes = decodeBase64(token68);
+  const text = bytes === undefined ? undefined : decodeUtf8(bytes);
+  if (text === undefined) return undefined;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return undefined;
+  }
+  const colon = text.indexOf(':');
+  return colon === -1 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** Reads `#auth-param`, where whitespace may stand around `=`. */
+function readAuthParameters(value: string, from: number): ReadonlyMap<string, string> | undefined {
+  const parameters = new Map<string, string>();
+  let at = from;
+  while (at < value.length) {
+    if (value.charCodeAt(at) !== 0x2c) {
+      const nameEnd = tokenEnd(value, at);
+      const equals = skipWhitespace(value, nameEnd);
+      if (nameEnd === at || value.charCodeAt(equals) !== 0x3d) return undefined;
+      const word = readWord(value, skipWhitespace(value, equals + 1));
+      const name = value.slice(at, nameEnd).toLowerCase();
+      if (word === undefined || parameters.has(name)) return undefined;
+      parameters.set(name, word.value);
+      at = skipWhitespace(value, word.end);
+      if (at < value.length && value.charCodeAt(at) !== 0x2c) return undefined;
+    }
+    at = skipWhitespace(value, at + 1);
+  }
+  return parameters;
+}
+
+/** The index after `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`; `from` when there is none. */
+function token68End(value: string, from: number): number {
+  let at = from;
+  while (at < value.length && isToken68Code(value.charCodeAt(at))) at += 1;
+  if (at === from) return from;
+  while (value.charCodeAt(at) === 0x3d) at += 1;
+  return at;
+}
+
+function isToken68Code(code: number): boolean {
+  const letter = code | 0x20;
+  if (letter >= 0x61 && letter <= 0x7a) return true;
+  // "-", ".", "/" and the digits are neighbours in ASCII.
+  return (code >= 0x2d && code <= 0x39) || code === 0x2b || code === 0x5f || code === 0x7e;
+}

@@ -1,0 +1,98 @@
+/**
+ * `uri-host [ ":" port ]`: RFC 9110 §7.2 over RFC 3986 §3.2.2.
+ *
+ * Grammar only: nothing is resolved, and no name is judged by what it points to. An empty host, user
+ * information and IPv6 zones are refused.
+ */
+import { ADDRESS_CHARACTERS, isDigitCode, isHexCode, NAME_CHARACTERS, uriEnd } from './uri-characters.ts';
+
+/** A host as written (IP literals with their brackets) and the digits of its port, if a colon was there. */
+export type HostAndPort = { readonly host: string; readonly port: string | undefined };
+
+const PORT_MAX = 65_535;
+
+/** True when the value of a `Host` field is well formed. The port may be empty, else it is 0 to 65535. */
+export function isHost(value: string): boolean {
+  const end = hostEnd(value);
+  return end > 0 && (end === value.length || isPortAt(value, end));
+}
+
+/** Splits `uri-host [ ":" port ]`; undefined when it is not well formed. */
+export function splitHost(value: string): HostAndPort | undefined {
+  const end = hostEnd(value);
+  if (end <= 0) return undefined;
+  if (end === value.length) return { host: value, port: undefined };
+  return isPortAt(value, end) ? { host: value.slice(0, end), port: value.slice(end + 1) } : undefined;
+}
+
+/** The index after the host at the start of the value; 0 or -1 when there is none. */
+function hostEnd(value: string): number {
+  // An IPv4 address is a registered name by its characters, so one scan serves both.
+  if (value.charCodeAt(0) !== 0x5b) return uriEnd(value, 0, NAME_CHARACTERS);
+  const close = value.indexOf(']');
+  if (close === -1) return -1;
+  const future = (value.charCodeAt(1) | 0x20) === 0x76;
+  return (future ? isFutureAddress(value, close) : isIpv6Address(value.slice(1, close))) ? close + 1 : -1;
+}
+
+function isPortAt(value: string, colon: number): boolean {
+  if (value.charCodeAt(colon) !== 0x3a) return false;
+  let port = 0;
+  for (let at = colon + 1; at < value.length; at += 1) {
+    const code = value.charCodeAt(at);
+    if (!isDigitCode(code)) return false;
+    port = port * 10 + code - 0x30;
+    if (port > PORT_MAX) return false;
+  }
+  return true;
+}
+
+/** `"v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" )` from index 1 up to `close`. */
+function isFutureAddress(value: string, close: number): boolean {
+  let at = 2;
+  while (isHexCode(value.charCodeAt(at))) at += 1;
+  if (at === 2 || value.charCodeAt(at) !== 0x2e || at + 1 === close) return false;
+  const address = value.slice(at + 1, close);
+  return !address.includes('%') && uriEnd(address, 0, ADDRESS_CHARACTERS) === address.length;
+}
+
+/** Eight groups of up to four hexadecimal digits; one `::` stands for at least one group, IPv4 for the last two. */
+function isIpv6Address(text: string): boolean {
+  // The longest is six groups and an IPv4 address: 45 characters.
+  if (text.length < 2 || text.length > 45) return false;
+  const gap = text.indexOf('::');
+  if (gap === -1) return groupCount(text, true) === 8;
+  const before = gap === 0 ? 0 : groupCount(text.slice(0, gap), false);
+  const after = gap + 2 === text.length ? 0 : groupCount(text.slice(gap + 2), true);
+  return before !== -1 && after !== -1 && before + after <= 7;
+}
+
+/** How many 16-bit groups the text holds, -1 when one is malformed. Only the end may be an IPv4 address. */
+function groupCount(text: string, ipv4Allowed: boolean): number {
+  const groups = text.split(':');
+  let count = 0;
+  for (let index = 0; index < groups.length; index += 1) {
+    const group = groups[index] ?? '';
+    if (ipv4Allowed && index === groups.length - 1 && group.includes('.')) {
+      if (!isIpv4Address(group)) return -1;
+      count += 2;
+      continue;
+    }
+    if (group.length === 0 || group.length > 4) return -1;
+    for (let at = 0; at < group.length; at += 1) if (!isHexCode(group.charCodeAt(at))) return -1;
+    count += 1;
+  }
+  return count;
+}
+
+/** Four decimal octets without leading zeros: `dec-octet` of RFC 3986. */
+function isIpv4Address(text: string): boolean {
+  const octets = text.split('.');
+  if (octets.length !== 4) return false;
+  for (const octet of octets) {
+    if (octet.length === 0 || octet.length > 3 || (octet.length > 1 && octet.startsWith('0'))) return false;
+    for (let at = 0; at < octet.length; at += 1) if (!isDigitCode(octet.charCodeAt(at))) return false;
+    if (Number(octet) > 255) return false;
+  }
+  return true;
+}

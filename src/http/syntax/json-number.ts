@@ -1,0 +1,68 @@
+/**
+ * Numbers in a JSON text: RFC 8259 §6, and RFC 7493 §2.2 as json.ts defines it.
+ */
+import { isDigitCode } from './uri-characters.ts';
+
+/** Fewer digits than these cannot overflow, underflow or, in an integer, lose a bit. */
+const SAFE_DIGITS = 15;
+
+/**
+ * The index after the number at `from`; `from` itself when no number begins there, or a message when it is
+ * malformed or a double cannot hold it.
+ */
+export function checkNumber(text: string, from: number): number | string {
+  const start = text.charCodeAt(from) === 0x2d ? from + 1 : from;
+  const integerEnd = digitsEnd(text, start);
+  if (integerEnd === start) return start === from ? from : 'malformed number';
+  if (text.charCodeAt(start) === 0x30 && integerEnd > start + 1) return 'malformed number';
+  let end = integerEnd;
+  if (text.charCodeAt(end) === 0x2e) {
+    end = digitsEnd(text, integerEnd + 1);
+    if (end === integerEnd + 1) return 'malformed number';
+  }
+  const mantissaEnd = end;
+  if ((text.charCodeAt(end) | 0x20) === 0x65) {
+    const sign = text.charCodeAt(end + 1);
+    const exponentStart = sign === 0x2b || sign === 0x2d ? end + 2 : end + 1;
+    end = digitsEnd(text, exponentStart);
+    if (end === exponentStart) return 'malformed number';
+  }
+  if (end === mantissaEnd && end - start <= SAFE_DIGITS) return end;
+  return isHeld(text, { from, start, integerEnd, mantissaEnd, end })
+    ? end
+    : 'number beyond the range of a double';
+}
+
+type NumberParts = {
+  readonly from: number;
+  readonly start: number;
+  readonly integerEnd: number;
+  readonly mantissaEnd: number;
+  readonly end: number;
+};
+
+function isHeld(text: string, parts: NumberParts): boolean {
+  const { from, start, integerEnd, mantissaEnd, end } = parts;
+  const literal = text.slice(from, end);
+  const value = Number(literal);
+  if (!Number.isFinite(value)) return false;
+  // BigInt takes more than linear time, but a finite integer has at most 309 digits.
+  if (end === integerEnd) {
+    return Number.isSafeInteger(value) || String(value) === literal || BigInt(value) === BigInt(literal);
+  }
+  return value !== 0 || isZero(text, start, mantissaEnd);
+}
+
+function isZero(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code !== 0x30 && code !== 0x2e) return false;
+  }
+  return true;
+}
+
+function digitsEnd(text: string, from: number): number {
+  let at = from;
+  while (isDigitCode(text.charCodeAt(at))) at += 1;
+  return at;
+}

@@ -1,0 +1,106 @@
+/**
+ * The request target: RFC 9112 §3.2, its four forms and which method may use which.
+ *
+ * Node's parser lets fragments, `GET *` and stray characters through, so every target is read again here. The
+ * scan is one pass over a table of RFC 3986 characters (which also names the one liberty taken: brackets in a query).
+ */
+import { splitHost } from './host.ts';
+import { PATH_CHARACTERS, QUERY_CHARACTERS, uriEnd } from './uri-characters.ts';
+
+/**
+ * A target by its form. `path` is as sent, still percent-encoded; `query` is what follows the first `?`,
+ * undefined when there is none. In the authority form `host` keeps the brackets of an IP literal.
+ */
+export type RequestTarget =
+  | { readonly form: 'origin'; readonly path: string; readonly query: string | undefined }
+  | {
+      readonly form: 'absolute';
+      readonly scheme: 'http' | 'https';
+      readonly authority: string;
+      readonly path: string;
+      readonly query: string | undefined;
+    }
+  | { readonly form: 'authority'; readonly host: string; readonly port: number }
+  | { readonly form: 'asterisk' };
+
+/**
+ * Reads a target; undefined means 400. `CONNECT` takes only `host:port` with a port of 1 to 65535, and `*` goes
+ * with `OPTIONS` alone. The absolute form is http or https without user information; its empty path is `/`,
+ * or `*` for `OPTIONS` without a query, which asks about the server (RFC 9112 §3.2.4).
+ */
+export function parseRequestTarget(method: string, target: string): RequestTarget | undefined {
+  if (method === 'CONNECT') return authorityForm(target);
+  if (target.charCodeAt(0) === 0x2f) {
+    const pathEnd = uriEnd(target, 1, PATH_CHARACTERS);
+    if (pathEnd === target.length) return { form: 'origin', path: target, query: undefined };
+    if (!isQueryAt(target, pathEnd)) return undefined;
+    return { form: 'origin', path: target.slice(0, pathEnd), query: target.slice(pathEnd + 1) };
+  }
+  if (target === '*') return method === 'OPTIONS' ? { form: 'asterisk' } : undefined;
+  return absoluteForm(method, target);
+}
+
+/**
+ * The segments of a path, each percent-decoded: `/a/b%2Fc` gives `a` and `b/c`, and a slash at the end gives a
+ * last empty segment. Undefined when the path does not begin with a slash, an escape is malformed or not UTF-8,
+ * a segment holds NUL, or a segment is `.` or `..` however it is spelled.
+ */
+export function decodePathSegments(path: string): readonly string[] | undefined {
+  if (path.charCodeAt(0) !== 0x2f || path.includes('\0')) return undefined;
+  const segments = path.split('/');
+  segments.shift();
+  const encoded = path.includes('%');
+  // Without an escape and without a segment that begins with a dot there is nothing to look at: the usual path.
+  if (!encoded && !path.includes('/.')) return segments;
+  for (let index = 0; index < segments.length; index += 1) {
+    const segment = segments[index] ?? '';
+    const decoded = segment.includes('%') ? decodeSegment(segment) : segment;
+    if (decoded === undefined || decoded === '.' || decoded === '..') return undefined;
+    segments[index] = decoded;
+  }
+  return segments;
+}
+
+function decodeSegment(segment: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(segment);
+    return decoded.includes('\0') ? undefined : decoded;
+  } catch {
+    // ECMA-262 throws exactly for a malformed escape and for bytes that are not UTF-8.
+    return undefined;
+  }
+}
+
+function authorityForm(target: string): RequestTarget | undefined {
+  const split = splitHost(target);
+  const port = Number(split?.port ?? '');
+  return split === undefined || port === 0 ? undefined : { form: 'authority', host: split.host, port };
+}
+
+function absoluteForm(method: string, target: string): RequestTarget | undefined {
+  const lower = target.slice(0, 8).toLowerCase();
+  const scheme = lower === 'https://' ? 'https' : lower.startsWith('http://') ? 'http' : undefined;
+  if (scheme === undefined) return undefined;
+  const start = scheme.length + 3;
+  let authorityEnd = start;
+  while (authorityEnd < target.length && !isAuthorityEnd(target.charCodeAt(authorityEnd))) authorityEnd += 1;
+  const authority = target.slice(start, authorityEnd);
+  if (splitHost(authority) === undefined) return undefined;
+  const pathEnd = uriEnd(target, authorityEnd, PATH_CHARACTERS);
+  const hasQuery = pathEnd < target.length;
+  if (hasQuery && !isQueryAt(target, pathEnd)) return undefined;
+  const query = hasQuery ? target.slice(pathEnd + 1) : undefined;
+  const emptyPath = method === 'OPTIONS' && !hasQuery ? '*' : '/';
+  const path = authorityEnd === pathEnd ? emptyPath : target.slice(authorityEnd, pathEnd);
+  return { form: 'absolute', scheme, authority, path, query };
+}
+
+/** True when the rest of the target from `at` is `?` and a query. */
+function isQueryAt(target: string, at: number): boolean {
+  return target.charCodeAt(at) === 0x3f && uriEnd(target, at + 1, QUERY_CHARACTERS) === target.length;
+}
+
+/** `/`, `?` or `#`. */
+function isAuthorityEnd(code: number): boolean {
+  return code === 0x2f || code === 0x3f || code === 0x23;
+}

@@ -1,0 +1,44 @@
+/**
+ * Structured fields: RFC 9651 §4.2, by the `structured-headers` package, which reports failure by throwing;
+ * here failure is a value. Only what our fields use is let out.
+ */
+import { type BareItem, type List, parseItem, parseList, Token } from 'structured-headers';
+
+/** The value of an Item that is a String, its parameters ignored; undefined for any other type or on failure. */
+export function parseStringItem(value: string): string | undefined {
+  try {
+    const [bare] = parseItem(value);
+    return typeof bare === 'string' ? bare : undefined;
+  } catch {
+    // The package throws for every malformed value; that is this function's undefined.
+    return undefined;
+  }
+}
+
+/** The members of a List, or undefined on failure. */
+export function parseStructuredList(value: string): List | undefined {
+  try {
+    return parseList(value);
+  } catch {
+    // As above: malformed.
+    return undefined;
+  }
+}
+
+/** The text of a Token or String, which some fields treat alike; undefined for any other type. */
+export function textOf(bare: BareItem): string | undefined {
+  if (typeof bare === 'string') return bare;
+  return bare instanceof Token ? bare.toString() : undefined;
+}
+
+/** Writes a String (RFC 9651 §4.1.6); characters beyond printable ASCII become `?`. */
+export function formatString(value: string): string {
+  let text = '"';
+  for (let at = 0; at < value.length; at += 1) {
+    const code = value.charCodeAt(at);
+    if (code < 0x20 || code > 0x7e) text += '?';
+    else if (code === 0x22 || code === 0x5c) text += `\\${value.charAt(at)}`;
+    else text += value.charAt(at);
+  }
+  return `${text}"`;
+}

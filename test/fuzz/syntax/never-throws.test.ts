@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { preferredMediaType, prefersHtml } from '../../../src/http/syntax/accept.ts';
+import { preferredCoding } from '../../../src/http/syntax/accept-encoding.ts';
+import { parseAcceptQuery } from '../../../src/http/syntax/accept-query.ts';
+import { decodeBasic, parseCredentials } from '../../../src/http/syntax/authorization.ts';
+import { parseContentCoding } from '../../../src/http/syntax/content-coding.ts';
+import { parseEntityTagList } from '../../../src/http/syntax/entity-tag.ts';
+import { isHost } from '../../../src/http/syntax/host.ts';
+import { parseHttpDate } from '../../../src/http/syntax/http-date.ts';
+import { parseIdempotencyKey } from '../../../src/http/syntax/idempotency-key.ts';
+import { parseJson } from '../../../src/http/syntax/json.ts';
+import { parseJsonPointer } from '../../../src/http/syntax/json-pointer.ts';
+import { parseLink } from '../../../src/http/syntax/link.ts';
+import { parseMaxForwards } from '../../../src/http/syntax/max-forwards.ts';
+import { parseMediaType } from '../../../src/http/syntax/media-type.ts';
+import { isOrigin } from '../../../src/http/syntax/origin.ts';
+import { parsePrefer } from '../../../src/http/syntax/prefer.ts';
+import { parseQueryString } from '../../../src/http/syntax/query-string.ts';
+import { decodePathSegments, parseRequestTarget } from '../../../src/http/syntax/request-target.ts';
+import { isUnderstoodTransferCoding } from '../../../src/http/syntax/transfer-coding.ts';
+import { bounds, fieldText } from './bounds.ts';
+
+const readers: Readonly<Record<string, (text: string) => unknown>> = {
+  preferredMediaType: (text) => preferredMediaType(text, ['application/json', text]),
+  prefersHtml,
+  preferredCoding: (text) => preferredCoding(text, ['br', 'gzip']),
+  parseAcceptQuery,
+  parseCredentials: (text) => [parseCredentials(text), parseCredentials(`Basic ${text}`)],
+  decodeBasic,
+  parseContentCoding,
+  parseEntityTagList,
+  isHost: (text) => [isHost(text), isHost(`[${text}]`)],
+  parseHttpDate: (text) => parseHttpDate(text, 0),
+  parseIdempotencyKey,
+  parseJson: (text) => parseJson(text, { depthMax: 8, keysMax: 8 }),
+  parseJsonPointer,
+  parseLink: (text) => [parseLink(text), parseLink(`<a>; ${text}`)],
+  parseMaxForwards,
+  parseMediaType: (text) => [parseMediaType(text), parseMediaType(`a/b;${text}`)],
+  isOrigin,
+  parsePrefer,
+  parseQueryString,
+  parseRequestTarget: (text) =>
+    ['GET', 'CONNECT', 'OPTIONS'].map((method) => parseRequestTarget(method, text)),
+  decodePathSegments: (text) => [decodePathSegments(text), decodePathSegments(`/${text}`)],
+  isUnderstoodTransferCoding,
+};
+
+for (const [name, read] of Object.entries(readers)) {
+  test(`${name} never throws`, () => {
+    fc.assert(
+      fc.property(fieldText, (text) => {
+        assert.doesNotThrow(() => read(text));
+      }),
+      bounds,
+    );
+  });
+}

@@ -1,0 +1,61 @@
+/**
+ * Identifiers the server assigns (§2.1): 26 characters of Crockford base32, 48 bits of time and 80 of randomness,
+ * growing within one process even inside a millisecond, so that the order of ids is the order of creation.
+ */
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+const randomDigits = 16;
+
+/**
+ * @param now milliseconds since the epoch
+ * @param randomDigit a uniformly random integer from 0 to 31
+ */
+export function createIdSource(now: () => number, randomDigit: () => number): () => string {
+  let lastTime = -1;
+  let timeText = '';
+  const digits: number[] = new Array(randomDigits).fill(0);
+
+  function reseed(time: number): void {
+    lastTime = time;
+    timeText = encodeTime(time);
+    // The highest digit starts in the lower half: 2^79 increments before it could overflow.
+    for (let index = 0; index < randomDigits; index += 1) digits[index] = randomDigit();
+    digits[0] = (digits[0] ?? 0) & 15;
+  }
+
+  return () => {
+    const time = now();
+    // A clock that steps back keeps the last time, so ids never go back.
+    if (time > lastTime) reseed(time);
+    else increment(digits);
+    let text = timeText;
+    for (const digit of digits) text += alphabet[digit];
+    return text;
+  };
+}
+
+function increment(digits: number[]): void {
+  for (let index = digits.length - 1; index >= 0; index -= 1) {
+    const digit = (digits[index] ?? 0) + 1;
+    if (digit < 32) {
+      digits[index] = digit;
+      return;
+    }
+    digits[index] = 0;
+  }
+}
+
+function encodeTime(time: number): string {
+  let rest = time;
+  let text = '';
+  for (let place = 0; place < 10; place += 1) {
+    text = `${alphabet[rest % 32]}${text}`;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+/** What a client may choose as an id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
+export function isClientId(id: string): boolean {
+  return id.length <= 255 && /^[A-Za-z0-9._~-]+$/.test(id) && id !== '.' && id !== '..';
+}

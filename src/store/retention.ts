@@ -1,0 +1,46 @@
+/**
+ * Removes what has served its time, in small steps, so that no step holds up a commit for long.
+ */
+import type { Observe } from '../observe/observation.ts';
+import type { Store } from './store.ts';
+
+export type RetentionRule = { readonly table: string; readonly seconds: number };
+
+/** Between two rounds; rows live at most this much longer than their rule says. */
+const roundMs = 60_000;
+/** Rows removed by one commit: about 10 ms of the writer's time. */
+const rowsPerStepMax = 1000;
+
+/** @returns the way to stop, which waits for the step under way */
+export function startRetention(
+  store: Store,
+  rules: readonly RetentionRule[],
+  clock: () => number,
+  observe: Observe,
+): () => Promise<void> {
+  let stopped = false;
+  let round: Promise<void> = Promise.resolve();
+
+  async function sweep(): Promise<void> {
+    for (const { table, seconds } of rules) {
+      let removed = rowsPerStepMax;
+      let rows = 0;
+      while (removed === rowsPerStepMax && !stopped) {
+        removed = await store.purge(table, clock() - seconds * 1000, rowsPerStepMax);
+        rows += removed;
+      }
+      if (rows > 0) observe({ kind: 'rows-purged', table, rows });
+    }
+  }
+
+  const timer = setInterval(() => {
+    round = round.then(sweep).catch((error) => observe({ kind: 'store-failed', what: 'retention', error }));
+  }, roundMs);
+  timer.unref();
+
+  return async () => {
+    stopped = true;
+    clearInterval(timer);
+    await round;
+  };
+}

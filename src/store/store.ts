@@ -1,0 +1,181 @@
+/**
+ * The store contract (design §3): what resources, events and later rooms may ask of durable storage.
+ * It is written for two engines, embedded SQLite and PostgreSQL; test/contract holds each to it.
+ *
+ * A table holds rows whose `doc` is the representation as served. One store-wide counter numbers
+ * the atomic units: every row and event of a unit carries the unit's `rev`, greater than every earlier one and
+ * never used again. A unit is committed whole or not at all, and is durable when `commit` resolves.
+ *
+ * Methods typed `MaybePromise` answer at once where the engine can (a point read in SQLite takes
+ * 1.5 µs, an `await` costs a tenth of it); callers test for a promise instead of always awaiting.
+ */
+import type { Field, Scalar } from '../model/field.ts';
+import type { Filter, Sort } from '../model/filter.ts';
+
+export type MaybePromise<T> = T | Promise<T>;
+
+export type Row = {
+  readonly id: string;
+  readonly rev: number;
+  /** The representation, byte for byte as served without a content coding. */
+  readonly doc: string;
+  readonly owner: string | null;
+  /** Milliseconds since the epoch, as are the two below. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Set on a softly deleted row, which `read` returns and `plan` and `count` leave out. */
+  readonly deletedAt: number | null;
+};
+
+/** What a table must enforce and make quick. Built once from a collection's declaration. */
+export type Table = {
+  readonly name: string;
+  readonly fields: readonly Field[];
+  /** Each entry is one index over these fields in order; a plan that an index serves is `bounded`. */
+  readonly indexes: readonly (readonly Field[])[];
+  /** Fields whose present, non-null value only one undeleted row may hold. */
+  readonly unique: readonly Field[];
+  /** A row that names a row of another table, which must exist and then cannot be removed. */
+  readonly references: readonly Reference[];
+  /** Whether rows carry search text for `search` filters. */
+  readonly searched: boolean;
+};
+
+export type Reference = { readonly field: Field; readonly table: string };
+
+/** The state that a change was computed from; anything else in its place fails the whole unit. */
+export type Expectation = { readonly absent: true } | { readonly rev: number };
+
+export type Change = {
+  readonly table: string;
+  readonly id: string;
+  readonly expect: Expectation;
+  /** What the row becomes; null removes it. */
+  readonly next: NextRow | null;
+};
+
+export type NextRow = {
+  readonly doc: string;
+  readonly owner: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly deletedAt: number | null;
+  /** Folded text that `search` looks in; null for a table that is not searched. */
+  readonly search: string | null;
+  /** The non-null values of the table's reference fields: each must name an undeleted row. */
+  readonly references: readonly { readonly field: string; readonly id: string }[];
+};
+
+/** An outbox entry (§6): kept in the table `events`, whose rows have the columns `type` and `collection` besides. */
+export type EventEntry = {
+  readonly id: string;
+  readonly type: string;
+  /** The collection written to, and the owner of the resource: what visibility is decided by. */
+  readonly collection: string;
+  readonly owner: string | null;
+  /** The envelope of §2.6 as served. */
+  readonly doc: string;
+  readonly createdAt: number;
+};
+
+export type Unit = { readonly changes: readonly Change[]; readonly events: readonly EventEntry[] };
+
+/** Each failure names the first change (by index) that could not be made; nothing of the unit was. */
+export type Commit =
+  | { readonly outcome: 'committed'; readonly rev: number }
+  /** The row is not as expected; `current` is what stands (softly deleted rows included), absent if none. */
+  | { readonly outcome: 'superseded'; readonly change: number; readonly current: Row | undefined }
+  /** Another undeleted row holds the value of this unique field. */
+  | { readonly outcome: 'taken'; readonly change: number; readonly field: string }
+  /** The row that this reference field names does not exist. */
+  | { readonly outcome: 'dangling'; readonly change: number; readonly field: string }
+  /** Undeleted rows of `table` name the row that was to be removed (softly or not). */
+  | {
+      readonly outcome: 'depended-on';
+      readonly change: number;
+      readonly table: string;
+      readonly field: string;
+      readonly count: number;
+    };
+
+export type ListQuery = {
+  readonly table: string;
+  readonly filter: Filter;
+  /** Total order: the caller ends it with the `id` field. */
+  readonly sort: readonly Sort[];
+  /** Rows on a page; bounded by the caller's settings. */
+  readonly limit: number;
+};
+
+/** Where a page starts. Keyset positions hold one value per sort key, as `first` and `last` of a page give them. */
+export type Position =
+  | { readonly from: 'start' }
+  | { readonly from: 'after' | 'before'; readonly key: readonly Scalar[] }
+  | { readonly from: 'offset'; readonly offset: number };
+
+export type Page = {
+  /** Representations in sort order, also for a page read backwards. */
+  readonly docs: readonly string[];
+  /** Sort key of the first and last row; null on an empty page. */
+  readonly first: readonly Scalar[] | null;
+  readonly last: readonly Scalar[] | null;
+  /** Whether rows remain beyond the page in the direction of reading. */
+  readonly more: boolean;
+  /** The table's `version` in the very snapshot that the page was read from. */
+  readonly version: string;
+};
+
+/** A compiled list query, kept and reused by callers; safe to run any number of times until `close`. */
+export type Plan = {
+  /** True where the cost of a page from `start` or a key does not grow with the table. */
+  readonly bounded: boolean;
+  page(position: Position): MaybePromise<Page>;
+};
+
+export type TailEntry = {
+  readonly id: string;
+  readonly rev: number;
+  readonly type: string;
+  readonly collection: string;
+  readonly owner: string | null;
+  readonly doc: string;
+};
+
+/** A place in the event log; entries after it are those with a greater (rev, id). */
+export type LogPosition = { readonly rev: number; readonly id: string };
+
+export type Store = {
+  /** The row, softly deleted or not. Sees every unit whose `commit` has resolved. */
+  read(table: string, id: string): MaybePromise<Row | undefined>;
+  plan(query: ListQuery): Plan;
+  count(table: string, filter: Filter): MaybePromise<number>;
+  /** An opaque text that is different after every unit that changed the table, and only then. */
+  version(table: string): MaybePromise<string>;
+  /** All changes and events of the unit, or none. Rejects only when storage itself fails (`StoreUnavailable`). */
+  commit(unit: Unit): Promise<Commit>;
+  /** Events after the position in (rev, id) order that pass the filter; never skips one that commits late. */
+  tail(after: LogPosition, filter: Filter, limit: number): MaybePromise<readonly TailEntry[]>;
+  /** The position of the newest event, for a tail that starts now. */
+  head(): MaybePromise<LogPosition>;
+  /** Calls back soon after units that appended events become visible, in this process or another. Returns the way to stop. */
+  onAppend(listener: () => void): () => void;
+  /** Removes rows of `table` last updated before the time (ms), at most `limit`; returns how many. Emits no events. */
+  purge(table: string, updatedBefore: number, limit: number): Promise<number>;
+  /** A consistent copy while serving. Progress is reported in pages of the engine. */
+  backup(path: string, onProgress: (done: number, total: number) => void): Promise<void>;
+  /** Rejects with `StoreUnavailable` when a trivial statement fails. */
+  ping(): Promise<void>;
+  /** Waits for commits under way, then releases files and threads. */
+  close(): Promise<void>;
+};
+
+/** Storage cannot answer now: answered 503 with Retry-After. `retryAfterSeconds` is a hint. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+  readonly retryAfterSeconds: number;
+
+  constructor(message: string, options: { retryAfterSeconds: number; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}

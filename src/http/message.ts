@@ -2,7 +2,7 @@
  * A request and a response as values: the border between the rooms that know sockets (`server/`) and
  * those that know conduct. Nothing here does I/O; `content` is read through a function the server supplies.
  */
-import type { ProblemCode } from './problem.ts';
+import type { ProblemCode } from './problem-registry.ts';
 import type { RequestFields } from './request-fields.ts';
 
 export type Request = {

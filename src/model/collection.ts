@@ -101,7 +101,8 @@ export function searchText(
   for (const name of fields) {
     const value = resource[name];
     if (typeof value === 'string') text += `${value}\n`;
-    else if (Array.isArray(value)) for (const item of value) if (typeof item === 'string') text += `${item}\n`;
+    else if (Array.isArray(value))
+      for (const item of value) if (typeof item === 'string') text += `${item}\n`;
   }
   return foldText(text);
 }

@@ -7,7 +7,8 @@ import test from 'node:test';
 import { answers } from '../../src/http/conduct/answers.ts';
 import { decide, type Step } from '../../src/http/conduct/decide.ts';
 import type { Facts } from '../../src/http/conduct/facts.ts';
-import { graph, type NodeName } from '../../src/http/conduct/graph.ts';
+import { graph } from '../../src/http/conduct/graph.ts';
+import type { NodeName } from '../../src/http/conduct/node.ts';
 import { problemStatus } from '../../src/http/problem.ts';
 
 /** A GET of a resource that is there, by anyone, with nothing special about it. */
@@ -81,7 +82,8 @@ const typed = `${asked} content_present content_type_given`;
 const read = `${typed} content_type_supported content_coding_supported content_fits content_sound`;
 const keyed = `${read} idempotency_key_malformed idempotency_key_given`;
 const stands = 'exists visible permitted proposal_sound match_required';
-const unconditional = 'if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false safe';
+const unconditional =
+  'if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false safe';
 const readTrace = `${asked} ${stands} ${unconditional}`;
 const writeTrace = `${keyed} ${stands} ${unconditional} async_asked`;
 const made = `${writeTrace} superseded change_made`;
@@ -92,9 +94,24 @@ const reads: readonly Case[] = [
   ['answers a plain read', {}, 'representation', `${readTrace} elsewhere stream_asked`],
   ['refuses a method it does not know', { methodKnown: false }, 'method_unknown', 'method_known'],
   ['refuses a target that is too long', { targetFits: false }, 'target_too_long', 'method_known target_fits'],
-  ['refuses a malformed target', { targetValid: false }, 'target_invalid', 'method_known target_fits target_valid'],
-  ['refuses a bad Host', { hostValid: false }, 'host_invalid', 'method_known target_fits target_valid host_valid'],
-  ['refuses a repeated singleton', { fieldsSound: false }, 'field_invalid', 'method_known target_fits target_valid host_valid fields_sound'],
+  [
+    'refuses a malformed target',
+    { targetValid: false },
+    'target_invalid',
+    'method_known target_fits target_valid',
+  ],
+  [
+    'refuses a bad Host',
+    { hostValid: false },
+    'host_invalid',
+    'method_known target_fits target_valid host_valid',
+  ],
+  [
+    'refuses a repeated singleton',
+    { fieldsSound: false },
+    'field_invalid',
+    'method_known target_fits target_valid host_valid fields_sound',
+  ],
   [
     'refuses a transfer coding it does not know',
     { transferCodingUnderstood: false },
@@ -108,7 +125,12 @@ const reads: readonly Case[] = [
     'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met',
   ],
   ['answers OPTIONS *', { method: 'OPTIONS', serverWide: true }, 'server_options', message],
-  ['traces when enabled', { method: 'TRACE', traceEnabled: true }, 'trace', `${message} trace_asked trace_has_content`],
+  [
+    'traces when enabled',
+    { method: 'TRACE', traceEnabled: true },
+    'trace',
+    `${message} trace_asked trace_has_content`,
+  ],
   [
     'refuses TRACE with content',
     { method: 'TRACE', traceEnabled: true, hasContent: true },
@@ -117,15 +139,30 @@ const reads: readonly Case[] = [
   ],
   ['finds no resource', { routed: false }, 'not_found', `${message} trace_asked routed`],
   ['answers a preflight before anything else', { method: 'OPTIONS', preflight: true }, 'preflight', routed],
-  ['refuses a method the resource lacks', { methodAllowed: false }, 'method_not_allowed', `${routed} method_allowed`],
-  ['answers OPTIONS without a credential', { method: 'OPTIONS' }, 'options', `${routed} method_allowed options_asked`],
+  [
+    'refuses a method the resource lacks',
+    { methodAllowed: false },
+    'method_not_allowed',
+    `${routed} method_allowed`,
+  ],
+  [
+    'answers OPTIONS without a credential',
+    { method: 'OPTIONS' },
+    'options',
+    `${routed} method_allowed options_asked`,
+  ],
   [
     'refuses a bad credential',
     { credential: 'refused', credentialProblem: 'invalid_token' },
     'invalid_token',
     `${routed} method_allowed options_asked credential_refused`,
   ],
-  ['asks a stranger for a credential', { permission: 'denied' }, 'no_token_provided', `${who} denied_anonymous`],
+  [
+    'asks a stranger for a credential',
+    { permission: 'denied' },
+    'no_token_provided',
+    `${who} denied_anonymous`,
+  ],
   [
     'forbids a known caller what its kind may never do',
     { permission: 'denied', credential: 'accepted' },
@@ -183,8 +220,18 @@ const reads: readonly Case[] = [
 
 const writes: readonly Case[] = [
   ['answers a change with the representation', {}, 'changed', `${made} deletion created minimal_asked`],
-  ['answers a change without content when preferred', { minimalAsked: true }, 'changed_silently', `${made} deletion created minimal_asked`],
-  ['answers a creation', { method: 'POST', created: true }, 'created', `${made} deletion created browser_form`],
+  [
+    'answers a change without content when preferred',
+    { minimalAsked: true },
+    'changed_silently',
+    `${made} deletion created minimal_asked`,
+  ],
+  [
+    'answers a creation',
+    { method: 'POST', created: true },
+    'created',
+    `${made} deletion created browser_form`,
+  ],
   [
     'sends a browser form on',
     { method: 'POST', created: true, browserForm: true },
@@ -203,7 +250,12 @@ const writes: readonly Case[] = [
     'deleted_representation',
     `${asked} ${stands} ${unconditional} async_asked superseded change_made deletion deletion_representation`,
   ],
-  ['needs content', { hasContent: false, contentTypeGiven: false }, 'content_missing', `${asked} content_present`],
+  [
+    'needs content',
+    { hasContent: false, contentTypeGiven: false },
+    'content_missing',
+    `${asked} content_present`,
+  ],
   [
     'refuses content without a type',
     { contentTypeGiven: false },
@@ -216,7 +268,12 @@ const writes: readonly Case[] = [
     'content_type_missing',
     `${typed} content_type_missing_query`,
   ],
-  ['refuses a foreign type', { contentTypeSupported: false }, 'media_type_unsupported', `${typed} content_type_supported`],
+  [
+    'refuses a foreign type',
+    { contentTypeSupported: false },
+    'media_type_unsupported',
+    `${typed} content_type_supported`,
+  ],
   [
     'refuses a foreign content coding',
     { contentCodingSupported: false },
@@ -230,7 +287,12 @@ const writes: readonly Case[] = [
     `${typed} content_type_supported content_coding_supported content_fits`,
   ],
   ['refuses malformed content', { contentProblem: 'content_malformed' }, 'content_malformed', read],
-  ['refuses a malformed key', { idempotencyKey: 'malformed' }, 'field_invalid', `${read} idempotency_key_malformed`],
+  [
+    'refuses a malformed key',
+    { idempotencyKey: 'malformed' },
+    'field_invalid',
+    `${read} idempotency_key_malformed`,
+  ],
   [
     'replays the stored result without looking at anything else',
     { idempotencyKey: 'given', idempotency: 'replay', exists: undefined },
@@ -367,7 +429,15 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
     if (step.want === 'result') facts.result = 'made';
     step = decide(facts, trace, step.node);
   }
-  assert.deepEqual(wants, ['principal', 'content', 'idempotency', 'state', 'proposal', 'preconditions', 'result']);
+  assert.deepEqual(wants, [
+    'principal',
+    'content',
+    'idempotency',
+    'state',
+    'proposal',
+    'preconditions',
+    'result',
+  ]);
   assert.equal(endOf(step), 'changed');
   assert.equal(trace.length, new Set(trace).size, 'no node was answered twice');
 });

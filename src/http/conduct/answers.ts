@@ -9,7 +9,11 @@ export const answers = {
   preflight: { status: 204, section: '§4.8', meaning: 'What a page of that origin may send.' },
   options: { status: 204, section: '§4.8', meaning: 'What this resource supports.' },
   stream: { status: 200, section: '§6', meaning: 'Events as they happen, text/event-stream.' },
-  representation: { status: 200, section: '§4.2', meaning: 'The selected representation, or a query result.' },
+  representation: {
+    status: 200,
+    section: '§4.2',
+    meaning: 'The selected representation, or a query result.',
+  },
   not_modified: { status: 304, section: '§4.2', meaning: 'The stored response is still good.' },
   see_other: { status: 303, section: '§4.12', meaning: 'The result lies elsewhere.' },
   accepted: { status: 202, section: '§4.1', meaning: 'Queued; Location tells how it goes.' },

@@ -2,10 +2,11 @@
  * Walks the decision graph: facts in, an end or a want out, and the trace of nodes between (design §2).
  * Pure: the caller gathers what is wanted, writes it into the facts and walks on from where it stopped.
  */
-import type { ProblemCode } from '../problem.ts';
+import type { ProblemCode } from '../problem-registry.ts';
 import type { AnswerName } from './answers.ts';
 import type { Facts, Want } from './facts.ts';
-import { graph, type NodeName, start } from './graph.ts';
+import { graph, start } from './graph.ts';
+import type { NodeName } from './node.ts';
 
 export type Step =
   | { readonly kind: 'answer'; readonly answer: AnswerName }
@@ -37,7 +38,8 @@ export function decide(facts: Facts, trace: NodeName[], from: NodeName = start):
     }
     if ('answer' in edge) return { kind: 'answer', answer: edge.answer };
     const code = edge.pick === undefined ? edge.refuse[0] : edge.pick(facts);
-    if (code === undefined || code === null) throw new Error(`the walk was refused at ${name} without a code`);
+    if (code === undefined || code === null)
+      throw new Error(`the walk was refused at ${name} without a code`);
     return { kind: 'refuse', code };
   }
   throw new Error('the walk does not end');

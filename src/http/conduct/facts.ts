@@ -3,7 +3,7 @@
  * group is undefined until the walk reaches a node that needs it and returns the matching want, so that a
  * request refused early never costs a body or a store read (design §2).
  */
-import type { ProblemCode } from '../problem.ts';
+import type { ProblemCode } from '../problem-registry.ts';
 
 export type Facts = {
   readonly method: string;
@@ -88,4 +88,11 @@ export type Facts = {
 export type Condition = 'absent' | 'true' | 'false';
 
 /** What the walk can stop for. */
-export type Want = 'principal' | 'content' | 'idempotency' | 'state' | 'proposal' | 'preconditions' | 'result';
+export type Want =
+  | 'principal'
+  | 'content'
+  | 'idempotency'
+  | 'state'
+  | 'proposal'
+  | 'preconditions'
+  | 'result';

@@ -1,0 +1,67 @@
+/**
+ * The compiler accepts every project of the repository. The pure folders are compiled a second time, without the
+ * types of Node and of browsers, so that they cannot even name one; the build is compiled as it will be published.
+ *
+ * Usage: node scripts/checks/compile.ts
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { repositoryRoot } from '../source-tree.ts';
+import type { Problem } from './problem.ts';
+import { runAlone } from './problem.ts';
+
+const projects = [
+  'tsconfig.json',
+  'tsconfig.pure.json',
+  'tsconfig.build.json',
+  'dashboard/tsconfig.json',
+] as const;
+
+const outputBytesMax = 16 * 1024 * 1024;
+
+/** Compiles each project that is there, emitting nothing, and returns what the compiler says. */
+export async function findTypeProblems(root: string): Promise<readonly Problem[]> {
+  const found = new Map<string, Problem>();
+  const present = projects.filter((project) => existsSync(join(root, project)));
+  const outputs = await Promise.all(present.map((project) => compile(root, project)));
+  for (const problem of outputs.flat()) {
+    // The projects overlap: the same sentence at the same place is told once.
+    const key = `${problem.file}:${problem.line}:${problem.message}`;
+    if (!found.has(key)) found.set(key, problem);
+  }
+  return [...found.values()];
+}
+
+function compile(root: string, project: string): Promise<readonly Problem[]> {
+  const compiler = join(repositoryRoot, 'node_modules/typescript/bin/tsc');
+  const args = [compiler, '--project', project, '--noEmit', '--pretty', 'false'];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: root, maxBuffer: outputBytesMax }, (error, stdout, stderr) => {
+      const problems = readDiagnostics(project, stdout);
+      if (error !== null && problems.length === 0) {
+        problems.push({ file: project, message: `tsc failed: ${stderr || stdout || error.message}` });
+      }
+      resolve(problems);
+    });
+  });
+}
+
+const located = /^(.+?)\((\d+),\d+\): error (TS\d+: .*)$/;
+const unlocated = /^error (TS\d+: .*)$/;
+
+function readDiagnostics(project: string, output: string): Problem[] {
+  const problems: Problem[] = [];
+  for (const line of output.split('\n')) {
+    const [, file, at, message] = located.exec(line) ?? [];
+    if (file !== undefined) {
+      problems.push({ file, line: Number(at), message: message ?? '' });
+      continue;
+    }
+    const whole = unlocated.exec(line)?.[1];
+    if (whole !== undefined) problems.push({ file: project, message: whole });
+  }
+  return problems;
+}
+
+if (import.meta.main) await runAlone(findTypeProblems);

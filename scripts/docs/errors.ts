@@ -1,0 +1,48 @@
+/**
+ * Renders docs/reference/errors.md from the registry in src/http/problem.ts.
+ *
+ * Usage: npm run docs
+ */
+import { type ProblemCode, problems, type Retry } from '../../src/http/problem-registry.ts';
+
+export const path = 'docs/reference/errors.md';
+
+const retries: Readonly<Record<Retry, string>> = {
+  no: 'The same request gets the same answer.',
+  later: 'The same request may succeed after `Retry-After`, or later.',
+  'after-reading': 'Read the resource again, then decide.',
+  'with-credentials': 'Send other or new credentials.',
+};
+
+const preamble = `# Errors
+
+Rendered from \`src/http/problem.ts\` by \`npm run docs\`.
+
+Every refusal has a JSON body:
+
+\`\`\`json
+{ "error": "validation failed", "code": "validation_failed", "errors": [{ "pointer": "/price", "message": "must be at least 0" }] }
+\`\`\`
+
+- \`code\` is stable: programs decide by it. A code always has the same status.
+- \`error\` is for people; it may say more than the usual message below.
+- \`errors\`, where it is there, points at each fault in the content by a JSON Pointer (RFC 6901).
+- Further members belong to the case: \`productCount\` says how many products are in the way of a deletion.
+
+With \`Accept: application/problem+json\` the body has the members of RFC 9457 besides; \`type\` is \`/docs/errors#code\`.
+`;
+
+/** The whole page, with the final line break. */
+export function render(): string {
+  const codes = Object.keys(problems) as ProblemCode[];
+  const overview = codes.map(
+    (code) => `| ${problems[code].status} | [\`${code}\`](#${code}) | ${problems[code].message} |`,
+  );
+  const entries = codes.map(entryOf);
+  return `${preamble}\n| status | code | message |\n|---|---|---|\n${overview.join('\n')}\n${entries.join('')}`;
+}
+
+function entryOf(code: ProblemCode): string {
+  const { status, message, meaning, retry } = problems[code];
+  return `\n## ${code}\n\n${status}, \`${message}\`. ${meaning} ${retries[retry]}\n`;
+}

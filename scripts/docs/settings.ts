@@ -1,0 +1,63 @@
+/**
+ * Renders docs/reference/settings.md from the table in src/config/settings.ts.
+ *
+ * Usage: npm run docs
+ */
+import type { Setting } from '../../src/config/setting.ts';
+import { settings, variableOf } from '../../src/config/settings.ts';
+
+export const path = 'docs/reference/settings.md';
+
+const preamble = `# Settings
+
+Rendered from \`src/config/settings.ts\` by \`npm run docs\`.
+
+Each setting is one environment variable, named after it: \`bodyBytesMax\` is \`COMITY_BODY_BYTES_MAX\`. It may also stand in
+the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`. An option of the command line comes before the environment,
+the environment before the configuration, and an empty variable counts as unset. Numbers are plain decimal
+integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
+
+Every value is checked at start, and all mistakes are told at once (exit code 2). A variable that starts with \`COMITY_\` and is
+none of these is told as a warning. \`COMITY_DATABASE_URL\`, \`COMITY_TLS_CERT\` and \`COMITY_TLS_KEY\` are not supported by
+this version and refused, so that nobody takes them for granted.
+`;
+
+/** The whole page, with the final line break. */
+export function render(): string {
+  const rows = Object.entries<Setting>(settings);
+  const sections = [...new Set(rows.map(([, setting]) => setting.section))];
+  const tables = sections.map((section) => {
+    const lines = rows
+      .filter(([, setting]) => setting.section === section)
+      .map(([name, setting]) => rowOf(name, setting));
+    return `\n## ${section}\n\n| variable | default | values | unit | meaning |\n|---|---|---|---|---|\n${lines.join('\n')}\n`;
+  });
+  return preamble + tables.join('');
+}
+
+function rowOf(name: string, setting: Setting): string {
+  return `| \`${variableOf(name)}\` | ${defaultOf(setting)} | ${valuesOf(setting)} | ${unitOf(setting)} | ${setting.meaning} |`;
+}
+
+function defaultOf(setting: Setting): string {
+  if (setting.kind === 'switch') return setting.default ? '`on`' : '`off`';
+  if (setting.default === undefined) return 'none';
+  return setting.default === '' ? 'empty' : `\`${setting.default}\``;
+}
+
+function valuesOf(setting: Setting): string {
+  switch (setting.kind) {
+    case 'integer':
+      return `${setting.least} to ${setting.most}`;
+    case 'switch':
+      return '`on`, `off`';
+    case 'choice':
+      return setting.choices.map((choice) => `\`${choice}\``).join(', ');
+    case 'text':
+      return `at most ${setting.charactersMax} characters`;
+  }
+}
+
+function unitOf(setting: Setting): string {
+  return setting.kind === 'integer' ? setting.unit : '';
+}

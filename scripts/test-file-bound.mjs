@@ -1,0 +1,14 @@
+/**
+ * Loaded before each test file by scripts/test.ts: ends the process when the file has not ended by itself in time.
+ * Node bounds a test, but not a file that waits before its first test or that leaves a socket open after its last.
+ */
+const boundMs = Number(process.env.COMITY_TEST_FILE_MS);
+
+const timer = setTimeout(() => {
+  const open = process.getActiveResourcesInfo().join(', ');
+  console.error(`This file has not ended within ${boundMs / 1000} s. Still open: ${open}`);
+  process.exit(1);
+}, boundMs);
+
+// The bound itself must not keep a process alive.
+timer.unref();

@@ -1,0 +1,47 @@
+/**
+ * The administrator key: taken from COMITY_ADMIN_KEY, or made at the first start and shown once. Only its SHA-256 is
+ * stored: the key has 160 random bits, so a slow password hash would add nothing.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import type { Store } from '../store/store.ts';
+
+export const secretsTable = 'server_secrets';
+const rowId = 'administrator_key';
+
+export type AdminKey = {
+  readonly hash: Uint8Array;
+  /** Set only when the key was made now. */
+  readonly made: string | undefined;
+};
+
+/** @param given COMITY_ADMIN_KEY, which the settings table has checked */
+export async function loadAdminKey(store: Store, given: string | undefined, now: number): Promise<AdminKey> {
+  if (given !== undefined) return { hash: digest(given), made: undefined };
+  const row = await store.read(secretsTable, rowId);
+  if (row !== undefined) {
+    const { sha256 } = JSON.parse(row.doc) as { sha256: string };
+    return { hash: Buffer.from(sha256, 'hex'), made: undefined };
+  }
+  const made = `sk_${randomBytes(20).toString('hex')}`;
+  const doc = JSON.stringify({ sha256: digest(made).toString('hex') });
+  const next = {
+    doc,
+    owner: null,
+    createdAt: now,
+    updatedAt: now,
+    deletedAt: null,
+    search: null,
+    references: [],
+  };
+  const commit = await store.commit({
+    changes: [{ table: secretsTable, id: rowId, expect: { absent: true }, next }],
+    events: [],
+  });
+  // Another process made one in the same moment: its key is the one that was shown.
+  if (commit.outcome !== 'committed') return loadAdminKey(store, undefined, now);
+  return { hash: digest(made), made };
+}
+
+function digest(key: string): Buffer {
+  return hash('sha256', key, 'buffer');
+}

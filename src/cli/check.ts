@@ -1,0 +1,75 @@
+/** `comity check`: finds every mistake in settings and configuration without starting anything, and prints the outcome. */
+import { ConfigurationError } from '../config/configuration-error.ts';
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { Rule } from '../model/access.ts';
+import type { Collection } from '../model/collection.ts';
+import { exitCodes } from './failure.ts';
+import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
+
+/** Resolves with 0 when all is sound. With `json`, mistakes are printed as JSON too, and the exit code is 2. */
+export async function check(
+  environment: Environment,
+  options: WrittenSettings,
+  json: boolean,
+): Promise<number> {
+  try {
+    const reading = await readConfiguration(environment, options);
+    if (json) console.log(JSON.stringify(reportOf(reading), undefined, 2));
+    else tell(reading);
+    return exitCodes.done;
+  } catch (error) {
+    if (!json || !(error instanceof ConfigurationError)) throw error;
+    console.log(JSON.stringify({ sound: false, mistakes: error.mistakes }, undefined, 2));
+    return exitCodes.usage;
+  }
+}
+
+function reportOf({ configuration, settings, warnings }: Reading): Record<string, unknown> {
+  const { title, base, apiVersion, collections } = configuration;
+  return {
+    sound: true,
+    config: settings.config,
+    title,
+    apiVersion,
+    warnings,
+    collections: [...collections.values()].map((collection) => ({
+      name: collection.name,
+      path: `${base}/${collection.name}`,
+      fields: [...collection.fields.values()].map(({ name, type }) => ({ name, type })),
+      required: [...collection.required],
+      access: collection.access,
+    })),
+  };
+}
+
+function tell({ configuration, settings, warnings }: Reading): void {
+  tellWarnings(warnings);
+  console.log(`${settings.config} is sound. It would serve "${configuration.title}":`);
+  for (const collection of configuration.collections.values()) {
+    console.log(`\n  ${configuration.base}/${collection.name}`);
+    for (const [label, text] of detailsOf(collection)) console.log(`    ${label.padEnd(8)} ${text}`);
+  }
+}
+
+function detailsOf(collection: Collection): readonly (readonly [label: string, text: string])[] {
+  const { access, fields, references, required } = collection;
+  const written = [...fields.values()].filter(
+    ({ column, path }) => column === undefined && path.length === 1,
+  );
+  const details: (readonly [string, string])[] = [
+    ['fields', written.map(({ name }) => (required.has(name) ? `${name} (required)` : name)).join(', ')],
+    ...Object.entries(access).map(([action, rule]) => [action, ruleText(rule)] as const),
+  ];
+  for (const { field, collection: target } of references) details.push(['refers', `${field} to ${target}`]);
+  return details;
+}
+
+function ruleText(rule: Rule): string {
+  if (typeof rule === 'string') return rule;
+  if ('where' in rule) {
+    return Object.entries(rule.where)
+      .map(([name, value]) => `${name} is ${JSON.stringify(value)}`)
+      .join(' and ');
+  }
+  return 'anyOf' in rule ? rule.anyOf.map(ruleText).join(', or ') : rule.allOf.map(ruleText).join(', and ');
+}

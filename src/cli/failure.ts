@@ -1,0 +1,39 @@
+/**
+ * How a command ends. Exit codes are part of the surface: 0 done, 1 it failed, 2 the command line or the configuration
+ * is wrong, 130 a second signal cut the drain short. A failure is told in one line for each thing that is wrong;
+ * its stack is shown at log level `debug` only.
+ */
+import { ConfigurationError } from '../config/configuration-error.ts';
+
+export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const;
+
+/** A failure whose message says all that the reader needs. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: number;
+
+  constructor(message: string, options: { readonly exitCode?: number; readonly cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.exitCode = options.exitCode ?? exitCodes.failed;
+  }
+}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof ConfigurationError) return exitCodes.usage;
+  return error instanceof CommandFailure ? error.exitCode : exitCodes.failed;
+}
+
+/** What to print about the error, without a final line break. */
+export function failureText(error: unknown, withStack: boolean): string {
+  const lines = error instanceof ConfigurationError ? error.mistakes : [firstLine(error)];
+  const text = lines.map((line) => `comity: ${line}`).join('\n');
+  if (!withStack || !(error instanceof Error)) return text;
+  const cause = error.cause instanceof Error ? `\ncaused by ${error.cause.stack}` : '';
+  return `${text}\n${error.stack}${cause}`;
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  const [line = ''] = message.split('\n');
+  return line;
+}

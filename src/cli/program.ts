@@ -1,0 +1,123 @@
+/**
+ * The command line: which subcommands there are and how they are told apart. Each lives in a file of its own, which
+ * is loaded when it is called for, so that none pays for the others at start.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import { exitCodeOf, exitCodes, failureText } from './failure.ts';
+
+type Finish = (exitCode: number) => void;
+
+const exitCodeHelp = `
+Exit codes:
+  0    done
+  1    failed
+  2    the command line, a setting or the configuration is wrong
+  130  a second signal ended "serve" before it had drained
+
+Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
+COMITY_LOG_LEVEL=debug shows the stack of an error.`;
+
+/** Runs one command line to its end. Never throws: what goes wrong is told on stderr and in the exit code. */
+export async function runProgram(argv: readonly string[], environment: Environment): Promise<number> {
+  let exitCode: number = exitCodes.done;
+  const program = declareProgram(environment, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // Commander has told the reader already; 0 is --help or --version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    console.error(failureText(error, environment.COMITY_LOG_LEVEL === 'debug'));
+    return exitCodeOf(error);
+  }
+}
+
+function declareProgram(environment: Environment, finish: Finish): Command {
+  const program = new Command('comity')
+    .description('An HTTP backend whose conduct is exact: declare collections in one file, serve them.')
+    .version(packageVersion(), '--version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText('after', exitCodeHelp)
+    .showHelpAfterError('(see "comity --help")')
+    .showSuggestionAfterError()
+    .exitOverride();
+  declareServe(program, environment, finish);
+  declareInit(program, finish);
+  declareCheck(program, environment, finish);
+  declareBackup(program, environment, finish);
+  return program;
+}
+
+function declareServe(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('serve')
+    .description('serve the collections of a configuration until SIGTERM or SIGINT')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)')
+    .option('-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .addHelpText(
+      'after',
+      '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
+        '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.',
+    )
+    .action(async (options: WrittenSettings) => {
+      const { serve } = await import('./serve.ts');
+      finish(await serve(environment, options));
+    });
+}
+
+function declareInit(program: Command, finish: Finish): void {
+  program
+    .command('init')
+    .description('make a new project: a small configuration, ready to be served')
+    .argument('[folder]', 'where to make it; created when missing', '.')
+    .option('--node <npm|system>', 'bring Node as an npm package, or rely on the one of the machine')
+    .addHelpText('after', '\nNever overwrites a file. Without --node it does as this program was run itself.')
+    .action(async (folder: string, options: { readonly node?: string }) => {
+      const { init } = await import('./init.ts');
+      finish(await init(folder, options.node));
+    });
+}
+
+function declareCheck(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('check')
+    .description('check the settings and the configuration, and print what would be served')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--json', 'print one JSON object')
+    .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
+      const { check } = await import('./check.ts');
+      finish(await check(environment, options, json));
+    });
+}
+
+function declareBackup(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('backup')
+    .description('copy the store into one file, while the server runs or not')
+    .argument('<file>', 'the copy; must not be there yet')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .option('--json', 'print one JSON object at the end')
+    .addHelpText(
+      'after',
+      '\nThe copy is consistent: it holds every write that was acknowledged before the copy ended or began.' +
+        '\nTo restore, stop the server and put the file in an empty data folder as comity.db.',
+    )
+    .action(
+      async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
+        const { backup } = await import('./backup.ts');
+        finish(await backup(file, environment, options, json));
+      },
+    );
+}
+
+/** The version in package.json, which stands two folders up from src/cli and dist/cli alike. */
+function packageVersion(): string {
+  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return String(manifest.version);
+}

@@ -1,0 +1,73 @@
+/**
+ * `comity serve`: starts the program, says so, and stops it on a signal.
+ *
+ * Starting -> serving -> draining -> ended. A first signal moves to draining, also when it comes while starting, which
+ * is then finished first; a second one ends the process at once. Draining has its own bound in the program;
+ * `lateMs` after it this file gives up on it, so that a fault there cannot keep the process alive.
+ */
+import { resolve } from 'node:path';
+import { compose, type Running } from '../compose.ts';
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { fanOut } from '../observe/fan-out.ts';
+import { createLog } from '../observe/log.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { startFailure } from './start-failure.ts';
+import { welcomeText } from './welcome.ts';
+
+const lateMs = 5000;
+
+/** npm passes on a signal that the terminal has sent to the whole process group: both are the same wish. */
+const echoMs = 500;
+
+/** Resolves with the exit code once the program has stopped. */
+export async function serve(environment: Environment, options: WrittenSettings): Promise<number> {
+  const signal = firstSignal(environment.npm_lifecycle_event === undefined ? 0 : echoMs);
+  const { configuration, settings, warnings } = await readConfiguration(environment, options);
+  tellWarnings(warnings);
+  const metrics = createMetrics();
+  const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
+  const running = await start(() => compose({ configuration, settings, observe, metrics }), settings);
+  const data = resolve(settings.data);
+  process.stdout.write(welcomeText({ url: running.url, data, adminKey: running.adminKey, configuration }));
+  await stop(running, await signal, settings.drainMs + lateMs);
+  return exitCodes.done;
+}
+
+async function start(begin: () => Promise<Running>, settings: Settings): Promise<Running> {
+  try {
+    return await begin();
+  } catch (error) {
+    throw startFailure(error, settings);
+  }
+}
+
+async function stop(running: Running, reason: string, boundMs: number): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    reject(new CommandFailure(`the program did not stop within ${boundMs} ms and was ended`));
+  }, boundMs);
+  try {
+    await Promise.race([running.stop(reason), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Resolves with the name of the first signal, and ends the process on one that comes more than `sameMs` later. */
+function firstSignal(sameMs: number): Promise<string> {
+  const { promise, resolve: first } = Promise.withResolvers<string>();
+  let firstAt: number | undefined;
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      const now = performance.now();
+      if (firstAt === undefined) {
+        firstAt = now;
+        first(name);
+      } else if (now - firstAt >= sameMs) process.exit(exitCodes.interrupted);
+    });
+  }
+  return promise;
+}

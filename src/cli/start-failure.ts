@@ -1,0 +1,35 @@
+/** Puts the usual reasons why a server cannot start into words: what is wrong, and which setting changes it. */
+import type { Settings } from '../config/settings.ts';
+import { CommandFailure } from './failure.ts';
+
+const reasons: ReadonlyMap<string, string> = new Map([
+  ['EACCES', 'permission denied'],
+  ['EPERM', 'operation not permitted'],
+  ['EROFS', 'the file system is read-only'],
+  ['ENOTDIR', 'part of the path is a file'],
+  ['EEXIST', 'it is a file'],
+  ['ENOSPC', 'the disk is full'],
+  ['EMFILE', 'too many open files'],
+]);
+
+/** The error itself when nothing better can be said about it. */
+export function startFailure(error: unknown, settings: Settings): unknown {
+  if (!(error instanceof Error)) return error;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  const { host, port, data } = settings;
+  if (code === 'EADDRINUSE') {
+    const message = `port ${port} on ${host} is already in use; set COMITY_PORT to another, or to 0 for any free one`;
+    return new CommandFailure(message, { cause: error });
+  }
+  if (syscall === 'listen' && code === 'EACCES') {
+    return new CommandFailure(`not permitted to listen on port ${port}; set COMITY_PORT to 1024 or more`, {
+      cause: error,
+    });
+  }
+  if (code === 'EADDRNOTAVAIL' || (code === 'ENOTFOUND' && syscall === 'getaddrinfo')) {
+    return new CommandFailure(`COMITY_HOST ${host} is not an address of this machine`, { cause: error });
+  }
+  const reason = code === undefined || syscall === undefined ? undefined : reasons.get(code);
+  if (reason === undefined) return error;
+  return new CommandFailure(`the data folder ${data} cannot be used: ${reason}`, { cause: error });
+}

@@ -1,0 +1,99 @@
+/**
+ * The files of a new project, as texts. They must run as they stand: test/cli/init.test.ts installs, starts and uses
+ * one.
+ */
+
+export type Starter = {
+  /** Name of the project, fit for package.json. */
+  readonly name: string;
+  /** What package.json asks for as `comity`: a version range, or `file:` and a path. */
+  readonly comity: string;
+  /** Version of the npm package `node` to bring, or undefined to rely on the machine's. */
+  readonly node: string | undefined;
+};
+
+/** Texts by path. */
+export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
+  return new Map([
+    ['package.json', manifest(starter)],
+    ['comity.config.ts', configuration],
+    ['tsconfig.json', compilerOptions],
+    ['README.md', readme(starter.name)],
+    ['.gitignore', 'node_modules/\ndata/\n'],
+  ]);
+}
+
+function manifest({ name, comity, node }: Starter): string {
+  const content = {
+    name,
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    scripts: { start: 'comity serve', check: 'comity check', backup: 'comity backup' },
+    dependencies: { comity, ...(node === undefined ? {} : { node }) },
+    ...(node === undefined ? { engines: { node: '>=24.7' } } : { allowScripts: { node: true } }),
+  };
+  return `${JSON.stringify(content, undefined, 2)}\n`;
+}
+
+const configuration = `/**
+ * What this project serves. Each collection becomes /api/v1/{name}, with every method.
+ */
+import { collection, defineConfig, Type } from 'comity';
+
+const tasks = collection({
+  description: 'What is to be done.',
+  // The fields that clients write. The server adds id, createdAt and updatedAt.
+  schema: Type.Object({
+    title: Type.String({ minLength: 1, maxLength: 200 }),
+    done: Type.Optional(Type.Boolean({ default: false })),
+    dueAt: Type.Optional(Type.String({ format: 'date-time' })),
+    labels: Type.Optional(Type.Array(Type.String())),
+  }),
+  // Who may do what: 'public', 'principal' (anyone with a credential), 'owner' or 'administrator'.
+  // What is not named needs a credential.
+  access: { read: 'public' },
+  // Sorting and filtering by these stays quick, however many tasks there are.
+  indexes: ['dueAt'],
+  // Shown in the OpenAPI document, and checked against the schema at every start.
+  examples: [{ title: 'Water the plants', done: false, labels: ['home'] }],
+});
+
+// A second collection could refer to the first: references: { taskId: { collection: 'tasks' } }
+
+export default defineConfig({
+  title: 'Tasks',
+  collections: { tasks },
+});
+`;
+
+const compilerOptions = `{
+  "compilerOptions": {
+    "target": "es2024",
+    "module": "nodenext",
+    "noEmit": true,
+    "strict": true,
+    "allowImportingTsExtensions": true,
+    "erasableSyntaxOnly": true,
+    "verbatimModuleSyntax": true,
+    "skipLibCheck": true
+  },
+  "include": ["*.ts"]
+}
+`;
+
+function readme(name: string): string {
+  return `# ${name}
+
+An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is kept in \`data/\`.
+
+    npm install
+    npm start
+
+The first start makes an administrator key and prints it once, with commands to try.
+
+- \`npm run check\` finds mistakes in the configuration without starting anything.
+- \`npm run backup -- copy.db\` copies the data while the server runs.
+- Settings are environment variables, such as \`COMITY_PORT=8080\`.
+`;
+}

@@ -1,0 +1,79 @@
+/**
+ * What `serve` prints once it answers. The first line is for programs: it is written whole, and nothing else on stdout
+ * begins like it. The rest is for a person: where the data is, the administrator key if it was made just now,
+ * and three commands that work as they stand.
+ */
+import type { Configuration } from '../config/configuration.ts';
+import { permission } from '../model/access.ts';
+import type { Collection } from '../model/collection.ts';
+import { anonymous } from '../model/principal.ts';
+
+export type Welcome = {
+  readonly url: string;
+  /** Absolute path of the data folder. */
+  readonly data: string;
+  /** The administrator key when this start made it; never one that was given. */
+  readonly adminKey: string | undefined;
+  readonly configuration: Configuration;
+};
+
+const keyField = '-H "X-API-Key: $COMITY_ADMIN_KEY"';
+const jsonField = "-H 'Content-Type: application/json'";
+
+/** All lines, with the final line break. */
+export function welcomeText(welcome: Welcome): string {
+  const lines = [`comity listening on ${welcome.url}`, '', `Data is kept in ${welcome.data}`];
+  if (welcome.adminKey !== undefined) {
+    lines.push(
+      '',
+      'An administrator key was made. It is shown this once; keep it:',
+      '',
+      `  export COMITY_ADMIN_KEY=${welcome.adminKey}`,
+    );
+  }
+  const commands = commandsFor(`${welcome.url}${welcome.configuration.base}`, welcome.configuration);
+  if (commands.length > 0) lines.push('', 'To try:', '', ...commands.map((command) => `  ${command}`));
+  return `${lines.join('\n')}\n\n`;
+}
+
+/** One to read, one to create, one to query. */
+function commandsFor(base: string, { collections }: Configuration): readonly string[] {
+  const all = [...collections.values()];
+  const read = all.find(isPublic) ?? all[0];
+  if (read === undefined) return [];
+  const made = all.find(({ references, examples }) => references.length === 0 && examples.length > 0);
+  const queried =
+    all.find((candidate) => isPublic(candidate) && numberField(candidate) !== undefined) ?? read;
+  const commands = [`curl ${keyFor(read)}${base}/${read.name}`];
+  if (made !== undefined) {
+    const body = quoted(JSON.stringify(made.examples[0]));
+    commands.push(`curl ${keyField} ${jsonField} -d ${body} ${base}/${made.name}`);
+  }
+  const query = quoted(JSON.stringify(queryFor(queried)));
+  commands.push(`curl -X QUERY ${keyFor(queried)}${jsonField} -d ${query} ${base}/${queried.name}`);
+  return commands;
+}
+
+function queryFor(collection: Collection): Record<string, unknown> {
+  const name = numberField(collection);
+  if (name === undefined) return { sort: ['-createdAt'], limit: 5 };
+  return { filter: { [name]: { gte: 1 } }, sort: [name], limit: 5 };
+}
+
+function numberField({ fields }: Collection): string | undefined {
+  for (const { name, type } of fields.values()) if (type === 'number' || type === 'integer') return name;
+  return undefined;
+}
+
+function keyFor(collection: Collection): string {
+  return isPublic(collection) ? '' : `${keyField} `;
+}
+
+function isPublic({ access }: Collection): boolean {
+  return permission(access.read, 'read', anonymous) === 'granted';
+}
+
+/** One word of a POSIX shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

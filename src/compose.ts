@@ -1,0 +1,226 @@
+/**
+ * Wires the running program by hand: the one file that knows every adapter. Nothing is created at import, nothing is reached
+ * except by argument, so two programs can run in one process and a test can start one with other settings.
+ */
+import { hash, randomInt } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { loadAdminKey, secretsTable } from './auth/admin-key.ts';
+import { challenges, createAuthenticate } from './auth/authenticate.ts';
+import { loadSecret } from './auth/store-secret.ts';
+import type { Configuration } from './config/configuration.ts';
+import type { Settings } from './config/settings.ts';
+import { tableOf } from './config/tables.ts';
+import type { Handler } from './http/message.ts';
+import { createHttpDateCache } from './http/syntax/http-date.ts';
+import { createIdSource } from './model/id.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Observe } from './observe/observation.ts';
+import { corsPolicy } from './resources/answer/cors.ts';
+import { serverMethods } from './resources/answer/options.ts';
+import { decodeContent } from './resources/content/decode-content.ts';
+import { eventsTable } from './resources/events/visibility.ts';
+import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
+import {
+  createOperations,
+  type Operations,
+  operationRequestsTable,
+  operationsTable,
+} from './resources/operations/operations.ts';
+import { programResources } from './resources/program/resources.ts';
+import { queriesTable } from './resources/queries/stored-queries.ts';
+import type { Room } from './resources/room.ts';
+import { createRouter } from './resources/router.ts';
+import { createRoutes } from './resources/routes.ts';
+import { Walk } from './resources/walk.ts';
+import { createListener, type Listener } from './server/listener.ts';
+import { type RetentionRule, startRetention } from './store/retention.ts';
+import { openSqliteStore } from './store/sqlite/open.ts';
+import type { Store, Table } from './store/store.ts';
+
+export type ComposeOptions = {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly observe: Observe;
+  readonly metrics: Metrics;
+  /** Milliseconds since the epoch; replaced in tests alone. */
+  readonly clock?: () => number;
+};
+
+export type Running = {
+  /** `http://HOST:PORT` */
+  readonly url: string;
+  /** Set when the administrator key was made at this start: the only time anyone sees it. */
+  readonly adminKey: string | undefined;
+  /** Answers requests of another server, in place of `url`. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Drains and closes within `drainMs`. */
+  stop(reason: string): Promise<void>;
+};
+
+/** Opens the store, listens, and resumes what an earlier process left pending. */
+export async function compose(options: ComposeOptions): Promise<Running> {
+  const { settings, observe } = options;
+  const program = await assemble(options);
+  const { host, port } = await program.listener.listen(settings.host, settings.port);
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  await program.operations.resume();
+  observe({ kind: 'listening', url });
+  return { url, adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
+}
+
+/** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
+export async function composeHandler(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
+  const program = await assemble(options);
+  await program.operations.resume();
+  return { adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
+}
+
+type Assembled = {
+  readonly listener: Listener;
+  readonly operations: Operations;
+  readonly adminKey: string | undefined;
+  readonly stop: (reason: string) => Promise<void>;
+};
+
+async function assemble(options: ComposeOptions): Promise<Assembled> {
+  const { configuration, settings, observe } = options;
+  const clock = options.clock ?? Date.now;
+  const store = await openStore(configuration, settings, observe);
+  try {
+    const adminKey = await loadAdminKey(store, settings.adminKey, clock());
+    const mac = macOf(await loadSecret(store, 'cursor', clock()));
+    const { handler, operations, drain } = createHandler({
+      ...options,
+      store,
+      clock,
+      mac,
+      adminKeyHash: adminKey.hash,
+    });
+    const listener = createListener({
+      handler,
+      observe,
+      limits: settings,
+      clock,
+      methods: serverMethods,
+      apiVersion: configuration.apiVersion,
+    });
+    const stopRetention = startRetention(store, retentionRules(settings), clock, observe);
+    const stop = async (reason: string): Promise<void> => {
+      const startedAt = performance.now();
+      observe({ kind: 'draining', reason });
+      drain();
+      await listener.drain(settings.drainMs);
+      await operations.idle();
+      await stopRetention();
+      await store.close();
+      observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
+    };
+    return { listener, operations, adminKey: adminKey.made, stop };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+type HandlerOptions = ComposeOptions & {
+  readonly store: Store;
+  readonly clock: () => number;
+  readonly mac: (text: string) => string;
+  readonly adminKeyHash: Uint8Array;
+};
+
+function createHandler(options: HandlerOptions): {
+  handler: Handler;
+  operations: Operations;
+  drain: () => void;
+} {
+  const { configuration, settings, observe, store, clock, mac } = options;
+  const newId = createIdSource(clock, () => randomInt(32));
+  let draining = false;
+  const operations = createOperations(
+    {
+      store,
+      path: `${configuration.base}/operations`,
+      newId,
+      clock,
+      onFailure: (operation, error) => observe({ kind: 'operation-failed', operation, error }),
+    },
+    async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
+  );
+  const router = createRouter([
+    ...createRoutes({
+      ...settings,
+      store,
+      base: configuration.base,
+      collections: configuration.collections,
+      newId,
+      clock,
+      mac,
+      queryLimits: {
+        ...settings,
+        json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
+      },
+      contentLimits: settings,
+      streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
+      resultCacheCharactersMax: settings.resultCacheBytesMax,
+    }),
+    ...programResources({
+      store,
+      metrics: options.metrics,
+      isDraining: () => draining,
+      openApi: () => undefined,
+      assets: [],
+    }),
+  ]);
+  const room: Room = {
+    router,
+    limits: { ...settings, traceEnabled: settings.traceMethod },
+    clock,
+    authenticate: createAuthenticate(options.adminKeyHash),
+    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
+    idempotency: createIdempotency(store),
+    operations,
+    cors: corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds),
+    challenges,
+    development: settings.development,
+    formatDate: createHttpDateCache(httpDatesMax),
+  };
+  return {
+    handler: (request) => new Walk(room, request).run(),
+    operations,
+    drain: () => {
+      draining = true;
+    },
+  };
+}
+
+/** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
+const httpDatesMax = 1024;
+
+function retentionRules(settings: Settings): readonly RetentionRule[] {
+  return [
+    { table: idempotencyTable, seconds: settings.idempotencySeconds },
+    { table: operationsTable, seconds: settings.operationSeconds },
+    { table: queriesTable, seconds: settings.storedQuerySeconds },
+    { table: eventsTable, seconds: settings.eventRetentionSeconds },
+  ];
+}
+
+function openStore(configuration: Configuration, settings: Settings, observe: Observe): Promise<Store> {
+  const tables: Table[] = [...configuration.collections.values()].map(tableOf);
+  for (const name of [
+    secretsTable,
+    idempotencyTable,
+    operationsTable,
+    operationRequestsTable,
+    queriesTable,
+  ]) {
+    tables.push({ name, fields: [], indexes: [], unique: [], references: [], searched: false });
+  }
+  return openSqliteStore({ ...settings, folder: settings.data, tables, observe });
+}
+
+/** A keyed digest of 128 bits. The key on both sides of the text rules out length extension. */
+function macOf(secret: string): (text: string) => string {
+  return (text) => hash('sha256', `${secret}\n${text}\n${secret}`, 'base64url').slice(0, 22);
+}

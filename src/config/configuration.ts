@@ -1,0 +1,98 @@
+/**
+ * A configuration, checked and complete: what compose.ts wires the program from. Made from the declaration of a
+ * configuration file (load-configuration.ts) or from one that code passes to `createComity`.
+ */
+import type { Collection, CollectionDeclaration } from '../model/collection.ts';
+import { resolveCollections } from './collections.ts';
+import { ConfigurationError } from './configuration-error.ts';
+import type { ConfigurationDeclaration } from './define.ts';
+import { isRecord, kindOf } from './inspection.ts';
+import { suggestion } from './nearest.ts';
+import { reservedBases } from './reserved-names.ts';
+import type { SettingOverrides } from './settings.ts';
+
+export type Configuration = {
+  readonly title: string;
+  /** Starts with a slash and does not end with one. */
+  readonly base: string;
+  readonly apiVersion: string;
+  readonly collections: ReadonlyMap<string, Collection>;
+  /** Not checked yet: `loadSettings` does, together with the environment. */
+  readonly settings: SettingOverrides;
+};
+
+const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
+  'title',
+  'base',
+  'apiVersion',
+  'collections',
+  'settings',
+]);
+const titleCharactersMax = 200;
+const basePath = /^(?:\/[A-Za-z0-9._~-]+)+$/;
+const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Checks a declaration and fills in its defaults.
+ * @param warn takes a sentence about what works but will surprise
+ * @throws ConfigurationError with every mistake
+ */
+export function resolveConfiguration(
+  declaration: ConfigurationDeclaration,
+  warn?: (sentence: string) => void,
+): Configuration {
+  const written: unknown = declaration;
+  if (!isRecord(written)) {
+    throw new ConfigurationError([
+      `the configuration must be what defineConfig returns, not ${kindOf(written)}`,
+    ]);
+  }
+  const { title = 'Comity', base = '/api/v1', apiVersion = '1', settings = {} } = written;
+  const mistakes: string[] = [];
+  for (const name of Object.keys(written)) {
+    if (!known.has(name))
+      mistakes.push(`"${name}" is not a part of a configuration${suggestion(name, known)}`);
+  }
+  if (typeof title !== 'string' || title === '' || title.length > titleCharactersMax) {
+    mistakes.push(`title must be a string of 1 to ${titleCharactersMax} characters`);
+  }
+  if (typeof base !== 'string' || !isBase(base)) {
+    mistakes.push('base must be a path such as /api/v1, outside the pages that the program itself serves');
+  }
+  if (typeof apiVersion !== 'string' || !versionToken.test(apiVersion)) {
+    mistakes.push('apiVersion must be a string of 1 to 64 letters, digits and . _ -');
+  }
+  if (!isRecord(settings)) mistakes.push(`settings must be an object, not ${kindOf(settings)}`);
+  else if (Object.hasOwn(settings, 'config')) {
+    mistakes.push('settings.config names the file that it stands in; set COMITY_CONFIG or --config instead');
+  }
+  const collections = collectionsOf(written.collections, mistakes, warn);
+  if (mistakes.length > 0) throw new ConfigurationError(mistakes);
+  return {
+    title: String(title),
+    base: String(base),
+    apiVersion: String(apiVersion),
+    collections,
+    settings: settings as SettingOverrides,
+  };
+}
+
+function collectionsOf(
+  declared: unknown,
+  mistakes: string[],
+  warn: ((sentence: string) => void) | undefined,
+): ReadonlyMap<string, Collection> {
+  try {
+    return resolveCollections(declared as Readonly<Record<string, CollectionDeclaration>>, warn);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    mistakes.push(...error.mistakes);
+    return new Map();
+  }
+}
+
+function isBase(base: string): boolean {
+  const segments = base.split('/').slice(1);
+  const dotted = segments.some((segment) => segment === '.' || segment === '..');
+  return basePath.test(base) && !dotted && !reservedBases.has(segments[0] ?? '');
+}

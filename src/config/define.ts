@@ -1,0 +1,30 @@
+/**
+ * What a user writes: `export default defineConfig({ collections: { products: collection({ ... }) } })`.
+ * Both functions return what they are given; they are there so that an editor knows the types. Nothing is checked
+ * here: configuration.ts reports all mistakes together, wherever in the file they stand.
+ */
+import type { CollectionDeclaration } from '../model/collection.ts';
+import type { SettingOverrides } from './settings.ts';
+
+export type ConfigurationDeclaration = {
+  /** Name of the API, for people; shown in the OpenAPI document. Default `Comity`. */
+  readonly title?: string;
+  /** Path that every collection stands under. Default `/api/v1`. */
+  readonly base?: string;
+  /** Sent as `API-Version` with every answer. Default `1`. */
+  readonly apiVersion?: string;
+  /** Collections by the name that stands in their URLs. */
+  readonly collections: Readonly<Record<string, CollectionDeclaration>>;
+  /** Settings of docs/reference/settings.md by name; the environment outranks them. */
+  readonly settings?: SettingOverrides;
+};
+
+/** Declares what the program serves; the default export of a configuration file. */
+export function defineConfig(declaration: ConfigurationDeclaration): ConfigurationDeclaration {
+  return declaration;
+}
+
+/** Declares one collection. */
+export function collection(declaration: CollectionDeclaration): CollectionDeclaration {
+  return declaration;
+}

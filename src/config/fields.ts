@@ -1,0 +1,107 @@
+/**
+ * The fields that clients may name, from a collection's schema (§2.1): read as plain JSON Schema, so that a
+ * schema not made with TypeBox works as well. What is neither a scalar nor an array of scalars can be selected only.
+ */
+import { type Field, type Fields, madeFields, type ScalarType } from '../model/field.ts';
+
+/** The members of JSON Schema that decide a field's type; all others only restrict values. */
+export type Schema = {
+  readonly type?: unknown;
+  readonly format?: unknown;
+  readonly const?: unknown;
+  readonly enum?: unknown;
+  readonly anyOf?: unknown;
+  readonly oneOf?: unknown;
+  readonly items?: unknown;
+  readonly properties?: unknown;
+};
+
+/** Objects nested deeper than this are selectable as a whole. */
+const nestedLevelsMax = 8;
+
+/** `id` first, then the declared fields in order, nested ones by dotted name, then `createdAt` and `updatedAt`. */
+export function fieldsOf(schema: Schema): Fields {
+  const fields = new Map<string, Field>();
+  const [id, ...times] = madeFields;
+  if (id !== undefined) fields.set(id.name, id);
+  addProperties(schema, [], fields);
+  for (const time of times) fields.set(time.name, time);
+  return fields;
+}
+
+/** The properties of an object schema; none for any other. */
+export function propertiesOf(schema: Schema): readonly (readonly [name: string, schema: Schema])[] {
+  return isRecord(schema.properties)
+    ? Object.entries(schema.properties).filter((entry): entry is [string, Schema] => isRecord(entry[1]))
+    : [];
+}
+
+function addProperties(schema: Schema, above: readonly string[], fields: Map<string, Field>): void {
+  for (const [name, property] of propertiesOf(schema)) {
+    const path = [...above, name];
+    const field = fieldOf(property, path);
+    fields.set(field.name, field);
+    const nested =
+      field.type === 'json' && path.length < nestedLevelsMax ? objectWithin(property) : undefined;
+    if (nested !== undefined) addProperties(nested, path, fields);
+  }
+}
+
+function fieldOf(schema: Schema, path: readonly string[]): Field {
+  const name = path.join('.');
+  const scalar = scalarTypeOf(schema);
+  if (scalar !== undefined) return { name, path, type: scalar };
+  const item = itemTypeOf(schema);
+  return item === undefined ? { name, path, type: 'json' } : { name, path, type: 'array', item };
+}
+
+/** One scalar type that covers all non-null alternatives, or undefined. */
+function scalarTypeOf(schema: Schema): ScalarType | undefined {
+  let found: ScalarType | undefined;
+  for (const alternative of alternativesOf(schema)) {
+    const type = plainScalarType(alternative);
+    if (type === undefined) return undefined;
+    const joint = found === undefined ? type : jointType(found, type);
+    if (joint === undefined) return undefined;
+    found = joint;
+  }
+  return found;
+}
+
+function itemTypeOf(schema: Schema): ScalarType | undefined {
+  const [only, ...others] = alternativesOf(schema);
+  if (only === undefined || others.length > 0 || only.type !== 'array' || !isRecord(only.items))
+    return undefined;
+  return scalarTypeOf(only.items);
+}
+
+function objectWithin(schema: Schema): Schema | undefined {
+  const [only, ...others] = alternativesOf(schema);
+  return others.length === 0 && only?.type === 'object' ? only : undefined;
+}
+
+/** The schema's alternatives without `null`: a nullable field compares like the field itself. */
+function alternativesOf(schema: Schema): readonly Schema[] {
+  const parts = Array.isArray(schema.anyOf) ? schema.anyOf : schema.oneOf;
+  if (Array.isArray(parts)) return parts.filter(isRecord).flatMap(alternativesOf);
+  if (Array.isArray(schema.type)) return schema.type.flatMap((type) => alternativesOf({ ...schema, type }));
+  if (Array.isArray(schema.enum)) return schema.enum.flatMap((value) => alternativesOf({ const: value }));
+  return schema.type === 'null' || schema.const === null ? [] : [schema];
+}
+
+function plainScalarType(schema: Schema): ScalarType | undefined {
+  const type = schema.type ?? (schema.const === undefined ? undefined : typeof schema.const);
+  if (type === 'string') return schema.format === 'date-time' ? 'timestamp' : 'string';
+  return type === 'number' || type === 'integer' || type === 'boolean' ? type : undefined;
+}
+
+function jointType(one: ScalarType, other: ScalarType): ScalarType | undefined {
+  if (one === other) return one;
+  const pair = new Set([one, other]);
+  if (pair.has('integer') && pair.has('number')) return 'number';
+  return pair.has('string') && pair.has('timestamp') ? 'string' : undefined;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,126 @@
+/**
+ * Finds every mistake in the declarations of collections, each as one plain sentence that names the collection and
+ * the property. The types of `CollectionDeclaration` catch much of this in an editor; a configuration may be
+ * plain JavaScript all the same, so nothing is taken on trust.
+ */
+import type { CollectionDeclaration } from '../model/collection.ts';
+import { fieldsOf, propertiesOf } from './fields.ts';
+import { inspectAccess } from './inspect-access.ts';
+import { inspectConduct } from './inspect-conduct.ts';
+import { inspectExamples } from './inspect-examples.ts';
+import { inspectIndexing } from './inspect-indexing.ts';
+import { type Inspection, isRecord, kindOf } from './inspection.ts';
+import { suggestion } from './nearest.ts';
+import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
+
+const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
+const fieldName = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
+const nameCharactersMax = 63;
+
+const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration>([
+  'schema',
+  'description',
+  'access',
+  'conceal',
+  'putCreates',
+  'softDelete',
+  'requireMatch',
+  'indexes',
+  'unique',
+  'unpatchable',
+  'references',
+  'formats',
+  'textField',
+  'search',
+  'cacheControl',
+  'deprecation',
+  'examples',
+]);
+
+/** Sentences for all declarations together; none when every one is sound. */
+export function inspectCollections(
+  declarations: Readonly<Record<string, CollectionDeclaration>>,
+  warn: (sentence: string) => void,
+): readonly string[] {
+  if (!isRecord(declarations)) return [`collections must be an object, not ${kindOf(declarations)}`];
+  const mistakes: string[] = [];
+  const collections = new Set(Object.keys(declarations));
+  inspectTwins(collections, mistakes);
+  for (const [name, declaration] of Object.entries(declarations)) {
+    const refuse = (predicate: string): void => void mistakes.push(`collection ${name}: ${predicate}`);
+    inspectName(name, refuse);
+    if (!isSchema(declaration)) {
+      refuse('schema must be a Type.Object({ ... })');
+      continue;
+    }
+    inspectCollection({
+      name,
+      declaration,
+      fields: fieldsOf(declaration.schema),
+      collections,
+      refuse,
+      warn: (predicate) => warn(`collection ${name}: ${predicate}`),
+    });
+  }
+  return mistakes;
+}
+
+function inspectCollection(inspection: Inspection): void {
+  const before = Object.keys(inspection.declaration).filter((property) => !knownProperties.has(property));
+  for (const property of before) {
+    inspection.refuse(
+      `"${property}" is not a property of a collection${suggestion(property, knownProperties)}`,
+    );
+  }
+  inspectProperties(inspection);
+  inspectAccess(inspection);
+  inspectConduct(inspection);
+  inspectIndexing(inspection);
+  inspectExamples(inspection);
+}
+
+function inspectName(name: string, refuse: (predicate: string) => void): void {
+  if (!collectionName.test(name) || name.length > nameCharactersMax) {
+    refuse(
+      `the name must start with a lower-case letter and hold only letters, digits and single hyphens, at most ${nameCharactersMax}`,
+    );
+  } else if (reservedCollections.has(name.toLowerCase()))
+    refuse('the name is reserved for a built-in resource');
+}
+
+/** Tables are told apart without regard to case, and so should people be able to. */
+function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
+  const seen = new Map<string, string>();
+  for (const name of names) {
+    const twin = seen.get(name.toLowerCase());
+    if (twin !== undefined) mistakes.push(`collection ${name}: the name differs from ${twin} in case alone`);
+    seen.set(name.toLowerCase(), name);
+  }
+}
+
+function inspectProperties(inspection: Inspection): void {
+  const properties = propertiesOf(inspection.declaration.schema);
+  if (properties.length === 0) inspection.refuse('schema has no properties');
+  for (const [name] of properties) {
+    if (madeMembers.has(name))
+      inspection.refuse(`schema declares "${name}", which the server makes; leave it out`);
+    else if (queryParameters.has(name)) {
+      inspection.warn(`"${name}" is a query parameter too; filter on the field as ${name}[eq]=`);
+    } else if (filterConnectives.has(name)) {
+      inspection.warn(`"${name}" is a connective of JSON filters, which cannot name the field`);
+    }
+  }
+  for (const { path } of inspection.fields.values()) {
+    const name = path.at(-1) ?? '';
+    if (!fieldName.test(name) || name.length > nameCharactersMax || name === '__proto__') {
+      inspection.refuse(
+        `schema declares "${path.join('.')}"; a name starts with a letter and holds letters, digits, _ and -, at most ${nameCharactersMax}`,
+      );
+    }
+  }
+}
+
+function isSchema(declaration: unknown): boolean {
+  if (!isRecord(declaration) || !isRecord(declaration.schema)) return false;
+  return declaration.schema.type === 'object' && isRecord(declaration.schema.properties);
+}

@@ -1,0 +1,121 @@
+/** Checks what a declaration says about its fields one by one: indexes, uniqueness, references, search. */
+import type { Field } from '../model/field.ts';
+import { type Inspection, isRecord, kindOf, listed, namedField } from './inspection.ts';
+import { suggestion } from './nearest.ts';
+import { problemMembers } from './reserved-names.ts';
+
+const indexFieldsMax = 8;
+const memberName = /^[a-z][A-Za-z0-9]*$/;
+
+export function inspectIndexing(inspection: Inspection): void {
+  inspectIndexes(inspection);
+  inspectUnique(inspection);
+  inspectUnpatchable(inspection);
+  inspectReferences(inspection);
+  inspectSearch(inspection);
+}
+
+function inspectIndexes(inspection: Inspection): void {
+  for (const entry of listed(inspection, 'indexes', inspection.declaration.indexes)) {
+    const names: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
+    if (names.length === 0) inspection.refuse('indexes holds an empty list');
+    if (names.length > indexFieldsMax)
+      inspection.refuse(`indexes holds an index over more than ${indexFieldsMax} fields`);
+    if (new Set(names).size < names.length)
+      inspection.refuse('indexes holds an index that names a field twice');
+    for (const name of names) {
+      const field = namedField(inspection, 'indexes', name);
+      if (field !== undefined && !isSingle(field)) {
+        inspection.refuse(
+          `indexes names "${field.name}"; an index takes single values, not ${pluralOf(field)}`,
+        );
+      }
+    }
+  }
+}
+
+function inspectUnique(inspection: Inspection): void {
+  for (const name of listed(inspection, 'unique', inspection.declaration.unique)) {
+    const field = namedField(inspection, 'unique', name);
+    if (field === undefined) continue;
+    if (field.column !== undefined) inspection.refuse(`unique names "${field.name}", which the server makes`);
+    else if (!isSingle(field)) {
+      inspection.refuse(
+        `unique names "${field.name}"; only single values can be unique, not ${pluralOf(field)}`,
+      );
+    }
+  }
+}
+
+function inspectUnpatchable(inspection: Inspection): void {
+  for (const name of listed(inspection, 'unpatchable', inspection.declaration.unpatchable)) {
+    const field = namedField(inspection, 'unpatchable', name);
+    if (field === undefined) continue;
+    if (field.column !== undefined) {
+      inspection.refuse(`unpatchable names "${field.name}", which no client can change anyway; leave it out`);
+    } else if (field.path.length > 1) {
+      inspection.refuse(`unpatchable names "${field.name}"; only a field at the top level can be fixed`);
+    }
+  }
+}
+
+function inspectReferences(inspection: Inspection): void {
+  const references: unknown = inspection.declaration.references;
+  if (references === undefined) return;
+  if (!isRecord(references)) {
+    inspection.refuse(`references must be an object, not ${kindOf(references)}`);
+    return;
+  }
+  for (const [name, reference] of Object.entries(references)) {
+    const field = namedField(inspection, 'references', name);
+    if (
+      field !== undefined &&
+      (field.type !== 'string' || field.path.length > 1 || field.column !== undefined)
+    ) {
+      inspection.refuse(
+        `references names "${name}"; a reference is a string at the top level that holds an id`,
+      );
+    }
+    inspectTarget(inspection, name, reference);
+  }
+}
+
+function inspectTarget(inspection: Inspection, name: string, reference: unknown): void {
+  const place = `references.${name}`;
+  if (!isRecord(reference) || typeof reference.collection !== 'string') {
+    inspection.refuse(`${place} must be { collection: 'name' }`);
+    return;
+  }
+  const { collection, countAs } = reference as { collection: string; countAs?: unknown };
+  if (!inspection.collections.has(collection)) {
+    const meant = suggestion(collection, inspection.collections);
+    inspection.refuse(`${place} points into "${collection}", which is not a collection${meant}`);
+  }
+  if (countAs === undefined) return;
+  if (typeof countAs !== 'string' || !memberName.test(countAs)) {
+    inspection.refuse(`${place}.countAs must be a camelCase name such as productCount`);
+  } else if (problemMembers.has(countAs)) {
+    inspection.refuse(`${place}.countAs is "${countAs}", which every error body has already`);
+  }
+}
+
+function inspectSearch(inspection: Inspection): void {
+  for (const name of listed(inspection, 'search', inspection.declaration.search)) {
+    const field = namedField(inspection, 'search', name);
+    if (field === undefined) continue;
+    const ofText = field.type === 'string' || (field.type === 'array' && field.item === 'string');
+    if (!ofText || field.path.length > 1 || field.column !== undefined) {
+      inspection.refuse(
+        `search names "${field.name}"; only strings and lists of strings at the top level are searched`,
+      );
+    }
+  }
+}
+
+function isSingle(field: Field): boolean {
+  return field.type !== 'array' && field.type !== 'json';
+}
+
+function pluralOf(field: Field): string {
+  return field.type === 'array' ? 'lists' : 'objects';
+}

@@ -1,0 +1,89 @@
+/**
+ * Imports the user's configuration file, which Node runs as it stands, TypeScript or JavaScript. Whatever goes wrong
+ * in it is told as a sentence that names the file, with the line where one is known; never as a stack of ours.
+ */
+import { existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type Configuration, resolveConfiguration } from './configuration.ts';
+import { ConfigurationError } from './configuration-error.ts';
+import type { ConfigurationDeclaration } from './define.ts';
+
+const complaintCharactersMax = 500;
+
+export type LoadedConfiguration = {
+  readonly configuration: Configuration;
+  readonly warnings: readonly string[];
+};
+
+/**
+ * @param path of the file, relative to the working directory
+ * @throws ConfigurationError when it is missing, fails, or has mistakes
+ */
+export async function loadConfiguration(path: string): Promise<LoadedConfiguration> {
+  const absolute = resolve(path);
+  if (!existsSync(absolute)) {
+    throw new ConfigurationError([
+      `there is no configuration file at ${absolute}; make one with "comity init", or say where it is with --config or COMITY_CONFIG`,
+    ]);
+  }
+  if (!statSync(absolute).isFile()) {
+    throw new ConfigurationError([`${absolute} is not a file; name the configuration file in it`]);
+  }
+  const declaration = await importDefault(path, absolute);
+  const warnings: string[] = [];
+  try {
+    const configuration = resolveConfiguration(declaration, (sentence) =>
+      warnings.push(`${path}: ${sentence}`),
+    );
+    return { configuration, warnings };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new ConfigurationError(error.mistakes.map((mistake) => `${path}: ${mistake}`));
+  }
+}
+
+async function importDefault(path: string, absolute: string): Promise<ConfigurationDeclaration> {
+  let module: { readonly default?: ConfigurationDeclaration };
+  try {
+    module = await import(pathToFileURL(absolute).href);
+  } catch (error) {
+    const line = lineOf(error, absolute);
+    const place = line === undefined ? path : `${path}:${line}`;
+    throw new ConfigurationError([`${place}: ${complaintOf(error)}${hintFor(error, path, line)}`], {
+      cause: error,
+    });
+  }
+  if (module.default !== undefined) return module.default;
+  throw new ConfigurationError([
+    `${path} has no default export; end it in "export default defineConfig({ collections: { ... } })"`,
+  ]);
+}
+
+/** The line that failed: the first place in the stack that lies in the user's file, which stands there as path or URL. */
+function lineOf(error: unknown, absolute: string): number | undefined {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  for (const file of [absolute, pathToFileURL(absolute).href]) {
+    const start = stack.indexOf(`${file}:`);
+    const line = start === -1 ? Number.NaN : Number.parseInt(stack.slice(start + file.length + 1), 10);
+    if (!Number.isNaN(line)) return line;
+  }
+  return undefined;
+}
+
+function complaintOf(error: unknown): string {
+  if (!(error instanceof Error)) return `the file throws ${String(error).slice(0, complaintCharactersMax)}`;
+  const [line = ''] = error.message.trim().split('\n');
+  const complaint = line.trim().slice(0, complaintCharactersMax);
+  return complaint === '' ? error.name : complaint;
+}
+
+function hintFor(error: unknown, path: string, line: number | undefined): string {
+  if (!(error instanceof Error)) return '';
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ERR_MODULE_NOT_FOUND' && message.startsWith('Cannot find package')) {
+    return '; run "npm install" in the folder of the configuration';
+  }
+  // Node keeps the place of an error in plain JavaScript to itself.
+  return error instanceof SyntaxError && line === undefined ? `; "node --check ${path}" shows where` : '';
+}

@@ -1,0 +1,184 @@
+/**
+ * Reads the settings: command line before environment before configuration before default. Every value is checked
+ * against its row in settings.ts, wherever it comes from, and all mistakes are reported at once.
+ * A secret is never repeated, not even in the sentence that refuses it.
+ */
+import { BlockList, isIP } from 'node:net';
+import { inspect } from 'node:util';
+import { ConfigurationError } from './configuration-error.ts';
+import { suggestion } from './nearest.ts';
+import type { Setting } from './setting.ts';
+import { type SettingName, type SettingOverrides, type Settings, settings, variableOf } from './settings.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Values as a person writes them in a shell. */
+export type WrittenSettings = { readonly [N in SettingName]?: string | undefined };
+
+export type LoadedSettings = {
+  readonly settings: Settings;
+  /** Sentences about what was ignored or is unwise; nothing that prevents a start. */
+  readonly warnings: readonly string[];
+};
+
+type Source = { readonly label: string; readonly value: unknown; readonly written: boolean };
+
+const echoCharactersMax = 64;
+const keyCharactersAdvised = 24;
+
+/** Settings of later versions that must not be taken for granted: to ignore one would be unsafe. */
+const unsupported: ReadonlyMap<string, string> = new Map([
+  ['COMITY_DATABASE_URL', 'unset it, and the data is kept in the folder that COMITY_DATA names'],
+  ['COMITY_TLS_CERT', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
+  ['COMITY_TLS_KEY', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
+]);
+
+/**
+ * @param environment variables by name; an empty one counts as unset
+ * @param configured `settings` of the configuration, or what code passes
+ * @param commandLine options given by hand, which outrank everything
+ * @throws ConfigurationError with every mistake
+ */
+export function loadSettings(
+  environment: Environment,
+  configured: SettingOverrides = {},
+  commandLine: WrittenSettings = {},
+): LoadedSettings {
+  const mistakes: string[] = [];
+  const warnings: string[] = [];
+  inspectNames(environment, configured, mistakes, warnings);
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries<Setting>(settings)) {
+    const source = sourceOf(name as SettingName, environment, configured, commandLine);
+    const complaint = source === undefined ? undefined : refusal(setting, source);
+    if (source !== undefined && complaint !== undefined) mistakes.push(`${source.label} ${complaint}`);
+    values[name] =
+      source === undefined || complaint !== undefined ? setting.default : readValue(setting, source);
+  }
+  // Each row of the table gave its own kind of value, so the record has the type that is derived from the table.
+  const loaded = values as Settings;
+  if (mistakes.length === 0) compare(loaded, mistakes);
+  if (mistakes.length > 0) throw new ConfigurationError(mistakes);
+  if (loaded.adminKey !== undefined && loaded.adminKey.length < keyCharactersAdvised) {
+    warnings.push(
+      `the administrator key has fewer than ${keyCharactersAdvised} characters and could be guessed`,
+    );
+  }
+  return { settings: loaded, warnings };
+}
+
+function inspectNames(
+  environment: Environment,
+  configured: SettingOverrides,
+  mistakes: string[],
+  warnings: string[],
+): void {
+  const variables = new Set(Object.keys(settings).map(variableOf));
+  for (const [variable, value] of Object.entries(environment)) {
+    if (!variable.startsWith('COMITY_') || variables.has(variable) || value === undefined || value === '')
+      continue;
+    const instead = unsupported.get(variable);
+    if (instead !== undefined) mistakes.push(`${variable} is not supported by this version: ${instead}`);
+    else warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
+  }
+  for (const name of Object.keys(configured)) {
+    if (!Object.hasOwn(settings, name)) {
+      mistakes.push(`settings.${name} is not a setting${suggestion(name, Object.keys(settings))}`);
+    }
+  }
+}
+
+function sourceOf(
+  name: SettingName,
+  environment: Environment,
+  configured: SettingOverrides,
+  commandLine: WrittenSettings,
+): Source | undefined {
+  const variable = variableOf(name);
+  const written = environment[variable];
+  if (commandLine[name] !== undefined) return { label: `--${name}`, value: commandLine[name], written: true };
+  if (written !== undefined && written !== '') return { label: variable, value: written, written: true };
+  if (configured[name] !== undefined) {
+    return { label: `settings.${name}`, value: configured[name], written: false };
+  }
+  return undefined;
+}
+
+/** Why the value cannot be taken, as the predicate of a sentence; undefined when it can. */
+function refusal(setting: Setting, { value, written }: Source): string | undefined {
+  const not = `, not ${echo(value)}`;
+  switch (setting.kind) {
+    case 'integer': {
+      const number = written ? readInteger(String(value)) : value;
+      const fits =
+        Number.isInteger(number) && Number(number) >= setting.least && Number(number) <= setting.most;
+      return fits ? undefined : `must be an integer from ${setting.least} to ${setting.most}${not}`;
+    }
+    case 'switch':
+      if (written) return value === 'on' || value === 'off' ? undefined : `must be on or off${not}`;
+      return typeof value === 'boolean' ? undefined : `must be true or false${not}`;
+    case 'choice':
+      if (setting.choices.some((known) => known === value)) return undefined;
+      return `must be one of ${setting.choices.join(', ')}${not}`;
+    case 'text':
+      if (typeof value !== 'string') return setting.secret ? 'must be a string' : `must be a string${not}`;
+      if (value.length > setting.charactersMax)
+        return `must have at most ${setting.charactersMax} characters`;
+      return value === '' ? undefined : setting.refuse(value);
+  }
+}
+
+function readValue(setting: Setting, { value, written }: Source): unknown {
+  if (!written) return value;
+  if (setting.kind === 'integer') return readInteger(String(value));
+  return setting.kind === 'switch' ? value === 'on' : value;
+}
+
+/** A plain decimal integer; NaN for anything else, so that `0x10`, `1e3` and ` 5` are not guessed at. */
+function readInteger(written: string): number {
+  const digits = written.startsWith('-') ? written.slice(1) : written;
+  if (digits === '' || digits.length > 15) return Number.NaN;
+  for (const digit of digits) if (digit < '0' || digit > '9') return Number.NaN;
+  return Number(written);
+}
+
+/** Mistakes that only two settings together can make. */
+function compare(loaded: Settings, mistakes: string[]): void {
+  if (loaded.listLimitDefault > loaded.listLimitMax) {
+    mistakes.push(
+      `listLimitDefault (${loaded.listLimitDefault}) must not be over listLimitMax (${loaded.listLimitMax})`,
+    );
+  }
+  if (loaded.headersTimeoutMs > loaded.requestTimeoutMs) {
+    mistakes.push(
+      `headersTimeoutMs (${loaded.headersTimeoutMs}) must not be over requestTimeoutMs (${loaded.requestTimeoutMs})`,
+    );
+  }
+  if (loaded.targetBytesMax >= loaded.fieldsBytesMax) {
+    mistakes.push(
+      `targetBytesMax (${loaded.targetBytesMax}) must be under fieldsBytesMax (${loaded.fieldsBytesMax}), which counts the request line too`,
+    );
+  }
+  if (!loaded.behindProxy && !isLoopback(loaded.host)) {
+    mistakes.push(
+      `COMITY_HOST is ${echo(loaded.host)}, which is not a loopback address, and this version does not speak TLS: ` +
+        'put a proxy that does in front and set COMITY_BEHIND_PROXY=on, or listen on 127.0.0.1',
+    );
+  }
+}
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  if (family === 0) return host.toLowerCase() === 'localhost';
+  const loopback = new BlockList();
+  loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+  loopback.addAddress('::1', 'ipv6');
+  return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** The value as it would be written, cut to a length that a terminal line can take. */
+function echo(value: unknown): string {
+  const whole =
+    typeof value === 'string' ? JSON.stringify(value) : inspect(value, { breakLength: Infinity, depth: 1 });
+  return whole.length <= echoCharactersMax ? whole : `${whole.slice(0, echoCharactersMax)}...`;
+}

@@ -1,0 +1,70 @@
+/**
+ * Names that a collection or a field cannot have, or had better not: each already means something at the place where
+ * it would stand. Names of later built-in resources are held back now, so that an upgrade takes no collection away.
+ */
+
+/** Names of built-in resources and pages (design §4), in lower case. */
+export const reservedCollections: ReadonlySet<string> = new Set([
+  'admin',
+  'auth',
+  'batch',
+  'dashboard',
+  'deliveries',
+  'docs',
+  'endpoints',
+  'events',
+  'health',
+  'keys',
+  'meta',
+  'metrics',
+  'openapi',
+  'operations',
+  'queries',
+  'realtime',
+  'received',
+  'results',
+  'users',
+  'webhooks',
+  'well-known',
+]);
+
+/** First path segments outside the base that the program itself answers. */
+export const reservedBases: ReadonlySet<string> = new Set([
+  '.well-known',
+  'dashboard',
+  'docs',
+  'health',
+  'metrics',
+  'openapi.json',
+]);
+
+/** Members that the server makes (§2.1); a client never writes them. */
+export const madeMembers: ReadonlySet<string> = new Set(['id', 'createdAt', 'updatedAt', 'deletedAt']);
+
+/** Parameters of every list and QUERY form; a field of that name is filtered as `name[eq]=`. */
+export const queryParameters: ReadonlySet<string> = new Set([
+  'api_key',
+  'cursor',
+  'fields',
+  'limit',
+  'order',
+  'page',
+  'per_page',
+  'q',
+  'sort',
+]);
+
+/** Connectives of a JSON filter. */
+export const filterConnectives: ReadonlySet<string> = new Set(['and', 'or', 'not']);
+
+/** Members that every error body has, plain or as RFC 9457: a count beside them needs another name. */
+export const problemMembers: ReadonlySet<string> = new Set([
+  'code',
+  'detail',
+  'error',
+  'errors',
+  'instance',
+  'status',
+  'title',
+  'type',
+]);

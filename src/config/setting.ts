@@ -1,0 +1,103 @@
+/**
+ * The kinds of setting there are, and the constructors that the table in settings.ts is written with.
+ * A setting is data: its bounds are checked by load-settings.ts and printed by scripts/docs/settings.ts.
+ */
+
+type Described = {
+  /** One sentence for the reference; says what happens at the bound where that is not plain. */
+  readonly meaning: string;
+  /** Heading that the reference lists it under. */
+  readonly section: string;
+};
+
+/** A whole number from `least` to `most`, both included, in `unit`. */
+export type IntegerSetting = {
+  readonly kind: 'integer';
+  readonly unit: string;
+  readonly default: number;
+  readonly least: number;
+  readonly most: number;
+  readonly meaning: string;
+};
+
+/** Written `on` or `off`. */
+export type SwitchSetting = { readonly kind: 'switch'; readonly default: boolean; readonly meaning: string };
+
+export type ChoiceSetting<C extends string = string> = {
+  readonly kind: 'choice';
+  readonly choices: readonly C[];
+  readonly default: C;
+  readonly meaning: string;
+};
+
+/** Text of at most `charactersMax` characters; `refuse` says what is wrong with one, or undefined. */
+export type TextSetting<D extends string | undefined = string | undefined> = {
+  readonly kind: 'text';
+  readonly default: D;
+  readonly charactersMax: number;
+  /** Never repeated in a message, a log line or the reference. */
+  readonly secret: boolean;
+  readonly refuse: (value: string) => string | undefined;
+  readonly meaning: string;
+};
+
+export type Setting = Described & (IntegerSetting | SwitchSetting | ChoiceSetting | TextSetting);
+
+/** The type of a setting's value, from its row in the table. */
+export type ValueOf<S> = S extends { readonly kind: 'integer' }
+  ? number
+  : S extends { readonly kind: 'switch' }
+    ? boolean
+    : S extends ChoiceSetting<infer C>
+      ? C
+      : S extends TextSetting<infer D>
+        ? string | D
+        : never;
+
+type IntegerBounds = Pick<IntegerSetting, 'unit' | 'default' | 'least' | 'most'>;
+
+export function integer(bounds: IntegerBounds, meaning: string): IntegerSetting {
+  return { kind: 'integer', ...bounds, meaning };
+}
+
+export function toggle(meaning: string): SwitchSetting {
+  return { kind: 'switch', default: false, meaning };
+}
+
+export function choice<const C extends string>(
+  choices: readonly C[],
+  fallback: NoInfer<C>,
+  meaning: string,
+): ChoiceSetting<C> {
+  return { kind: 'choice', choices, default: fallback, meaning };
+}
+
+type TextRules = Partial<Pick<TextSetting, 'charactersMax' | 'secret' | 'refuse'>>;
+
+export function text<const D extends string | undefined>(
+  fallback: D,
+  rules: TextRules,
+  meaning: string,
+): TextSetting<D> {
+  return {
+    kind: 'text',
+    default: fallback,
+    charactersMax: rules.charactersMax ?? 4096,
+    secret: rules.secret ?? false,
+    refuse: rules.refuse ?? acceptAny,
+    meaning,
+  };
+}
+
+/** Puts rows under one heading of the reference. */
+export function section<const R extends Readonly<Record<string, object>>>(
+  title: string,
+  rows: R,
+): { readonly [K in keyof R]: R[K] & { readonly section: string } } {
+  const entries = Object.entries(rows).map(([name, row]) => [name, { ...row, section: title }]);
+  return Object.fromEntries(entries);
+}
+
+function acceptAny(): undefined {
+  return undefined;
+}

@@ -1,0 +1,11 @@
+/**
+ * The package's face: everything that a user of `comity` may import, by name. What is not listed here is the house's
+ * own and may change at any time.
+ */
+export { Type } from 'typebox';
+export { ConfigurationError } from './config/configuration-error.ts';
+export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
+export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
+export type { Access, Action, Rule } from './model/access.ts';
+export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
+export type { Scalar } from './model/field.ts';

@@ -1,0 +1,162 @@
+/**
+ * Whether one resource passes a filter: what a store answers by SQL, evaluated on values. Event streams use it, and
+ * test/contract holds every store to it. A field's value is what stands at its path when it is of the
+ * field's type, and null otherwise; strings compare by code point.
+ */
+import type { Field, Scalar, ScalarType } from './field.ts';
+import type { Comparison, Filter } from './filter.ts';
+
+export type Matchable = {
+  /** What stands at the field, of whatever type; undefined where nothing does. */
+  readonly value: (field: Field) => unknown;
+  /** The folded text that `search` looks in; null where there is none. */
+  readonly search: string | null;
+};
+
+export function matches(filter: Filter, resource: Matchable): boolean {
+  switch (filter.op) {
+    case 'always':
+      return true;
+    case 'never':
+      return false;
+    case 'and':
+      return filter.filters.every((part) => matches(part, resource));
+    case 'or':
+      return filter.filters.some((part) => matches(part, resource));
+    case 'not':
+      return !matches(filter.filter, resource);
+    case 'in':
+      return filter.values.some((value) => isEqual(filter.field, resource, value));
+    case 'has': {
+      const value = resource.value(filter.field);
+      return Array.isArray(value) && value.includes(filter.value);
+    }
+    case 'like': {
+      if (filter.field.type !== 'string') return false;
+      const value = scalarOf(filter.field, resource.value(filter.field));
+      return typeof value === 'string' && isLike(value, filter.pattern);
+    }
+    case 'search': {
+      const { search } = resource;
+      return filter.terms.every((term) => search?.includes(term) ?? false);
+    }
+    case 'eq':
+    case 'ne':
+    case 'gt':
+    case 'gte':
+    case 'lt':
+    case 'lte':
+      return compare(filter.op, filter.field, resource, filter.value);
+  }
+}
+
+/** What stands at the field's path in a parsed representation: `value` of a `Matchable` without columns. */
+export function memberAt(resource: unknown, path: readonly string[]): unknown {
+  let value = resource;
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, name)) {
+      return undefined;
+    }
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
+
+/** Negative, 0 or positive, by code point: UTF-16 units put U+E000..U+FFFF above the code points from U+10000. */
+export function compareText(left: string, right: string): number {
+  const length = Math.min(left.length, right.length);
+  for (let index = 0; index < length; index += 1) {
+    const a = left.charCodeAt(index);
+    const b = right.charCodeAt(index);
+    if (a !== b) return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
+  }
+  return left.length - right.length;
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff;
+}
+
+function isEqual(field: Field, resource: Matchable, value: Scalar): boolean {
+  return compare('eq', field, resource, value);
+}
+
+function compare(op: Comparison, field: Field, resource: Matchable, value: Scalar): boolean {
+  const actual = scalarOf(field, resource.value(field));
+  if (op === 'eq') return actual === value;
+  if (op === 'ne') return actual !== value;
+  // NaN, which no comparison holds for, stands for values that have no order.
+  const order = orderOf(actual, value) ?? Number.NaN;
+  if (op === 'gt') return order > 0;
+  if (op === 'gte') return order >= 0;
+  return op === 'lt' ? order < 0 : order <= 0;
+}
+
+function orderOf(left: unknown, right: Scalar): number | undefined {
+  if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (typeof left === 'boolean' && typeof right === 'boolean') return Number(left) - Number(right);
+  return undefined;
+}
+
+const typeNames: Readonly<Record<ScalarType, string>> = {
+  string: 'string',
+  timestamp: 'string',
+  number: 'number',
+  integer: 'number',
+  boolean: 'boolean',
+};
+
+/** Arrays and objects equal no scalar, but are not null: the value itself stands for "something else". */
+function scalarOf(field: Field, value: unknown): unknown {
+  if (value === undefined || value === null) return null;
+  if (field.type === 'array' || field.type === 'json') return other;
+  return typeof value === typeNames[field.type] ? value : null;
+}
+
+const other = Symbol('neither a scalar nor null');
+
+/** One pass with one point to fall back to: a later `%` covers whatever an earlier one could. */
+function isLike(text: string, pattern: string): boolean {
+  const characters = [...text];
+  const steps = stepsOf(pattern);
+  let at = 0;
+  let step = 0;
+  let runStep = -1;
+  let runAt = 0;
+  while (at < characters.length) {
+    const wanted = steps[step];
+    if (wanted === 'any run') {
+      runStep = step;
+      runAt = at;
+      step += 1;
+    } else if (wanted !== undefined && (wanted === 'any one' || wanted.literal === characters[at])) {
+      at += 1;
+      step += 1;
+    } else if (runStep >= 0) {
+      runAt += 1;
+      at = runAt;
+      step = runStep + 1;
+    } else return false;
+  }
+  while (steps[step] === 'any run') step += 1;
+  return step === steps.length;
+}
+
+type Step = 'any run' | 'any one' | { readonly literal: string };
+
+function stepsOf(pattern: string): readonly Step[] {
+  const steps: Step[] = [];
+  const characters = [...pattern];
+  for (let index = 0; index < characters.length; index += 1) {
+    const character = characters[index] ?? '';
+    const next = characters[index + 1];
+    if (character === '%') steps.push('any run');
+    else if (character === '_') steps.push('any one');
+    else if (character === '\\' && next !== undefined) {
+      steps.push({ literal: next });
+      index += 1;
+    } else steps.push({ literal: character });
+  }
+  return steps;
+}

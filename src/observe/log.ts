@@ -1,0 +1,91 @@
+/**
+ * The log: one JSON object a line, on standard error so that standard output carries the ready line and what the program
+ * is asked to print. Facts hold no credential, query string or content (observation.ts), so neither does any line.
+ *
+ * At `info`, the default, an answer is logged only when its status is 500 or more; `debug` logs every answer, which
+ * costs about 5 us of a request that takes 15. Lines are written at once: the last one before a crash is the one wanted.
+ */
+import pino from 'pino';
+import type { Observation, Observe } from './observation.ts';
+
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
+
+export type LogOptions = {
+  readonly level: LogLevel;
+  /** Receives whole lines; default: standard error. */
+  readonly destination?: { write(line: string): void };
+};
+
+type Line = { readonly level: Exclude<LogLevel, 'silent'>; readonly message: string };
+
+const standardError = 2;
+const firstServerError = 500;
+
+export function createLog(options: LogOptions): Observe {
+  const logger = pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    options.destination ?? pino.destination({ dest: standardError, sync: true }),
+  );
+  const debug = logger.isLevelEnabled('debug');
+  return (observation) => {
+    // The one fact of every request must cost nothing when it is not logged.
+    if (observation.kind === 'answered' && observation.status < firstServerError && !debug) return;
+    const { level, message } = lineOf(observation);
+    logger[level](membersOf(observation), message);
+  };
+}
+
+function lineOf(observation: Observation): Line {
+  switch (observation.kind) {
+    case 'listening':
+      return { level: 'info', message: 'listening' };
+    case 'draining':
+      return { level: 'info', message: 'draining' };
+    case 'stopped':
+      return { level: 'info', message: 'stopped' };
+    case 'answered':
+      return { level: observation.status < firstServerError ? 'debug' : 'error', message: 'answered' };
+    case 'client-error':
+      return { level: 'debug', message: 'not an HTTP request' };
+    case 'connection-refused':
+      return { level: 'warn', message: 'too many connections' };
+    case 'stream-cut':
+      return { level: 'warn', message: 'stream reader too slow' };
+    case 'failed':
+      return { level: 'error', message: 'request failed' };
+    case 'store-opened':
+      return { level: 'info', message: 'store opened' };
+    case 'store-migrated':
+      return { level: 'info', message: 'store migrated' };
+    case 'store-failed':
+      return { level: 'error', message: 'store failed' };
+    case 'units-committed':
+      return { level: 'debug', message: 'committed' };
+    case 'operation-failed':
+      return { level: 'error', message: 'operation failed' };
+    case 'rows-purged':
+      return { level: 'debug', message: 'purged' };
+  }
+}
+
+/** The members of the fact as they are; an error becomes its name, message and stack. */
+function membersOf(observation: Observation): Record<string, unknown> {
+  if (!('error' in observation)) return observation;
+  const { error, ...rest } = observation;
+  return { ...rest, error: describe(error) };
+}
+
+/** Causes are followed this far. */
+const causesMax = 4;
+
+function describe(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack, cause } = error;
+  if (cause === undefined || depth >= causesMax) return { name, message, stack };
+  return { name, message, stack, cause: describe(cause, depth + 1) };
+}

@@ -1,0 +1,121 @@
+/**
+ * Metrics in the text format of Prometheus, from the same facts as the log, in a registry of their own. Requests are counted
+ * in cells of our own (request-cells.ts) and handed to the library when somebody asks: its labelled counter and
+ * histogram hash their labels on every call, which costs more than a whole request may.
+ *
+ * Label values come from closed sets: the method from the parser's list, the route from the patterns, the status.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Observation, Observe } from './observation.ts';
+import { renderDurations } from './render-durations.ts';
+import { RequestCells } from './request-cells.ts';
+
+export type Metrics = {
+  readonly observe: Observe;
+  /** A value read when somebody asks: what is open, waiting or cached now. */
+  gauge(name: string, help: string, read: () => number): void;
+  readonly contentType: string;
+  /** The whole page, as GET /metrics serves it. */
+  render(): Promise<string>;
+};
+
+const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+const unitsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/**
+ * @param options.process whether to add the metrics of the process itself: memory, processor, garbage collection, the
+ * delay of the event loop; its sampling of the loop costs about 0.1 % of a processor
+ */
+export function createMetrics(options: { process: boolean } = { process: true }): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  if (options.process) collectDefaultMetrics({ register: registry });
+  const cells = new RequestCells();
+  registerRequests(registry, cells);
+  const commits = new Counter({ name: 'comity_commits_total', help: 'Transactions committed.', registers });
+  const commitSeconds = new Histogram({
+    name: 'comity_commit_duration_seconds',
+    help: 'Time of a transaction, durable at its end.',
+    buckets: commitSecondsBuckets,
+    registers,
+  });
+  const units = new Histogram({
+    name: 'comity_commit_units',
+    help: 'Writes that one transaction committed together.',
+    buckets: unitsBuckets,
+    registers,
+  });
+  const faults = new Counter({
+    name: 'comity_faults_total',
+    help: 'Facts that somebody should look at, by kind.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const clientErrors = new Counter({
+    name: 'comity_client_errors_total',
+    help: 'Messages that were not HTTP requests, by code.',
+    labelNames: ['code'],
+    registers,
+  });
+  const observe = (observation: Observation): void => {
+    switch (observation.kind) {
+      case 'answered':
+        cells.add(observation.method, observation.route, observation.status, observation.durationMs);
+        return;
+      case 'units-committed':
+        commits.inc();
+        units.observe(observation.units);
+        commitSeconds.observe(observation.durationMs / 1000);
+        return;
+      case 'client-error':
+        clientErrors.inc({ code: observation.code });
+        return;
+      case 'failed':
+      case 'store-failed':
+      case 'operation-failed':
+      case 'connection-refused':
+      case 'stream-cut':
+        faults.inc({ kind: observation.kind });
+        return;
+      case 'listening':
+      case 'draining':
+      case 'stopped':
+      case 'store-opened':
+      case 'store-migrated':
+      case 'rows-purged':
+        return;
+    }
+  };
+  return {
+    observe,
+    gauge: (name, help, read) => registerGauge(registry, name, help, read),
+    contentType: registry.contentType,
+    render: async () => `${await registry.metrics()}\n${renderDurations(cells)}`,
+  };
+}
+
+function registerRequests(registry: Registry, cells: RequestCells): void {
+  const requests = new Counter({
+    name: 'comity_requests_total',
+    help: 'Requests answered, by method, route and status.',
+    labelNames: ['method', 'route', 'status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { method, route, status, count } of cells) this.inc({ method, route, status }, count);
+    },
+  });
+  void requests;
+}
+
+function registerGauge(registry: Registry, name: string, help: string, read: () => number): void {
+  const gauge = new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+  void gauge;
+}

@@ -1,0 +1,41 @@
+/**
+ * Everything the program can report, as one closed union (style habit 6.16). Rooms emit facts through
+ * an `Observe` function they are given; only the sinks beside this file print or count. No fact
+ * carries a credential, a cookie, a query string or content.
+ */
+
+export type Observation =
+  | { readonly kind: 'listening'; readonly url: string }
+  | { readonly kind: 'draining'; readonly reason: string }
+  | { readonly kind: 'stopped'; readonly drainedMs: number }
+  | {
+      readonly kind: 'answered';
+      readonly id: string;
+      readonly method: string;
+      /** The route's pattern, never the path: `/api/v1/products/{id}`. */
+      readonly route: string;
+      readonly status: number;
+      readonly code: string | undefined;
+      readonly durationMs: number;
+      readonly peer: string;
+    }
+  /** What came was not an HTTP request that could be handed on. */
+  | { readonly kind: 'client-error'; readonly code: string; readonly status: number; readonly peer: string }
+  /** A connection over the limit was closed. */
+  | { readonly kind: 'connection-refused'; readonly peer: string }
+  /** A reader of an event stream was too slow for its buffer. */
+  | { readonly kind: 'stream-cut'; readonly peer: string; readonly waitingBytes: number }
+  | { readonly kind: 'failed'; readonly id: string; readonly error: unknown }
+  | {
+      readonly kind: 'store-opened';
+      readonly engine: string;
+      readonly tables: number;
+      readonly durationMs: number;
+    }
+  | { readonly kind: 'store-migrated'; readonly what: string; readonly durationMs: number }
+  | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
+  | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
+  | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }
+  | { readonly kind: 'rows-purged'; readonly table: string; readonly rows: number };
+
+export type Observe = (observation: Observation) => void;

@@ -1,0 +1,24 @@
+/**
+ * A walk that has ended, as the builders of answers see it.
+ */
+import type { NodeName } from '../../http/conduct/node.ts';
+import type { Request } from '../../http/message.ts';
+import type { Problem } from '../../http/problem.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MessageReading } from '../message-facts.ts';
+import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
+
+/** Everything a builder may look at. Stages the walk did not reach are undefined. */
+export type Ended = {
+  readonly request: Request;
+  readonly reading: MessageReading;
+  readonly trace: readonly NodeName[];
+  readonly ask: Ask | undefined;
+  readonly principal: Principal;
+  readonly bytes: Uint8Array | undefined;
+  readonly standing: Standing | undefined;
+  readonly proposal: Proposal | undefined;
+  readonly validators: Validators | undefined;
+  readonly problem: Problem | undefined;
+  readonly made: { readonly made: Made; readonly rev: number } | undefined;
+};

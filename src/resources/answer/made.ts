@@ -1,0 +1,58 @@
+/**
+ * Answers after a change that was made: 201 with Location (§4.4.2, §4.5.3), 200 with the representation or 204 without
+ * (§4.5, §4.6, §4.7), and 303 after a browser form (§4.12).
+ */
+import type { Response } from '../../http/message.ts';
+import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
+import type { Made } from '../resource.ts';
+import type { Room } from '../room.ts';
+import type { Ended } from './ended.ts';
+
+export function madeResponse(status: number, room: Room, ended: Ended): Response {
+  const { made, rev } = resultOf(ended);
+  const applied = preferencesApplied(ended);
+  const fields: string[] = [];
+  if (made.created && made.location !== null) fields.push('Location', made.location);
+  if (made.validated && made.location !== null) {
+    fields.push('ETag', `"${rev}"`);
+    if (made.modifiedAt !== null) fields.push('Last-Modified', room.formatDate(made.modifiedAt));
+  }
+  const minimal = ended.reading.preferences.return === 'minimal' || made.doc === null;
+  if (!minimal) {
+    fields.push('Content-Type', 'application/json', 'Cache-Control', 'no-store');
+    if (made.location !== null) fields.push('Content-Location', made.location);
+  }
+  return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
+}
+
+/** §4.7: nothing, or what was deleted. */
+export function deletedResponse(status: number, ended: Ended): Response {
+  const { made } = resultOf(ended);
+  const applied = preferencesApplied(ended);
+  if (status === 204 || made.doc === null) return { status, fields: applied, content: null };
+  return {
+    status,
+    fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store', ...applied],
+    content: made.doc,
+  };
+}
+
+/** Post, redirect, get: reloading the page repeats only the GET. */
+export function seeOtherAfterForm(status: number, ended: Ended): Response {
+  const { made } = resultOf(ended);
+  return {
+    status,
+    fields: ['Location', made.location ?? '', 'Cache-Control', 'no-store'],
+    content: null,
+  };
+}
+
+function preferencesApplied(ended: Ended): readonly string[] {
+  const wanted = ended.reading.preferences.return;
+  return wanted === undefined ? [] : ['Preference-Applied', formatPreferenceApplied([['return', wanted]])];
+}
+
+function resultOf(ended: Ended): { readonly made: Made; readonly rev: number } {
+  if (ended.made === undefined) throw new Error('an answer to a change without its result');
+  return ended.made;
+}

@@ -1,0 +1,63 @@
+/**
+ * What a resource, or the server as a whole, supports (§4.8; RFC 9110 §9.3.7): Allow, the media types that each
+ * method takes (Accept-Post, Accept-Patch of RFC 5789, Accept-Query of RFC 10008), and the size limit of §2.8.
+ */
+import type { Response } from '../../http/message.ts';
+import { formatAcceptQuery } from '../../http/syntax/accept-query.ts';
+import { isAdministrator } from '../../model/principal.ts';
+import { knownMethods } from '../message-facts.ts';
+import type { Room } from '../room.ts';
+import type { Ended } from './ended.ts';
+
+/** What some resource or other supports, for `OPTIONS *`. */
+export const serverMethods: readonly string[] = [...knownMethods].filter(
+  (method) => method !== 'CONNECT' && method !== 'TRACE',
+);
+
+export function serverOptionsResponse(status: number): Response {
+  return { status, fields: ['Allow', serverMethods.join(', ')], content: null };
+}
+
+export function optionsResponse(status: number, room: Room, ended: Ended): Response {
+  const fields = ['Allow', allowedMethods(ended).join(', '), ...contentFields(ended, 'OPTIONS')];
+  if (fields.length > 2) fields.push('Max-Content-Length', String(room.limits.bodyBytesMax));
+  return { status, fields, content: null };
+}
+
+/**
+ * The methods that the resource supports for this caller: one that access rules close to the principal whatever
+ * stands there is left out once the principal is known, because offering it would be untrue.
+ */
+export function allowedMethods(ended: Ended): readonly string[] {
+  const { route, facts } = ended.reading;
+  const methods: string[] = [];
+  for (const [method, operation] of route?.resource.operations ?? []) {
+    const known = ended.ask !== undefined && !isAdministrator(ended.principal);
+    if (known && operation.permission(ended.principal) === 'denied') continue;
+    methods.push(method);
+    if (method === 'GET') methods.push('HEAD');
+  }
+  if (route !== undefined) methods.push('OPTIONS');
+  if (facts.traceEnabled) methods.push('TRACE');
+  return methods;
+}
+
+/** Accept-* for one method, or for all of them with OPTIONS. */
+export function contentFields(ended: Ended, method: string): readonly string[] {
+  const operations = ended.reading.route?.resource.operations;
+  const typesOf = (name: string) =>
+    method === name || method === 'OPTIONS' ? operations?.get(name)?.contentTypes : undefined;
+  const fields: string[] = [];
+  const post = typesOf('POST');
+  const patch = typesOf('PATCH');
+  const query = operations?.get('QUERY')?.contentTypes;
+  const own =
+    method === 'OPTIONS'
+      ? (post ?? operations?.get('PUT')?.contentTypes)
+      : operations?.get(method)?.contentTypes;
+  if (own !== undefined) fields.push('Accept', own.join(', '));
+  if (post !== undefined) fields.push('Accept-Post', post.join(', '));
+  if (patch !== undefined) fields.push('Accept-Patch', patch.join(', '));
+  if (query !== undefined) fields.push('Accept-Query', formatAcceptQuery(query.map((type) => ({ type }))));
+  return fields;
+}

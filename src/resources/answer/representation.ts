@@ -1,0 +1,73 @@
+/**
+ * 200 with the selected representation (§4.2), under the content coding that Accept-Encoding prefers, and 303 to it
+ * where it lies elsewhere (§4.12). A strong entity tag goes with each coding of its own.
+ */
+import type { Response } from '../../http/message.ts';
+import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { Representation } from '../resource.ts';
+import type { Room } from '../room.ts';
+import { entityTag } from '../validators.ts';
+import { chooseCoding, encode } from './encode.ts';
+import type { Ended } from './ended.ts';
+
+export function representationResponse(status: number, room: Room, ended: Ended): MaybePromise<Response> {
+  const { operation } = ended.reading;
+  const { ask, standing } = ended;
+  if (operation?.represent === undefined || ask === undefined || standing === undefined) {
+    throw new Error('a read without a representation');
+  }
+  const representation = operation.represent(ask, standing, ended.proposal);
+  return representation instanceof Promise
+    ? representation.then((found) => encoded(status, room, ended, found))
+    : encoded(status, room, ended, representation);
+}
+
+export function seeOtherResponse(status: number, ended: Ended): Response {
+  return {
+    status,
+    fields: ['Location', ended.standing?.elsewhere ?? '', 'Cache-Control', 'no-store'],
+    content: null,
+  };
+}
+
+function encoded(
+  status: number,
+  room: Room,
+  ended: Ended,
+  representation: Representation,
+): MaybePromise<Response> {
+  const { content } = representation;
+  if (content.length < room.limits.compressionBytesMin) {
+    return { status, fields: fieldsOf(room, representation), content };
+  }
+  const coding = chooseCoding(ended.request.fields.acceptEncoding);
+  if (coding === 'identity') return { status, fields: fieldsOf(room, representation), content };
+  const { tag } = representation.validators;
+  const fields = [
+    ...fieldsOf(room, { ...representation, validators: { ...representation.validators, tag: null } }),
+    'Content-Encoding',
+    coding,
+    ...(tag === null ? [] : ['ETag', entityTag(tag, coding)]),
+  ];
+  return encode(content, coding).then((bytes) => ({ status, fields, content: bytes }));
+}
+
+function fieldsOf(room: Room, representation: Representation): string[] {
+  const { tag, modifiedAt } = representation.validators;
+  const fields = [
+    'Content-Type',
+    representation.mediaType,
+    'Cache-Control',
+    representation.cacheControl,
+    'Vary',
+    'Accept, Accept-Encoding',
+  ];
+  if (tag !== null) fields.push('ETag', `"${tag}"`);
+  if (modifiedAt !== null) fields.push('Last-Modified', room.formatDate(modifiedAt));
+  if (representation.fields !== undefined) fields.push(...representation.fields);
+  if (representation.preferencesApplied !== undefined) {
+    fields.push('Preference-Applied', formatPreferenceApplied(representation.preferencesApplied));
+  }
+  return fields;
+}

@@ -1,0 +1,65 @@
+/**
+ * The end of a walk as a response: one builder per answer of the graph, and `problem` for every refusal.
+ * The status comes from the answer table or the error registry; builders only fill it with fields and content.
+ */
+import { type AnswerName, answers } from '../../http/conduct/answers.ts';
+import type { Step } from '../../http/conduct/decide.ts';
+import type { Response } from '../../http/message.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { Room } from '../room.ts';
+import { acceptedResponse } from './accepted.ts';
+import { corsFields } from './cors.ts';
+import type { Ended } from './ended.ts';
+import { deletedResponse, madeResponse, seeOtherAfterForm } from './made.ts';
+import { notModifiedResponse } from './not-modified.ts';
+import { optionsResponse, serverOptionsResponse } from './options.ts';
+import { preflightResponse } from './preflight.ts';
+import { problemResponse } from './problem.ts';
+import { representationResponse, seeOtherResponse } from './representation.ts';
+import { streamResponse } from './stream.ts';
+import { traceResponse } from './trace.ts';
+
+type End = Exclude<Step, { kind: 'want' }>;
+
+export function respond(room: Room, end: End, ended: Ended): MaybePromise<Response> {
+  const built =
+    end.kind === 'refuse' ? problemResponse(room, end.code, ended) : builders[end.answer](room, ended);
+  if (built instanceof Promise) return built.then((response) => complete(room, ended, response));
+  return complete(room, ended, built);
+}
+
+type Builder = (room: Room, ended: Ended) => MaybePromise<Response>;
+
+const builders: Readonly<Record<AnswerName, Builder>> = {
+  server_options: () => serverOptionsResponse(answers.server_options.status),
+  trace: (_room, ended) => traceResponse(answers.trace.status, ended),
+  preflight: (room, ended) => preflightResponse(answers.preflight.status, room, ended),
+  options: (room, ended) => optionsResponse(answers.options.status, room, ended),
+  stream: (_room, ended) => streamResponse(answers.stream.status, ended),
+  representation: (room, ended) => representationResponse(answers.representation.status, room, ended),
+  not_modified: (room, ended) => notModifiedResponse(answers.not_modified.status, room, ended),
+  see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
+  accepted: (room, ended) => acceptedResponse(answers.accepted.status, room, ended),
+  created: (room, ended) => madeResponse(answers.created.status, room, ended),
+  created_see_other: (_room, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
+  changed: (room, ended) => madeResponse(answers.changed.status, room, ended),
+  changed_silently: (room, ended) => madeResponse(answers.changed_silently.status, room, ended),
+  deleted: (_room, ended) => deletedResponse(answers.deleted.status, ended),
+  deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
+};
+
+/** Fields that depend on no answer: the resource's own, CORS, and the trace in development. */
+function complete(room: Room, ended: Ended, response: Response): Response {
+  const { route, facts } = ended.reading;
+  const extra = [
+    ...(route === undefined ? [] : route.resource.constantFields),
+    ...(room.cors.enabled && !facts.preflight ? corsFields(room.cors, ended.request.fields.origin) : []),
+    ...(room.development ? ['Comity-Trace', ended.trace.join(' ')] : []),
+  ];
+  return {
+    ...response,
+    fields: extra.length === 0 ? response.fields : [...response.fields, ...extra],
+    headOnly: ended.request.method === 'HEAD',
+    route: route?.resource.pattern ?? 'none',
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * POST {collection}/bulk-delete (§2.4, §4.4.4): deletes the named resources that exist and that the principal may
+ * delete, all in one unit, and says how many those were. An id that the principal may not see or delete is not
+ * counted, exactly as one that does not exist, so the count tells nothing about other people's resources.
+ */
+import { permission } from '../../model/access.ts';
+import type { Change, EventEntry } from '../../store/store.ts';
+import type { Ask, Made, Operation, Proposal, Result, Standing } from '../resource.ts';
+import { commitUnit } from './commit.ts';
+import { understandBody } from './content.ts';
+import { removal } from './remove.ts';
+import { eventOf } from './row.ts';
+import type { Served } from './served.ts';
+import { mayDelete } from './standing.ts';
+
+type Ids = Proposal & { readonly ids: readonly string[] };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+export function bulkDeleteOperation(served: Served): Operation<Standing, unknown, Ids> {
+  return {
+    permission: (principal) => permission(served.collection.access.delete, 'delete', principal),
+    contentTypes: ['application/json'],
+    idempotent: true,
+    asynchronous: true,
+    understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
+    standing: () => open,
+    propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
+    act: (ask, _standing, proposal) => removeAll(served, ask, proposal?.ids ?? []),
+  };
+}
+
+async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Promise<Result> {
+  const changes: Change[] = [];
+  const events: EventEntry[] = [];
+  for (const id of new Set(ids)) {
+    const row = await served.store.read(served.collection.name, id);
+    if (row === undefined || !mayDelete(served, ask.principal, row)) continue;
+    const { next, doc, at } = removal(served, row);
+    changes.push({ table: served.collection.name, id, expect: { rev: row.rev }, next });
+    events.push(eventOf(served, 'deleted', { doc, owner: row.owner }, at));
+  }
+  const made: Made = {
+    outcome: 'made',
+    created: false,
+    location: null,
+    doc: JSON.stringify({ deleted: changes.length }),
+    modifiedAt: null,
+    validated: false,
+  };
+  return commitUnit(served, ask, { changes, events }, made);
+}
+
+function readIds(content: unknown, idsMax: number): Ids {
+  const refuse = (code: 'field_missing' | 'validation_failed', message: string, pointer = '/ids'): Ids => ({
+    problem: { code, errors: [{ pointer, message }] },
+    ids: [],
+  });
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    return refuse('validation_failed', 'must be an object with ids', '');
+  }
+  if (!Object.hasOwn(content, 'ids')) return refuse('field_missing', 'is required');
+  const unknown = Object.keys(content).find((name) => name !== 'ids');
+  if (unknown !== undefined) return refuse('validation_failed', 'unknown property', `/${unknown}`);
+  const { ids } = content as { ids: unknown };
+  if (!Array.isArray(ids) || !ids.every((id) => typeof id === 'string')) {
+    return refuse('validation_failed', 'must be an array of strings');
+  }
+  if (ids.length > idsMax) return refuse('validation_failed', `must have at most ${idsMax} ids`);
+  return { problem: null, ids };
+}

@@ -1,0 +1,42 @@
+/**
+ * Which content a collection takes with which method (§4.4.1, §4.6), and its reading into a value.
+ */
+import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { BodyFormat, Collection } from '../../model/collection.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { Parsed } from '../content/parsed.ts';
+import type { Understood } from '../resource.ts';
+import type { Served } from './served.ts';
+
+const typeOf: Readonly<Record<BodyFormat, string>> = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+  multipart: 'multipart/form-data',
+  text: 'text/plain',
+};
+
+/** Media types of a complete resource: POST and PUT. */
+export function bodyTypes(collection: Collection): readonly string[] {
+  return [...collection.formats].map((format) => typeOf[format]);
+}
+
+/** `application/json` means a merge patch here (surface, "Settled"). */
+export const patchTypes: readonly string[] = [
+  'application/merge-patch+json',
+  'application/json-patch+json',
+  'application/json',
+];
+
+/** A complete resource: the value alone matters, whatever its format was. */
+export function understandBody(
+  served: Served,
+  bytes: Uint8Array,
+  mediaType: MediaType,
+): MaybePromise<Understood<unknown>> {
+  const parsed = served.parse(bytes, mediaType);
+  return parsed instanceof Promise ? parsed.then(toValue) : toValue(parsed);
+}
+
+function toValue(parsed: Parsed): Understood<unknown> {
+  return parsed.ok ? { ok: true, value: parsed.value } : { ok: false, problem: parsed.problem };
+}

@@ -1,0 +1,175 @@
+/**
+ * Lists: from what was asked to a page of representations (§4.2, §4.9). GET, QUERY, stored queries and the event log all list
+ * through here, so visibility, cursors, links and caches are the same for each.
+ *
+ * Three things are kept between requests, all bounded: what a text compiled to, the store's plan of it for each
+ * audience, and finished pages under the table's version, which a write changes and so invalidates.
+ */
+import { hash } from 'node:crypto';
+import { allOf, type Filter } from '../../model/filter.ts';
+import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
+import type { MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
+import type { Asked, Compiled, Fault, Target } from '../query/asked.ts';
+import { openCursor, sealCursor } from '../query/cursor.ts';
+import { project } from '../query/project.ts';
+import { shapeOf } from '../query/shape.ts';
+import type { ByteCache } from './byte-cache.ts';
+
+/** A table whose rows can be listed. */
+export type Listable = Target & {
+  /** The rows that the principal may read. */
+  readonly visibility: (principal: Principal) => Filter;
+};
+
+/** A text that was compiled before, with the plans made of it since. */
+export type Prepared = {
+  readonly asked: Asked;
+  /** Table, filter, order and selection: what a cursor is bound to. */
+  readonly shape: string;
+  /** By audience. */
+  readonly plans: Map<string, Plan>;
+};
+
+export type ListPage = {
+  readonly body: string;
+  /** The validator of this page in the snapshot it was read from. */
+  readonly tag: string;
+  readonly nextCursor: string | null;
+  readonly previousCursor: string | null;
+};
+
+export type Listing = {
+  readonly listable: Listable;
+  /** Compiles through the cache; `key` holds everything that the compiler looks at. */
+  prepare(key: string, compile: () => Compiled): Prepared | { readonly faults: readonly Fault[] };
+  /** The position that was asked for; undefined: the cursor is not one of ours for this query. */
+  position(prepared: Prepared): Position | undefined;
+  page(prepared: Prepared, principal: Principal, position: Position): MaybePromise<ListPage>;
+  /** The same through the cache of finished pages: for what costs more than looking at the table's version. */
+  cachedPage(prepared: Prepared, principal: Principal, position: Position): MaybePromise<ListPage>;
+  /** The tag that `page` would give now, without reading the page. */
+  tag(principal: Principal): MaybePromise<string>;
+  /** A finished page under an earlier tag, while it is still kept. */
+  kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
+  count(prepared: Prepared, principal: Principal): MaybePromise<number>;
+};
+
+export type ListingOptions = {
+  readonly store: Store;
+  readonly listable: Listable;
+  readonly cache: ByteCache<ListPage>;
+  readonly mac: (text: string) => string;
+  readonly preparedMax: number;
+};
+
+/** Plans kept for one text; an audience beyond it compiles again. */
+const audiencesMax = 64;
+
+export function createListing(options: ListingOptions): Listing {
+  const { store, listable, cache, mac } = options;
+  const prepared = new Map<string, Prepared>();
+
+  const version = (principal: Principal) =>
+    whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
+
+  const fresh = (entry: Prepared, principal: Principal, position: Position) =>
+    whenKnown(planOf(store, listable, entry, principal).page(position), (page) =>
+      finish(mac, entry, position, page, tagOf(page.version, principal)),
+    );
+
+  const cached = (entry: Prepared, principal: Principal, position: Position) =>
+    whenKnown(version(principal), (tag) => {
+      const known = cache.get(pageKey(entry, position, tag));
+      if (known !== undefined) return known;
+      return whenKnown(fresh(entry, principal, position), (page) => {
+        cache.set(pageKey(entry, position, page.tag), page);
+        return page;
+      });
+    });
+
+  return {
+    listable,
+    prepare(key, compile) {
+      const known = prepared.get(key);
+      if (known !== undefined) return known;
+      const compiled = compile();
+      if (!compiled.ok) return { faults: compiled.faults };
+      const { asked } = compiled;
+      const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}`, plans: new Map<string, Plan>() };
+      return remember(prepared, key, entry, options.preparedMax);
+    },
+    position({ asked, shape }) {
+      const { position, limit } = asked;
+      if (position.from === 'page') return { from: 'offset', offset: (position.page - 1) * limit };
+      if (position.from !== 'cursor') return position;
+      const opened = openCursor(mac, shape, position.cursor);
+      return opened === undefined ? undefined : { from: opened.direction, key: opened.key };
+    },
+    page: (entry, principal, position) =>
+      planOf(store, listable, entry, principal).bounded && position.from !== 'offset'
+        ? fresh(entry, principal, position)
+        : cached(entry, principal, position),
+    cachedPage: cached,
+    tag: version,
+    kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
+    count: (entry, principal) => store.count(listable.table, filterOf(listable, entry, principal)),
+  };
+}
+
+function filterOf(listable: Listable, entry: Prepared, principal: Principal): Filter {
+  return allOf([listable.visibility(principal), entry.asked.filter]);
+}
+
+function planOf(store: Store, listable: Listable, entry: Prepared, principal: Principal): Plan {
+  const audience = audienceOf(principal);
+  const known = entry.plans.get(audience);
+  if (known !== undefined) return known;
+  const { sort, limit } = entry.asked;
+  const filter = filterOf(listable, entry, principal);
+  const plan = store.plan({ table: listable.table, filter, sort, limit });
+  return remember(entry.plans, audience, plan, audiencesMax);
+}
+
+function finish(
+  mac: (text: string) => string,
+  entry: Prepared,
+  position: Position,
+  page: Page,
+  tag: string,
+): ListPage {
+  const seal = (key: Page['last'], direction: 'after' | 'before') =>
+    key === null ? null : sealCursor(mac, { shape: entry.shape, key, direction });
+  const backwards = position.from === 'before';
+  const atStart = position.from === 'start' || (position.from === 'offset' && position.offset === 0);
+  const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
+  const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
+  const { select } = entry.asked;
+  const docs = select === undefined ? page.docs : page.docs.map((doc) => project(doc, select));
+  const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
+  return { body: `{"items":[${docs.join(',')}],"nextCursor":${next}}`, tag, nextCursor, previousCursor };
+}
+
+function pageKey(entry: Prepared, position: Position, tag: string): string {
+  const at = position.from === 'start' ? '' : JSON.stringify(position);
+  return `${tag} ${entry.asked.limit} ${entry.shape} ${at}`;
+}
+
+/** Version of the table, and a mark of who sees it: two audiences must not share a tag. */
+function tagOf(version: string, principal: Principal): string {
+  if (principal.kind === 'anonymous') return `${version}.p`;
+  if (isAdministrator(principal)) return `${version}.a`;
+  return `${version}.${hash('sha256', principal.id, 'base64url').slice(0, 8)}`;
+}
+
+function remember<T>(map: Map<string, T>, key: string, value: T, sizeMax: number): T {
+  if (map.size >= sizeMax) {
+    const oldest = map.keys().next();
+    if (!oldest.done) map.delete(oldest.value);
+  }
+  map.set(key, value);
+  return value;
+}
+
+function whenKnown<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
+  return value instanceof Promise ? value.then(use) : use(value);
+}

@@ -1,0 +1,129 @@
+/**
+ * QUERY of a collection (§4.9; RFC 10008): the same lists as GET, asked for in the content. The answer names the stored query
+ * in Location, which GET repeats, and this very result in Content-Location, which GET gives while it is kept.
+ */
+
+import { decodeUtf8 } from '../../http/syntax/utf-8.ts';
+import { permission } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import type { MaybePromise, Position } from '../../store/store.ts';
+import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
+import type { Operation, Proposal, Representation, Standing, Understood } from '../resource.ts';
+import { alteredCursor, queryProblem } from './fault-problem.ts';
+import { representList } from './list-answer.ts';
+import type { Listing, Prepared } from './listing.ts';
+import { compileQueryText, type QueryText, type QueryTextLimits, queryTypes } from './query-text.ts';
+
+export type QueryProposal = Proposal & {
+  readonly query:
+    | { readonly prepared: Prepared; readonly position: Position; readonly stored: StoredQuery }
+    | undefined;
+};
+
+export type QueryOptions = {
+  readonly collection: Collection;
+  readonly listing: Listing;
+  readonly limits: QueryTextLimits;
+  readonly storedQueries: StoredQueries;
+  /** `/api/v1/queries` */
+  readonly queriesPath: string;
+};
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+export function queryOperation(options: QueryOptions): Operation<Standing, QueryText, QueryProposal> {
+  const { collection, listing } = options;
+  return {
+    permission: (principal) => permission(collection.access.read, 'read', principal),
+    contentTypes: queryTypes,
+    understand: (_ask, bytes, mediaType): Understood<QueryText> => {
+      const text = decodeUtf8(bytes);
+      return text === undefined
+        ? { ok: false, problem: { code: 'content_malformed', message: 'the content is not UTF-8' } }
+        : { ok: true, value: { mediaType: mediaType.type, text } };
+    },
+    standing: () => open,
+    propose: (ask, _standing, content) => {
+      if (hasParameters(ask.query)) {
+        const message = 'a QUERY takes its parameters in the content, not in the query component';
+        return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
+      }
+      if (content === undefined) throw new Error('a QUERY without content');
+      return proposeQuery(options, content);
+    },
+    validators: async (ask, _standing, proposal) => ({
+      tag: await queryTag(options, ask.principal, proposal),
+      modifiedAt: null,
+      cacheControl: collection.cacheControl,
+      fields: ['Location', locationOf(options, proposal)],
+    }),
+    represent: (ask, _standing, proposal) => {
+      if (proposal?.query === undefined) throw new Error('a query result without a query');
+      const { prepared, position, stored } = proposal.query;
+      const location = locationOf(options, proposal);
+      const answer = representList(ask, {
+        listing,
+        prepared,
+        position,
+        target: { path: location, parameters: '' },
+        cacheControl: collection.cacheControl,
+        cached: true,
+        fields: (page) => ['Location', location, 'Content-Location', `${location}/results/${page.tag}`],
+      });
+      const keeping = options.storedQueries.keep(stored, ask.now);
+      return keeping === undefined ? withToken(answer, stored.token) : later(answer, keeping, stored.token);
+    },
+  };
+}
+
+/** Compiles the text of a query, through the listing's cache. */
+export function proposeQuery(options: QueryOptions, content: QueryText): QueryProposal {
+  const { collection, listing, storedQueries } = options;
+  const prepared = listing.prepare(`${content.mediaType} ${content.text}`, () =>
+    compileQueryText(content, listing.listable, options.limits),
+  );
+  if ('faults' in prepared) return { problem: queryProblem(prepared.faults), query: undefined };
+  const position = listing.position(prepared);
+  if (position === undefined) return { problem: alteredCursor, query: undefined };
+  const token = storedQueries.tokenOf(collection.name, content.mediaType, content.text);
+  const stored = { token, collection: collection.name, ...content };
+  return { problem: null, query: { prepared, position, stored } };
+}
+
+/** The version of the table and the query itself: two queries to one URI must not share a tag. */
+async function queryTag(
+  options: QueryOptions,
+  principal: Parameters<Listing['tag']>[0],
+  proposal: QueryProposal | undefined,
+): Promise<string> {
+  return `${await options.listing.tag(principal)}.${proposal?.query?.stored.token.slice(0, tokenTagCharacters)}`;
+}
+
+/** 48 bits of the token are enough to tell queries to one URI apart. */
+const tokenTagCharacters = 8;
+
+function withToken(answer: MaybePromise<Representation>, token: string): MaybePromise<Representation> {
+  const mark = (found: Representation): Representation => ({
+    ...found,
+    validators: { ...found.validators, tag: `${found.validators.tag}.${token.slice(0, tokenTagCharacters)}` },
+  });
+  return answer instanceof Promise ? answer.then(mark) : mark(answer);
+}
+
+async function later(
+  answer: MaybePromise<Representation>,
+  keeping: Promise<void>,
+  token: string,
+): Promise<Representation> {
+  await keeping;
+  return withToken(await answer, token);
+}
+
+function locationOf(options: QueryOptions, proposal: QueryProposal | undefined): string {
+  return `${options.queriesPath}/${proposal?.query?.stored.token ?? ''}`;
+}
+
+function hasParameters(query: string | undefined): boolean {
+  if (query === undefined || query === '') return false;
+  return query.split('&').some((pair) => pair !== '' && !pair.startsWith('api_key='));
+}

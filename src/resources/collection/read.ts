@@ -1,0 +1,48 @@
+/**
+ * GET and HEAD of a member (§4.2, §4.3): the stored bytes as they are, or the members that `fields` selects.
+ * Selection never changes the entity tag: it is part of the target, and a later If-Match must still fit.
+ */
+import type { Problem } from '../../http/problem.ts';
+import { permission } from '../../model/access.ts';
+import type { Field } from '../../model/field.ts';
+import { project } from '../query/project.ts';
+import { readSelection } from '../query/selection.ts';
+import type { Operation, Proposal } from '../resource.ts';
+import type { Served } from './served.ts';
+import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
+
+type Selection = Proposal & { readonly select: readonly Field[] | undefined };
+
+const everything: Selection = { problem: null, select: undefined };
+
+export function readOperation(served: Served): Operation<MemberStanding, never, Selection> {
+  const { collection } = served;
+  return {
+    permission: (principal) => permission(collection.access.read, 'read', principal),
+    standing: (ask) => memberStanding(served, ask, 'read'),
+    propose: (ask) => {
+      if (ask.query === undefined) return everything;
+      const selection = readSelection(ask.query, collection.fields);
+      return selection.ok
+        ? { problem: null, select: selection.select }
+        : { problem: parameterProblem(selection.message), select: undefined };
+    },
+    validators: (_ask, standing) => ({
+      ...memberValidators(standing),
+      cacheControl: collection.cacheControl,
+    }),
+    represent: (_ask, standing, proposal) => {
+      const doc = standing.row?.doc ?? '';
+      return {
+        content: proposal?.select === undefined ? doc : project(doc, proposal.select),
+        mediaType: 'application/json',
+        validators: memberValidators(standing),
+        cacheControl: collection.cacheControl,
+      };
+    },
+  };
+}
+
+function parameterProblem(message: string): Problem {
+  return { code: 'query_parameter_invalid', message };
+}

@@ -1,0 +1,79 @@
+/**
+ * PUT (§4.5): replaces the whole resource, or creates it where the collection says so. The answer carries no
+ * validators, because the server adds members to what was sent (RFC 9110 §9.3.4).
+ */
+import { permission } from '../../model/access.ts';
+import { isClientId } from '../../model/id.ts';
+import { proposeReplace } from '../document/propose.ts';
+import type { Ask, Made, Operation, Proposal } from '../resource.ts';
+import { commitUnit } from './commit.ts';
+import { bodyTypes, understandBody } from './content.ts';
+import { eventOf, nextRow, timeAfter } from './row.ts';
+import type { Served } from './served.ts';
+import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
+
+type Fields = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
+
+export function replaceOperation(served: Served): Operation<MemberStanding, unknown, Fields> {
+  const { collection } = served;
+  return {
+    permission: (principal) => {
+      const update = permission(collection.access.update, 'update', principal);
+      if (!collection.putCreates || update === 'granted') return update;
+      const create = permission(collection.access.create, 'create', principal);
+      return update === 'denied' && create === 'denied' ? 'denied' : 'depends';
+    },
+    contentTypes: bodyTypes(collection),
+    asynchronous: true,
+    createsHere: collection.putCreates,
+    matchRequired: collection.requireMatch,
+    understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
+    standing: (ask) => memberStanding(served, ask, 'update'),
+    propose: (_ask, standing, content) => proposal(served, standing, content),
+    validators: (_ask, standing) => memberValidators(standing),
+    act: (ask, standing, proposed) => put(served, ask, standing, proposed?.fields ?? {}),
+  };
+}
+
+function proposal(served: Served, standing: MemberStanding, content: unknown): Fields {
+  if (!standing.exists && !isClientId(standing.id)) {
+    const message = 'an id chosen by the client has 1 to 255 letters, digits, ".", "_", "~" or "-"';
+    return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message }] }, fields: {} };
+  }
+  const current =
+    standing.exists && standing.row !== undefined
+      ? (JSON.parse(standing.row.doc) as Record<string, unknown>)
+      : undefined;
+  const proposed = proposeReplace(served.collection, served.validator, standing.id, current, content);
+  return proposed.ok ? { problem: null, fields: proposed.fields } : { problem: proposed.problem, fields: {} };
+}
+
+function put(served: Served, ask: Ask, standing: MemberStanding, fields: Readonly<Record<string, unknown>>) {
+  const { id, row } = standing;
+  const replaced = standing.exists ? row : undefined;
+  const at = timeAfter(served.clock, row?.updatedAt ?? 0);
+  const next = nextRow(served, {
+    id,
+    fields,
+    owner: replaced === undefined ? ownerOf(ask) : replaced.owner,
+    createdAt: replaced?.createdAt ?? at,
+    updatedAt: at,
+    deletedAt: null,
+  });
+  const made: Made = {
+    outcome: 'made',
+    created: replaced === undefined,
+    location: `${served.path}/${encodeURIComponent(id)}`,
+    doc: next.doc,
+    modifiedAt: at,
+    validated: false,
+  };
+  const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at)];
+  const changes = [{ table: served.collection.name, id, expect, next }];
+  return commitUnit(served, ask, { changes, events }, made);
+}
+
+function ownerOf(ask: Ask): string | null {
+  return ask.principal.kind === 'authenticated' ? ask.principal.id : null;
+}

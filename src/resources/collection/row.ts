@@ -1,0 +1,54 @@
+/**
+ * From the fields of a resource to the row that is stored and the event that tells of it (§2.1, §6, design §3).
+ */
+import { searchText } from '../../model/collection.ts';
+import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
+import type { EventEntry, NextRow } from '../../store/store.ts';
+import { referencesOf } from '../document/references.ts';
+import { buildRepresentation } from '../document/representation.ts';
+import type { Served } from './served.ts';
+
+export type RowParts = {
+  readonly id: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly owner: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly deletedAt: number | null;
+};
+
+export function nextRow(served: Served, parts: RowParts): NextRow {
+  const { collection } = served;
+  return {
+    doc: buildRepresentation(collection, parts),
+    owner: parts.owner,
+    createdAt: parts.createdAt,
+    updatedAt: parts.updatedAt,
+    deletedAt: parts.deletedAt,
+    search: searchText(collection.searchFields, parts.fields),
+    references: referencesOf(collection, parts.fields),
+  };
+}
+
+export function eventOf(
+  served: Served,
+  kind: ChangeKind,
+  row: { readonly doc: string; readonly owner: string | null },
+  at: number,
+): EventEntry {
+  const id = `evt_${served.newId()}`;
+  const type = eventType(served.collection.name, kind);
+  return {
+    id,
+    type,
+    collection: served.collection.name,
+    owner: row.owner,
+    doc: eventDocument(id, type, at, row.doc),
+    createdAt: at,
+  };
+}
+
+/** A resource's time moves forward even when the clock does not: `updatedAt` is never before what stood. */
+export function timeAfter(clock: () => number, before: number): number {
+  return Math.max(clock(), before);
+}

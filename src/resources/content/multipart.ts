@@ -1,0 +1,163 @@
+/**
+ * multipart/form-data (RFC 7578) to names and texts. Files are refused: collections hold none.
+ *
+ * The parts are cut by Dicer, the parser inside @fastify/busboy. Busboy itself passes over parts that it does not
+ * understand and turns bad UTF-8 into U+FFFD; here both refuse the whole content, so it is read one level lower.
+ */
+import { Dicer } from '@fastify/busboy';
+import type { FieldError, Problem } from '../../http/problem.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { MediaType } from '../../http/syntax/media-type.ts';
+import { parseMediaType } from '../../http/syntax/media-type.ts';
+import { parseDisposition } from './content-disposition.ts';
+import type { ContentLimits } from './content-limits.ts';
+import type { FormEntry } from './form.ts';
+import { decodeText, foreignCharset } from './text.ts';
+
+export type MultipartEntries =
+  | { readonly ok: true; readonly entries: readonly FormEntry[] }
+  | { readonly ok: false; readonly problem: Problem };
+
+/** RFC 2046 §5.1.1: at most 70 of these characters, the last no space. */
+const boundaryCharactersMax = 70;
+const boundaryPattern = /^[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]$/;
+const fileErrorsMax = 20;
+const nameCharactersShown = 64;
+
+const unfinished: Problem = {
+  code: 'content_malformed',
+  message: 'multipart content ends before its last delimiter',
+};
+const brokenPart: Problem = {
+  code: 'content_malformed',
+  message: 'a part of multipart content has no complete header',
+};
+
+type Part = { readonly header: ReadonlyMap<string, unknown>; readonly bytes: Uint8Array };
+type Cut =
+  | { readonly ok: true; readonly parts: readonly Part[] }
+  | { readonly ok: false; readonly problem: Problem };
+
+/** Reads the fields in their order. Resolves always: whatever is wrong is a problem. */
+export async function readMultipart(
+  bytes: Uint8Array,
+  mediaType: MediaType,
+  limits: ContentLimits,
+): Promise<MultipartEntries> {
+  const boundary = mediaType.parameters.get('boundary');
+  if (boundary === undefined || !isBoundary(boundary)) {
+    return malformed('multipart/form-data needs a boundary parameter (RFC 2046 §5.1.1)');
+  }
+  const cut = await cutParts(bytes, boundary, limits);
+  return cut.ok ? readParts(cut.parts) : cut;
+}
+
+/** Waits for all parts. Dicer ends in `finish` however broken the content is, after `error` for an unfinished one. */
+function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): Promise<Cut> {
+  return new Promise((resolve) => {
+    const config: Dicer.Config & { readonly maxHeaderSize: number } = {
+      boundary,
+      maxHeaderPairs: limits.multipartHeaderPairsMax,
+      maxHeaderSize: limits.multipartHeaderBytesMax,
+    };
+    const dicer = new Dicer(config);
+    const parts: Part[] = [];
+    let begun = 0;
+    let problem: Problem | undefined;
+    const settle = (): void => {
+      if (begun > parts.length) problem ??= brokenPart;
+      resolve(problem === undefined ? { ok: true, parts } : { ok: false, problem });
+    };
+    dicer.on('error', () => {
+      problem ??= unfinished;
+      setImmediate(settle);
+    });
+    dicer.on('finish', () => setImmediate(settle));
+    dicer.on('part', (part) => {
+      begun += 1;
+      if (begun > limits.formFieldsMax) problem ??= tooManyParts(limits.formFieldsMax);
+      collectPart(part, limits.multipartFieldBytesMax, (collected) => {
+        if ('code' in collected) problem ??= collected;
+        else if (problem === undefined) parts.push(collected);
+      });
+    });
+    dicer.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  });
+}
+
+/** Gathers one part. A part whose header section never ends yields nothing, and Dicer passes over it. */
+function collectPart(
+  stream: Dicer.PartStream,
+  bytesMax: number,
+  settle: (part: Part | Problem) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let header: object | undefined;
+  stream.on('error', () => settle(unfinished));
+  stream.on('header', (read) => {
+    header = read;
+  });
+  stream.on('data', (chunk) => {
+    length += chunk.length;
+    if (length <= bytesMax && typeof chunk !== 'string') chunks.push(chunk);
+  });
+  stream.on('end', () => {
+    if (length > bytesMax) settle({ code: 'content_too_large' });
+    else if (header !== undefined)
+      settle({ header: new Map(Object.entries(header)), bytes: Buffer.concat(chunks) });
+  });
+}
+
+function readParts(parts: readonly Part[]): MultipartEntries {
+  const entries: FormEntry[] = [];
+  const errors: FieldError[] = [];
+  for (const { header, bytes } of parts) {
+    const disposition = parseDisposition(onlyValue(header, 'content-disposition') ?? '');
+    if (disposition === undefined)
+      return malformed('a part needs one Content-Disposition: form-data with a name');
+    const { name, isFile } = disposition;
+    const refusal = isFile ? 'must not be a file' : refuseType(onlyValue(header, 'content-type'));
+    if (refusal !== undefined) {
+      if (errors.length < fileErrorsMax) errors.push({ pointer: pointerTo(name), message: refusal });
+      continue;
+    }
+    const text = decodeText(bytes);
+    if (text === undefined) return malformed('a field is not UTF-8');
+    entries.push([name, text]);
+  }
+  if (errors.length > 0) return { ok: false, problem: { code: 'validation_failed', errors } };
+  return { ok: true, entries };
+}
+
+/** Why a part of this type cannot be a field; RFC 7578 §4.4 makes text/plain the type of a part that names none. */
+function refuseType(value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const mediaType = parseMediaType(value);
+  if (mediaType?.type !== 'text/plain') return 'must be text/plain';
+  return foreignCharset(mediaType) === undefined ? undefined : 'must be UTF-8';
+}
+
+function onlyValue(header: Part['header'], name: string): string | undefined {
+  const values = header.get(name);
+  if (!Array.isArray(values)) return undefined;
+  return values.length === 1 ? values[0] : 'repeated';
+}
+
+function pointerTo(name: string): string {
+  return formatJsonPointer([
+    name.length > nameCharactersShown ? `${name.slice(0, nameCharactersShown)}...` : name,
+  ]);
+}
+
+function isBoundary(text: string): boolean {
+  return text.length > 0 && text.length <= boundaryCharactersMax && boundaryPattern.test(text);
+}
+
+function malformed(message: string): { readonly ok: false; readonly problem: Problem } {
+  return { ok: false, problem: { code: 'content_malformed', message } };
+}
+
+function tooManyParts(partsMax: number): Problem {
+  return { code: 'content_malformed', message: `more than ${partsMax} parts in multipart content` };
+}

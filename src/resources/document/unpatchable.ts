@@ -1,0 +1,77 @@
+/**
+ * Members that a client may not change (§4.6.3; surface, "400 or 422"): those the server makes, and those
+ * that the collection fixes at creation. What counts is the change, not the naming: a patch or PUT that says what
+ * already stands there is accepted, and leaving a fixed field out of a PUT changes it.
+ */
+import type { FieldError } from '../../http/problem.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { Collection } from '../../model/collection.ts';
+import { equalJson } from './json-value.ts';
+
+/** §2.1. `deletedAt` that is null counts as absent. */
+export const madeMembers: readonly string[] = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
+
+type Resource = Readonly<Record<string, unknown>>;
+
+const none: readonly FieldError[] = [];
+
+/** Made members that a POST body names: the server assigns them. */
+export function assignedMembers(value: Resource): readonly FieldError[] {
+  let errors: FieldError[] | undefined;
+  for (const name of madeMembers) {
+    if (!Object.hasOwn(value, name)) continue;
+    errors ??= [];
+    errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
+  }
+  return errors ?? none;
+}
+
+/**
+ * Made members of a PUT body that are not what stands. Left out they stand as they are; where nothing stands
+ * (a PUT that creates), only the id of the target may be named.
+ */
+export function misstatedMembers(value: Resource, standing: Resource): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  for (const name of madeMembers) {
+    if (!Object.hasOwn(value, name) || equalJson(value[name], own(standing, name))) continue;
+    if (value[name] === null && own(standing, name) === undefined) continue;
+    errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
+  }
+  return errors;
+}
+
+/**
+ * What may not change and differs between the representations before and after a patch.
+ */
+export function unpatchableChanges(
+  collection: Pick<Collection, 'unpatchable'>,
+  before: Resource,
+  after: Resource,
+): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  for (const name of madeMembers) {
+    const stood = own(before, name) ?? null;
+    if (equalJson(stood, own(after, name) ?? null)) continue;
+    errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
+  }
+  return [...errors, ...fixedChanges(collection, before, after)];
+}
+
+/** The fields fixed at creation that differ; absent before and given now differs too. */
+export function fixedChanges(
+  collection: Pick<Collection, 'unpatchable'>,
+  before: Resource,
+  after: Resource,
+): readonly FieldError[] {
+  if (collection.unpatchable.size === 0) return none;
+  const errors: FieldError[] = [];
+  for (const name of collection.unpatchable) {
+    if (equalJson(own(before, name), own(after, name))) continue;
+    errors.push({ pointer: formatJsonPointer([name]), message: 'is fixed at creation' });
+  }
+  return errors;
+}
+
+function own(resource: Resource, name: string): unknown {
+  return Object.hasOwn(resource, name) ? resource[name] : undefined;
+}

@@ -1,0 +1,45 @@
+/**
+ * Which events a principal may read (§6; surface "nothing leaks through streams"): those about resources that it could
+ * read by the rules of their collection, applied to the snapshot in the event. The rest belongs to administrators.
+ */
+import { visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import type { Field, Fields } from '../../model/field.ts';
+import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
+
+export const eventsTable = 'events';
+
+const owner: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
+const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
+
+/** What a client may filter and sort events by. */
+export const eventFields: Fields = new Map(
+  (
+    [
+      { name: 'id', path: ['id'], type: 'string', column: 'id' },
+      { name: 'type', path: ['type'], type: 'string', column: 'type' },
+      { name: 'created', path: ['created'], type: 'integer' },
+      { name: 'data.object.id', path: ['data', 'object', 'id'], type: 'string' },
+      { name: 'object', path: ['object'], type: 'string' },
+      { name: 'data', path: ['data'], type: 'json' },
+    ] satisfies Field[]
+  ).map((field) => [field.name, field] as const),
+);
+
+export function visibleEvents(collections: Iterable<Collection>, principal: Principal): Filter {
+  if (isAdministrator(principal)) return always;
+  const parts: Filter[] = [];
+  for (const collection of collections) {
+    const rule = visibleTo(collection.access.read, principal, owner, (name) => inObject(collection, name));
+    parts.push(allOf([{ op: 'eq', field: collectionField, value: collection.name }, rule]));
+  }
+  return anyOf(parts);
+}
+
+function inObject(collection: Collection, name: string): Field {
+  const field = collection.fields.get(name);
+  if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
+  const { column: _column, ...rest } = field;
+  return { ...rest, path: ['data', 'object', ...field.path] };
+}

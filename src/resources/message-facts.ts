@@ -1,0 +1,202 @@
+/**
+ * The facts that the message alone shows (the first group of facts.ts). Runs on every request, so nothing is
+ * parsed that did not come.
+ */
+import type { Facts } from '../http/conduct/facts.ts';
+import type { Request } from '../http/message.ts';
+import { preferredMediaType, prefersHtml } from '../http/syntax/accept.ts';
+import { parseContentCoding } from '../http/syntax/content-coding.ts';
+import { parseEntityTagList } from '../http/syntax/entity-tag.ts';
+import { isHost } from '../http/syntax/host.ts';
+import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
+import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
+import { isOrigin } from '../http/syntax/origin.ts';
+import { decodePathSegments, parseRequestTarget } from '../http/syntax/request-target.ts';
+import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { type Preferences, readPreferences } from './preferences.ts';
+import type { Operation, Route } from './resource.ts';
+import type { Router } from './router.ts';
+
+/** The methods this server knows; any other is 501 (RFC 9110 §9.1). */
+export const knownMethods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'QUERY',
+  'TRACE',
+  'CONNECT',
+]);
+
+/** Content codings that request content may have (RFC 9110 §8.4.1). */
+export const acceptedCodings: readonly string[] = ['gzip', 'deflate', 'br', 'zstd'];
+
+export type MessageLimits = {
+  readonly targetBytesMax: number;
+  readonly bodyBytesMax: number;
+  readonly traceEnabled: boolean;
+};
+
+/** What was read from the message on the way to its facts. */
+export type MessageReading = {
+  readonly facts: Facts;
+  readonly route: Route | undefined;
+  readonly operation: Operation | undefined;
+  readonly query: string | undefined;
+  readonly preferences: Preferences;
+  readonly mediaType: MediaType | undefined;
+  readonly codings: readonly string[];
+  /** Says which field is wrong and how, where `fieldsSound` is false. */
+  readonly fieldComplaint: string | undefined;
+};
+
+const noCodings: readonly string[] = [];
+const noParts: TargetParts = { valid: false, serverWide: false, query: undefined, route: undefined };
+
+export function readMessage(request: Request, router: Router, limits: MessageLimits): MessageReading {
+  const { method, fields } = request;
+  const fits = request.target.length <= limits.targetBytesMax;
+  const target = fits ? readTarget(request, router) : noParts;
+  const { route } = target;
+  const operation = route?.resource.operations.get(method === 'HEAD' ? 'GET' : method);
+  const preferences = readPreferences(fields.prefer);
+  const mediaType = fields.contentType === undefined ? undefined : parseMediaType(fields.contentType);
+  const codings =
+    fields.contentEncoding === undefined ? noCodings : parseContentCoding(fields.contentEncoding);
+  const fieldComplaint = complaint(request);
+  const form = isForm(mediaType) && operation?.answersForms === true && prefersHtml(fields.accept);
+  const facts: Facts = {
+    method,
+    methodKnown: knownMethods.has(method),
+    targetFits: fits,
+    targetValid: target.valid,
+    hostValid: isHostValid(request),
+    fieldsSound: fieldComplaint === undefined,
+    transferCodingUnderstood:
+      fields.transferEncoding === undefined || isUnderstoodTransferCoding(fields.transferEncoding),
+    expectationMet: fields.expect === undefined || fields.expect.toLowerCase() === '100-continue',
+    serverWide: target.serverWide,
+    traceEnabled: limits.traceEnabled,
+    hasContent: hasContent(request),
+    routed: route !== undefined,
+    methodAllowed: operation !== undefined || (method === 'OPTIONS' && route !== undefined),
+    preflight:
+      method === 'OPTIONS' && fields.origin !== undefined && fields.accessControlRequestMethod !== undefined,
+    acceptable: form || isAcceptable(fields.accept, route),
+    streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
+    contentDefined: operation?.contentTypes !== undefined,
+    contentTypeGiven: fields.contentType !== undefined,
+    contentTypeSupported: isSupported(mediaType, operation),
+    contentCodingSupported: codings?.every((coding) => acceptedCodings.includes(coding)) ?? false,
+    contentFits: fields.contentLength === undefined || Number(fields.contentLength) <= limits.bodyBytesMax,
+    matchRequired: operation?.matchRequired ?? false,
+    // A preference may be passed over: a request with an Idempotency-Key is answered with its result.
+    asyncAsked:
+      preferences.respondAsync && operation?.asynchronous === true && fields.idempotencyKey === undefined,
+    minimalAsked: preferences.return === 'minimal',
+    representationAsked: preferences.return === 'representation',
+    browserForm: form,
+    idempotencyKey: idempotencyKey(fields.idempotencyKey, operation),
+    createsHere: operation?.createsHere ?? false,
+    credential: undefined,
+    credentialProblem: undefined,
+    permission: undefined,
+    contentProblem: undefined,
+    idempotency: undefined,
+    exists: undefined,
+    visible: undefined,
+    permitted: undefined,
+    elsewhere: undefined,
+    proposalProblem: undefined,
+    ifMatch: undefined,
+    ifUnmodifiedSince: undefined,
+    ifNoneMatch: undefined,
+    ifModifiedSince: undefined,
+    result: undefined,
+    resultProblem: undefined,
+    created: undefined,
+  };
+  return {
+    facts,
+    route,
+    operation,
+    query: target.query,
+    preferences,
+    mediaType,
+    codings: codings ?? noCodings,
+    fieldComplaint,
+  };
+}
+
+type TargetParts = {
+  readonly valid: boolean;
+  readonly serverWide: boolean;
+  readonly query: string | undefined;
+  readonly route: Route | undefined;
+};
+
+function readTarget(request: Request, router: Router): TargetParts {
+  const target = parseRequestTarget(request.method, request.target);
+  if (target === undefined) return noParts;
+  if (target.form === 'asterisk') return { ...noParts, valid: true, serverWide: true };
+  if (target.form === 'authority') return { ...noParts, valid: true };
+  if (target.path === '*') return { ...noParts, valid: true, serverWide: true };
+  const segments = decodePathSegments(target.path);
+  if (segments === undefined) return noParts;
+  return { valid: true, serverWide: false, query: target.query, route: router.find(segments) };
+}
+
+/** HTTP/1.0 may come without Host; a Host that came must be one and valid in any version. */
+function isHostValid({ fields, version }: Request): boolean {
+  if (fields.host === undefined) return version === '1.0';
+  return fields.hostCount === 1 && isHost(fields.host);
+}
+
+function hasContent({ fields }: Request): boolean {
+  if (fields.transferEncoding !== undefined) return true;
+  return fields.contentLength !== undefined && Number(fields.contentLength) > 0;
+}
+
+function complaint({ fields }: Request): string | undefined {
+  if (fields.repeated !== undefined) return `${fields.repeated} may come only once`;
+  if (fields.ifMatch !== undefined && parseEntityTagList(fields.ifMatch) === undefined) {
+    return 'If-Match must be * or a list of quoted entity tags';
+  }
+  if (fields.ifNoneMatch !== undefined && parseEntityTagList(fields.ifNoneMatch) === undefined) {
+    return 'If-None-Match must be * or a list of quoted entity tags';
+  }
+  if (fields.origin !== undefined && !isOrigin(fields.origin)) return 'Origin must be a serialized origin';
+  return undefined;
+}
+
+/** Errors take application/problem+json besides, so asking for it alone is no reason for 406. */
+function isAcceptable(accept: string | undefined, route: Route | undefined): boolean {
+  if (accept === undefined || accept === '*/*' || route === undefined) return true;
+  return preferredMediaType(accept, [...route.resource.offers, 'application/problem+json']) !== undefined;
+}
+
+function asksForStream(accept: string | undefined): boolean {
+  return preferredMediaType(accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
+}
+
+function isForm(mediaType: MediaType | undefined): boolean {
+  return mediaType?.type === 'application/x-www-form-urlencoded' || mediaType?.type === 'multipart/form-data';
+}
+
+/** Text is UTF-8 everywhere; another charset is a type this server does not take. */
+function isSupported(mediaType: MediaType | undefined, operation: Operation | undefined): boolean {
+  if (mediaType === undefined || operation?.contentTypes?.includes(mediaType.type) !== true) return false;
+  const charset = mediaType.parameters.get('charset')?.toLowerCase();
+  return charset === undefined || charset === 'utf-8' || charset === 'us-ascii';
+}
+
+function idempotencyKey(
+  field: string | undefined,
+  operation: Operation | undefined,
+): Facts['idempotencyKey'] {
+  if (field === undefined || operation?.idempotent !== true) return 'absent';
+  return parseIdempotencyKey(field) === undefined ? 'malformed' : 'given';
+}

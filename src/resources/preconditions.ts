@@ -1,0 +1,81 @@
+/**
+ * Evaluates the conditional fields against what stands (RFC 9110 §13.1). The order in which they count is the
+ * graph's business; here each is only found true, false or absent.
+ */
+import type { Condition } from '../http/conduct/facts.ts';
+import type { RequestFields } from '../http/request-fields.ts';
+import { type EntityTag, parseEntityTagList } from '../http/syntax/entity-tag.ts';
+import { parseHttpDate } from '../http/syntax/http-date.ts';
+import type { Validators } from './resource.ts';
+import { namesState } from './validators.ts';
+
+export type Conditions = {
+  readonly ifMatch: Condition;
+  readonly ifUnmodifiedSince: Condition;
+  readonly ifNoneMatch: Condition;
+  readonly ifModifiedSince: Condition;
+};
+
+const unconditional: Conditions = {
+  ifMatch: 'absent',
+  ifUnmodifiedSince: 'absent',
+  ifNoneMatch: 'absent',
+  ifModifiedSince: 'absent',
+};
+
+/**
+ * @param validators of the selected representation; null when none exists
+ * @param safe GET, HEAD or QUERY: the only methods that If-Modified-Since applies to
+ */
+export function evaluateConditions(
+  fields: RequestFields,
+  validators: Validators | null,
+  safe: boolean,
+  now: number,
+): Conditions {
+  if (!isConditional(fields)) return unconditional;
+  const modifiedAt = validators?.modifiedAt ?? null;
+  return {
+    ifMatch: matched(fields.ifMatch, validators, true),
+    ifNoneMatch: negate(matched(fields.ifNoneMatch, validators, false)),
+    ifUnmodifiedSince: unmodified(fields.ifUnmodifiedSince, modifiedAt, now),
+    ifModifiedSince: safe ? negate(unmodified(fields.ifModifiedSince, modifiedAt, now)) : 'absent',
+  };
+}
+
+/** Whether any conditional field came. */
+export function isConditional(fields: RequestFields): boolean {
+  return (
+    fields.ifNoneMatch !== undefined ||
+    fields.ifMatch !== undefined ||
+    fields.ifModifiedSince !== undefined ||
+    fields.ifUnmodifiedSince !== undefined
+  );
+}
+
+function matched(field: string | undefined, validators: Validators | null, strong: boolean): Condition {
+  if (field === undefined) return 'absent';
+  const list = parseEntityTagList(field);
+  // The message stage refuses a malformed list before this point.
+  if (list === undefined || validators === null) return 'false';
+  if (list === '*') return 'true';
+  const { tag } = validators;
+  return tag !== null && list.some((listed) => names(listed, tag, strong)) ? 'true' : 'false';
+}
+
+function names(listed: EntityTag, tag: string, strong: boolean): boolean {
+  return !(strong && listed.weak) && namesState(listed.opaque, tag);
+}
+
+/** Last-Modified has whole seconds, so the comparison has too. */
+function unmodified(field: string | undefined, modifiedAt: number | null, now: number): Condition {
+  if (field === undefined || modifiedAt === null) return 'absent';
+  const date = parseHttpDate(field, now);
+  if (date === undefined) return 'absent';
+  return Math.floor(modifiedAt / 1000) * 1000 <= date ? 'true' : 'false';
+}
+
+function negate(condition: Condition): Condition {
+  if (condition === 'absent') return 'absent';
+  return condition === 'true' ? 'false' : 'true';
+}

@@ -1,0 +1,67 @@
+/**
+ * A resource whose representation the program itself makes: health, metrics, the OpenAPI document, pages. Readable by
+ * anyone unless said otherwise, served by the same kernel as everything else, so it has validators, HEAD and OPTIONS.
+ */
+import { hash } from 'node:crypto';
+import type { Permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { Ask, Operation, Proposal, Resource, Standing } from '../resource.ts';
+
+export type Document =
+  | { readonly content: string | Uint8Array; readonly fields?: readonly string[] }
+  /** The query component names something that is not there. */
+  | { readonly refused: string };
+
+export type DocumentOptions = {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly cacheControl: string;
+  readonly read: (ask: Ask) => MaybePromise<Document>;
+  /** False for what is different at every read: no tag is made then. */
+  readonly stable?: boolean;
+  readonly permission?: (principal: Principal) => Permission;
+};
+
+const there: Standing = { exists: true, visible: true, permitted: true };
+
+export function documentResource(options: DocumentOptions): Resource {
+  const { mediaType, cacheControl } = options;
+  type Read = Proposal & {
+    readonly content: string | Uint8Array;
+    readonly fields: readonly string[];
+    readonly tag: string | null;
+  };
+  const operation: Operation<Standing, never, Read> = {
+    permission: options.permission ?? (() => 'granted'),
+    standing: () => there,
+    propose: async (ask) => {
+      const document = await options.read(ask);
+      if ('refused' in document) {
+        const problem = { code: 'query_parameter_invalid', message: document.refused } as const;
+        return { problem, content: '', fields: [], tag: null };
+      }
+      const { content, fields = [] } = document;
+      const tag = options.stable === false ? null : hash('sha256', content, 'base64url').slice(0, 22);
+      return { problem: null, content, fields, tag };
+    },
+    validators: (_ask, _standing, proposal) => ({
+      tag: proposal?.tag ?? null,
+      modifiedAt: null,
+      cacheControl,
+    }),
+    represent: (_ask, _standing, proposal) => ({
+      content: proposal?.content ?? '',
+      mediaType,
+      validators: { tag: proposal?.tag ?? null, modifiedAt: null },
+      cacheControl,
+      fields: proposal?.fields ?? [],
+    }),
+  };
+  return {
+    pattern: options.path,
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: [mediaType.split(';', 1)[0] ?? mediaType],
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * What the program serves about itself: health, metrics, the OpenAPI document and its pages. None needs a credential but the metrics.
+ */
+
+import { isAdministrator } from '../../model/principal.ts';
+import type { Store } from '../../store/store.ts';
+import type { Ask, Resource } from '../resource.ts';
+import { documentResource } from './document.ts';
+import { healthResources } from './health.ts';
+
+/** A page or an asset of the documentation. */
+export type Asset = {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly cacheControl: string;
+  readonly fields: readonly string[];
+  readonly read: () => Promise<string | Uint8Array> | string | Uint8Array;
+};
+
+export type ProgramOptions = {
+  readonly store: Store;
+  readonly isDraining: () => boolean;
+  readonly metrics: { readonly contentType: string; render(): Promise<string> };
+  /** The OpenAPI document as JSON, of the version asked for; undefined: no such version. */
+  readonly openApi: (version: string | undefined) => string | undefined;
+  readonly assets: readonly Asset[];
+};
+
+export function programResources(options: ProgramOptions): readonly Resource[] {
+  const { metrics, openApi } = options;
+  return [
+    ...healthResources(options.store, options.isDraining),
+    documentResource({
+      path: '/metrics',
+      mediaType: metrics.contentType,
+      cacheControl: 'no-store',
+      stable: false,
+      permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
+      read: async () => ({ content: await metrics.render() }),
+    }),
+    documentResource({
+      path: '/openapi.json',
+      mediaType: 'application/json',
+      cacheControl: 'no-cache',
+      read: (ask: Ask) => {
+        const version = versionOf(ask.query);
+        const content = openApi(version);
+        return content === undefined
+          ? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` }
+          : { content };
+      },
+    }),
+    ...options.assets.map((asset) =>
+      documentResource({
+        ...asset,
+        read: async () => ({ content: await asset.read(), fields: asset.fields }),
+      }),
+    ),
+  ];
+}
+
+function versionOf(query: string | undefined): string | undefined {
+  const pair = query?.split('&').find((part) => part.startsWith('version='));
+  return pair?.slice('version='.length);
+}

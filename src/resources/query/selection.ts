@@ -1,0 +1,61 @@
+/**
+ * Which members a representation shows: `fields=a,b`. A selection is kept in the order of the collection's fields,
+ * so that asking in another order is asking the same.
+ */
+import { parseQueryString } from '../../http/syntax/query-string.ts';
+import type { Field, Fields } from '../../model/field.ts';
+import { FaultList, type Place, quote, unknownField } from './faults.ts';
+
+export type Selection =
+  | { readonly ok: true; readonly select: readonly Field[] | undefined }
+  | { readonly ok: false; readonly message: string };
+
+const faultsMax = 1;
+
+/**
+ * Reads the query component of a single resource, which takes `fields` alone. `api_key` carries a credential and is passed over.
+ * @param query undecoded, without `?`
+ */
+export function readSelection(query: string, fields: Fields): Selection {
+  const pairs = parseQueryString(query);
+  if (pairs === undefined) return { ok: false, message: 'malformed query string' };
+  let list: string | undefined;
+  for (const [name, value] of pairs) {
+    if (name === 'api_key') continue;
+    if (name !== 'fields')
+      return { ok: false, message: `unknown parameter ${quote(name)}; parameters: fields` };
+    if (list !== undefined) return { ok: false, message: 'fields is given twice' };
+    list = value;
+  }
+  if (list === undefined) return { ok: true, select: undefined };
+  const faults = new FaultList(faultsMax);
+  const select = selectFields(list.split(','), fields, { faults, place: undefined });
+  const [fault] = faults.faults;
+  return fault === undefined ? { ok: true, select } : { ok: false, message: fault.message };
+}
+
+/** The fields of these names, each once, in the order of the collection. */
+export function selectFields(
+  names: readonly string[],
+  fields: Fields,
+  into: { readonly faults: FaultList; readonly place: Place },
+): readonly Field[] {
+  const chosen = new Set<Field>();
+  for (const name of names) {
+    const field = fields.get(name);
+    if (field !== undefined) chosen.add(field);
+    else
+      into.faults.unprocessable(
+        name === '' ? 'fields names no field' : unknownField(name, fields),
+        into.place,
+      );
+  }
+  return inOrder(chosen, fields);
+}
+
+/** The chosen fields in the order of the collection. */
+export function inOrder(chosen: ReadonlySet<Field>, fields: Fields): readonly Field[] {
+  const select: Field[] = [];
+  for (const field of fields.values()) if (chosen.has(field)) select.push(field);
+  return select;
+}

@@ -1,0 +1,47 @@
+/**
+ * The normal form of what was asked: filter, sort and selection as a text that is the same where they mean the same
+ * (parts of `and` and `or`, values and terms in any order, repeated ones once). A cursor is bound to it. It does not
+ * hold the limit, which a client may change from page to page, nor the position, nor the collection.
+ */
+import { hash } from 'node:crypto';
+import type { Filter, Sort } from '../../model/filter.ts';
+import type { Asked } from './asked.ts';
+
+/** Longer forms are hashed: the text goes through a MAC on every page. */
+const shapeCharactersMax = 256;
+
+/** At most 256 characters; a hash starts with `#`, which no plain form does. */
+export function shapeOf(asked: Pick<Asked, 'filter' | 'sort' | 'select'>): string {
+  const select = asked.select?.map((field) => field.name);
+  const text = `${JSON.stringify(asked.sort.map(sortText))}${select === undefined ? '*' : JSON.stringify(select)}${filterText(asked.filter)}`;
+  return text.length <= shapeCharactersMax ? text : `#${hash('sha256', text, 'base64url')}`;
+}
+
+function sortText({ field, direction }: Sort): string {
+  return direction === 'desc' ? `-${field.name}` : field.name;
+}
+
+function filterText(filter: Filter): string {
+  switch (filter.op) {
+    case 'always':
+    case 'never':
+      return filter.op;
+    case 'and':
+    case 'or':
+      return `${filter.op}(${canonical(filter.filters.map(filterText))})`;
+    case 'not':
+      return `not(${filterText(filter.filter)})`;
+    case 'in':
+      return `in(${JSON.stringify(filter.field.name)},${canonical(filter.values.map((value) => JSON.stringify(value)))})`;
+    case 'like':
+      return `like(${JSON.stringify([filter.field.name, filter.pattern])})`;
+    case 'search':
+      return `search(${canonical(filter.terms.map((term) => JSON.stringify(term)))})`;
+    default:
+      return `${filter.op}(${JSON.stringify([filter.field.name, filter.value])})`;
+  }
+}
+
+function canonical(parts: readonly string[]): string {
+  return [...new Set(parts)].sort().join(',');
+}

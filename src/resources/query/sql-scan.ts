@@ -1,0 +1,260 @@
+/**
+ * The look at a text of SQL before the parser may have it. pgsql-ast-parser is an Earley parser: about 0.1 ms a token, and
+ * its report of an error grows exponentially with nested calls and lists (ten open calls: 170 ms). So tokens and
+ * nesting are bounded here, and constructs that could never be carried out are named without parsing them.
+ *
+ * Comments become spaces, because the parser reads quotes inside them. The rest is passed on as it stands, so the
+ * positions in its messages are right.
+ */
+import { cap } from './faults.ts';
+
+export type SqlScan =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly kind: 'malformed' | 'unprocessable'; readonly message: string };
+
+export type SqlBounds = { readonly charactersMax: number; readonly nestingMax: number };
+
+/** Words, literals and signs in one text; 400 take the parser up to 40 ms. */
+export const sqlTokensMax = 400;
+
+/** Reserved words of constructs that are not taken, by what they are called in the message. */
+const refusedWords: ReadonlyMap<string, string> = new Map([
+  ...[
+    'union',
+    'intersect',
+    'except',
+    'join',
+    'having',
+    'distinct',
+    'case',
+    'cast',
+    'into',
+    'lateral',
+    'using',
+  ].map((word) => [word, word.toUpperCase()] as const),
+  ...['natural', 'collate', 'ilike', 'window', 'returning', 'similar'].map(
+    (word) => [word, word.toUpperCase()] as const,
+  ),
+  ['group', 'GROUP BY'],
+  ['with', 'WITH'],
+  ['for', 'FOR UPDATE or FOR SHARE'],
+  ['array', 'ARRAY'],
+  ['select', 'a subquery'],
+]);
+
+/** Statements that are not SELECT, by their first word. */
+const otherStatements: ReadonlySet<string> = new Set(
+  (
+    'insert update delete merge create alter drop truncate grant revoke with values table explain analyze vacuum copy ' +
+    'begin start commit end rollback savepoint set reset show prepare execute deallocate declare fetch close call do ' +
+    'listen notify unlisten lock comment refresh reindex cluster discard load import security replace pragma attach'
+  ).split(' '),
+);
+
+/** Words that an opening parenthesis may follow without being a call. */
+const openers: ReadonlySet<string> = new Set(
+  'in and or not any some where by select limit offset like between from first next'.split(' '),
+);
+
+/** Where the parser ends a line comment. */
+const lineEnds = '\n\r\u2028\u2029';
+
+/** Checks a text; the text of the answer is as long as the one given. */
+export function scanSql(text: string, bounds: SqlBounds): SqlScan {
+  if (text.length > bounds.charactersMax) {
+    return unprocessable(`a query in SQL has at most ${bounds.charactersMax} characters`);
+  }
+  return new Scan(text, bounds).run();
+}
+
+/** One pass. A step that finds a reason to refuse leaves it in `#refusal`, which ends the pass. */
+class Scan {
+  readonly #text: string;
+  readonly #bounds: SqlBounds;
+  #at = 0;
+  #tokens = 0;
+  #nesting = 0;
+  /** Nesting outside of the list of the `in` under way; -1 outside of any. */
+  #list = -1;
+  /** `not` and signs in a row. */
+  #prefixes = 0;
+  /** The token before, when it is a word in lower case or a quoted name (`"`); otherwise empty. */
+  #word = '';
+  #ended = false;
+  #cleaned = '';
+  #copied = 0;
+  #refusal: SqlScan | undefined;
+
+  constructor(text: string, bounds: SqlBounds) {
+    this.#text = text;
+    this.#bounds = bounds;
+  }
+
+  run(): SqlScan {
+    while (this.#at < this.#text.length && this.#refusal === undefined) this.#step();
+    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#tokens === 0) return { ok: false, kind: 'malformed', message: 'the query is empty' };
+    return { ok: true, text: this.#cleaned + this.#text.slice(this.#copied) };
+  }
+
+  #step(): void {
+    const character = this.#text.charAt(this.#at);
+    const two = this.#text.slice(this.#at, this.#at + 2);
+    if (two === '--') this.#skipLine();
+    else if (two === '/*') this.#skipBlock();
+    else if (isSpace(character)) this.#at += 1;
+    else this.#token(character);
+  }
+
+  #token(character: string): void {
+    this.#tokens += 1;
+    if (this.#tokens > sqlTokensMax)
+      this.#refuse(`a query in SQL has at most ${sqlTokensMax} words and signs`);
+    else if (this.#ended && character !== ';') this.#refuse('only one statement is allowed');
+    else if (isWordStart(character)) this.#readWord();
+    else if (character === "'" || character === '"') this.#readQuoted(character);
+    else this.#readSign(character);
+  }
+
+  #readWord(): void {
+    const start = this.#at;
+    while (isWordPart(this.#text.charAt(this.#at))) this.#at += 1;
+    const word = this.#text.slice(start, this.#at).toLowerCase();
+    const refused = this.#refusedAs(word);
+    if (refused !== undefined) this.#notAllowed(refused);
+    if (word === 'not') this.#countPrefix();
+    else this.#prefixes = 0;
+    this.#word = word;
+  }
+
+  /** What a word that ends here begins, when that is never allowed. */
+  #refusedAs(word: string): string | undefined {
+    if (this.#text.charAt(this.#at) === "'") return `${cap(word).toUpperCase()}'...'`;
+    if (this.#tokens === 1 && otherStatements.has(word)) return word.toUpperCase();
+    // After a dot it is the name of a column.
+    if (this.#word === '.' || (word === 'select' && this.#opensStatement())) return undefined;
+    return refusedWords.get(word);
+  }
+
+  /** Only parentheses stand before the first SELECT. */
+  #opensStatement(): boolean {
+    return this.#tokens === this.#nesting + 1;
+  }
+
+  #readQuoted(mark: string): void {
+    let at = this.#text.indexOf(mark, this.#at + 1);
+    while (at !== -1 && this.#text.charAt(at + 1) === mark) at = this.#text.indexOf(mark, at + 2);
+    if (at === -1) {
+      const what = mark === "'" ? 'a string' : 'a quoted name';
+      this.#refusal = { ok: false, kind: 'malformed', message: `${what} is not closed` };
+      return;
+    }
+    this.#at = at + 1;
+    this.#prefixes = 0;
+    this.#word = mark === '"' ? mark : '';
+  }
+
+  #readSign(character: string): void {
+    const before = this.#word;
+    this.#at += 1;
+    this.#word = character === '.' ? character : '';
+    if (character === '-' || character === '+') this.#countPrefix();
+    else this.#prefixes = 0;
+    if (character === '(') this.#open(before);
+    else if (character === ')') this.#close();
+    else if (character === '[') this.#notAllowed('an array or a subscript');
+    else if (character === '$') this.#notAllowed('a parameter or a string in dollars');
+    else if (character === ':') this.#notAllowed('a cast or a parameter');
+    else if (character === ';') this.#ended = true;
+    else if (isDigit(character)) {
+      while (isDigit(this.#text.charAt(this.#at)) || this.#text.charAt(this.#at) === '.') this.#at += 1;
+    }
+  }
+
+  #open(before: string): void {
+    if (before === '"') this.#notAllowed('a function');
+    else if (before !== '' && before !== '.' && !openers.has(before)) {
+      this.#notAllowed(`the function ${cap(before)}`);
+    } else if (this.#list !== -1) this.#refuse('IN takes a list of literals');
+    else this.#nest(before === 'in' || before === 'any' || before === 'some');
+  }
+
+  #nest(isList: boolean): void {
+    if (isList) this.#list = this.#nesting;
+    this.#nesting += 1;
+    const { nestingMax } = this.#bounds;
+    if (this.#nesting > nestingMax) this.#refuse(`parentheses nest at most ${nestingMax} levels`);
+  }
+
+  #close(): void {
+    this.#nesting -= 1;
+    if (this.#nesting === this.#list) this.#list = -1;
+    if (this.#nesting < 0)
+      this.#refusal = { ok: false, kind: 'malformed', message: 'a parenthesis is closed that is not open' };
+  }
+
+  #countPrefix(): void {
+    this.#prefixes += 1;
+    if (this.#prefixes > this.#bounds.nestingMax) {
+      this.#refuse(`at most ${this.#bounds.nestingMax} prefixes may follow each other`);
+    }
+  }
+
+  #skipLine(): void {
+    const from = this.#at;
+    while (this.#at < this.#text.length && !lineEnds.includes(this.#text.charAt(this.#at))) this.#at += 1;
+    this.#blank(from);
+  }
+
+  /** Block comments nest in SQL. */
+  #skipBlock(): void {
+    const from = this.#at;
+    let open = 0;
+    do {
+      const two = this.#text.slice(this.#at, this.#at + 2);
+      if (two === '/*') open += 1;
+      else if (two === '*/') open -= 1;
+      this.#at += two === '/*' || two === '*/' ? 2 : 1;
+    } while (open > 0 && this.#at < this.#text.length);
+    if (open > 0) this.#refusal = { ok: false, kind: 'malformed', message: 'a comment is not closed' };
+    else this.#blank(from);
+  }
+
+  #blank(from: number): void {
+    this.#cleaned += this.#text.slice(this.#copied, from) + ' '.repeat(this.#at - from);
+    this.#copied = this.#at;
+  }
+
+  #notAllowed(what: string): void {
+    this.#refuse(`${what} is not allowed in a query; ${sqlForm}`);
+  }
+
+  #refuse(message: string): void {
+    this.#refusal = unprocessable(message);
+  }
+}
+
+/** What would work, for messages. */
+export const sqlForm =
+  'the form is SELECT fields FROM collection WHERE condition ORDER BY fields LIMIT n OFFSET n';
+
+function unprocessable(message: string): SqlScan {
+  return { ok: false, kind: 'unprocessable', message };
+}
+
+function isSpace(character: string): boolean {
+  return character === ' ' || (character >= '\t' && character <= '\r');
+}
+
+function isDigit(character: string): boolean {
+  return character >= '0' && character <= '9';
+}
+
+function isWordStart(character: string): boolean {
+  const lower = character.toLowerCase();
+  return (lower >= 'a' && lower <= 'z') || character === '_';
+}
+
+function isWordPart(character: string): boolean {
+  return isWordStart(character) || isDigit(character);
+}

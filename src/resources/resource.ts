@@ -1,0 +1,136 @@
+/**
+ * What a resource is to the walk (design §2, "Everything is a resource"): a pattern, and for each method one operation.
+ * An operation answers the walk's questions in stages; each stage gets the typed values of those before it
+ * and returns its own, so that an operation can be read and tested from top to bottom.
+ */
+import type { Request } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
+import type { MediaType } from '../http/syntax/media-type.ts';
+import type { Permission } from '../model/access.ts';
+import type { Principal } from '../model/principal.ts';
+import type { Change, MaybePromise } from '../store/store.ts';
+import type { Preferences } from './preferences.ts';
+
+/** The request as operations see it, once the principal is known. */
+export type Ask = {
+  readonly request: Request;
+  /** What the path captured, decoded: the id of a member, the token of a stored query. */
+  readonly captures: readonly string[];
+  /** The query component, undecoded, without `?`. */
+  readonly query: string | undefined;
+  readonly preferences: Preferences;
+  readonly principal: Principal;
+  /** Arrival, milliseconds since the epoch. */
+  readonly now: number;
+  /** Changes that must commit with the result: the record of an Idempotency-Key, the end of an operation. */
+  readonly companions: readonly Companion[];
+};
+
+export type Companion = (result: Made) => Change;
+
+/** What stands at the target before anything is done. */
+export type Standing = {
+  readonly exists: boolean;
+  readonly visible: boolean;
+  readonly permitted: boolean;
+  /** Where the result lies instead (§4.12). */
+  readonly elsewhere?: string | undefined;
+};
+
+/** What the content or the query component asks for; `problem` says why it cannot be had. */
+export type Proposal = { readonly problem: Problem | null };
+
+export type Validators = {
+  /** Opaque part of the strong entity tag without a content coding; null: no tag. */
+  readonly tag: string | null;
+  /** Milliseconds since the epoch; null: no Last-Modified. */
+  readonly modifiedAt: number | null;
+  /** What a 304 must repeat of the 200 besides validators (RFC 9110 §15.4.5). */
+  readonly cacheControl?: string;
+  readonly fields?: readonly string[];
+};
+
+export type Made = {
+  readonly outcome: 'made';
+  readonly created: boolean;
+  /** Of what was made or changed; null when it is gone or has no URI. */
+  readonly location: string | null;
+  /** The representation after the change (of a deletion: before it); null where there is none. */
+  readonly doc: string | null;
+  readonly modifiedAt: number | null;
+  /** False for PUT: the server adds members, so the answer must not carry validators (RFC 9110 §9.3.4). */
+  readonly validated: boolean;
+};
+
+export type Result =
+  | { readonly made: Made; readonly rev: number }
+  | { readonly superseded: true }
+  | { readonly refused: Problem };
+
+export type Representation = {
+  readonly content: string | Uint8Array;
+  readonly mediaType: string;
+  readonly validators: Validators;
+  readonly cacheControl: string;
+  /** Further fields: Link, Location, Content-Location, X-Total-Count ... */
+  readonly fields?: readonly string[];
+  readonly preferencesApplied?: readonly (readonly [name: string, value: string])[];
+};
+
+/** Content as the operation understood it, or why it could not. */
+export type Understood<C> =
+  | { readonly ok: true; readonly value: C }
+  | { readonly ok: false; readonly problem: Problem };
+
+/**
+ * Stages in order of the walk. Methods, not properties, so that an operation over its own types
+ * fits where any operation is expected; the walk hands each stage only what the same operation returned.
+ */
+export type Operation<S extends Standing = Standing, C = unknown, P extends Proposal = Proposal> = {
+  /** Whether the principal may do this whatever stands here. */
+  permission(principal: Principal): Permission;
+  /** Media types of content that has a meaning here; absent: content has none. */
+  readonly contentTypes?: readonly string[];
+  /** Whether the principal's form may be answered 303 (§4.12). */
+  readonly answersForms?: boolean;
+  /** Idempotency-Key is honoured (POST and PATCH). */
+  readonly idempotent?: boolean;
+  /** respond-async is honoured. */
+  readonly asynchronous?: boolean;
+  /** Where PUT creates. */
+  readonly createsHere?: boolean;
+  /** 428 without If-Match. */
+  readonly matchRequired?: boolean;
+  /** Understands decoded content. */
+  understand?(ask: Ask, bytes: Uint8Array, mediaType: MediaType): MaybePromise<Understood<C>>;
+  standing(ask: Ask): MaybePromise<S>;
+  propose?(ask: Ask, standing: S, content: C | undefined): MaybePromise<P>;
+  validators?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Validators>;
+  /** Makes the change, in one store unit with the companions of the ask. */
+  act?(ask: Ask, standing: S, proposal: P | undefined): Promise<Result>;
+  represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
+  /** Streams instead of representing, where `streams`. */
+  stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
+};
+
+export type EventStream = {
+  readonly open: (sink: {
+    write(text: string): boolean;
+    onReady(listener: () => void): void;
+    end(): void;
+  }) => () => void;
+};
+
+export type Resource = {
+  /** `/api/v1/products/{id}`: names the resource in metrics, logs and the OpenAPI document. */
+  readonly pattern: string;
+  /** HEAD is answered by GET, OPTIONS by the kernel; neither is listed here. */
+  readonly operations: ReadonlyMap<string, Operation>;
+  /** Fields of every answer of this resource: Deprecation, Sunset, Link. */
+  readonly constantFields: readonly string[];
+  /** Media types of its representations, preferred first. */
+  readonly offers: readonly string[];
+};
+
+/** Where a path leads. */
+export type Route = { readonly resource: Resource; readonly captures: readonly string[] };

@@ -1,0 +1,287 @@
+/**
+ * One request through the decision graph (design §2). The walk is always in one of three modes:
+ *
+ *   deciding   `decide` runs over the facts at hand until it ends or wants more;
+ *   gathering  what it wants is fetched: principal, content, Idempotency-Key record, state, proposal,
+ *              preconditions or result, each from the operation of the resource, each into the facts;
+ *   answering  the end is turned into a response, the only place where bytes are made.
+ *
+ * A `superseded` result is the one way back: the facts about what stands are forgotten, the graph leads to `exists`
+ * again, and the walk looks anew, at most `commitRetriesMax` times. Nothing is awaited that is there already, so a read
+ * by id on SQLite goes from request to response in one turn.
+ */
+import { decide, type Step } from '../http/conduct/decide.ts';
+import type { Facts, Want } from '../http/conduct/facts.ts';
+import { start } from '../http/conduct/graph.ts';
+import type { NodeName } from '../http/conduct/node.ts';
+import type { Request, Response } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
+import { anonymous, type Principal } from '../model/principal.ts';
+import type { MaybePromise } from '../store/store.ts';
+import { respond } from './answer/respond.ts';
+import { type Claim, fingerprintOf } from './idempotency.ts';
+import { type MessageReading, readMessage } from './message-facts.ts';
+import { evaluateConditions, isConditional } from './preconditions.ts';
+import type { Ask, Companion, Made, Proposal, Standing, Validators } from './resource.ts';
+import type { Room } from './room.ts';
+
+export class Walk {
+  readonly #room: Room;
+  readonly #request: Request;
+  readonly #reading: MessageReading;
+  readonly #facts: Facts;
+  readonly #trace: NodeName[] = [];
+  readonly #presetPrincipal: Principal | undefined;
+  #node: NodeName = start;
+  #ask: Ask | undefined;
+  #content: unknown;
+  #bytes: Uint8Array | undefined;
+  #companions: readonly Companion[];
+  #claim: Claim | undefined;
+  #standing: Standing | undefined;
+  #proposal: Proposal | undefined;
+  #validators: Validators | undefined;
+  #problem: Problem | undefined;
+  #made: { readonly made: Made; readonly rev: number } | undefined;
+  #attempts = 0;
+
+  /** @param principal given when the request is a stored one that was authenticated before. */
+  constructor(room: Room, request: Request, principal?: Principal, companions: readonly Companion[] = []) {
+    this.#room = room;
+    this.#request = request;
+    this.#reading = readMessage(request, room.router, room.limits);
+    this.#facts = this.#reading.facts;
+    this.#presetPrincipal = principal;
+    this.#companions = companions;
+  }
+
+  run(): MaybePromise<Response> {
+    for (;;) {
+      const step = decide(this.#facts, this.#trace, this.#node);
+      if (step.kind !== 'want') return this.#finish(step);
+      this.#node = step.node;
+      const gathering = this.#gather(step.want);
+      if (gathering !== undefined) {
+        return gathering.then(
+          () => this.run(),
+          (error) => this.#abandon(error),
+        );
+      }
+    }
+  }
+
+  #gather(want: Want): Promise<void> | undefined {
+    switch (want) {
+      case 'principal':
+        return this.#gatherPrincipal();
+      case 'content':
+        return this.#gatherContent();
+      case 'idempotency':
+        return this.#gatherIdempotency();
+      case 'state':
+        return settle(this.#operation().standing(this.#asked()), (standing) => this.#stand(standing));
+      case 'proposal':
+        return this.#gatherProposal();
+      case 'preconditions':
+        return this.#gatherPreconditions();
+      case 'result':
+        return this.#gatherResult();
+    }
+  }
+
+  #gatherPrincipal(): Promise<void> | undefined {
+    if (this.#presetPrincipal !== undefined) {
+      this.#admit(this.#presetPrincipal);
+      return undefined;
+    }
+    return settle(this.#room.authenticate(this.#request, this.#reading.query), (identified) => {
+      if ('problem' in identified) {
+        this.#problem = { code: identified.problem };
+        this.#facts.credential = 'refused';
+        this.#facts.credentialProblem = identified.problem;
+      } else this.#admit(identified.principal);
+    });
+  }
+
+  #admit(principal: Principal): void {
+    const { route, query, preferences } = this.#reading;
+    this.#facts.credential = principal.kind === 'anonymous' ? 'absent' : 'accepted';
+    this.#facts.permission = this.#operation().permission(principal);
+    this.#ask = {
+      request: this.#request,
+      captures: route?.captures ?? [],
+      query,
+      preferences,
+      principal,
+      now: this.#room.clock(),
+      companions: this.#companions,
+    };
+  }
+
+  async #gatherContent(): Promise<void> {
+    const { bodyBytesMax } = this.#room.limits;
+    const received = await this.#request.readContent(bodyBytesMax);
+    if (!received.ok) return this.#refuseContent({ code: received.code });
+    const decoded = await this.#room.decodeContent(received.bytes, this.#reading.codings);
+    if (!decoded.ok) return this.#refuseContent({ code: decoded.code });
+    this.#bytes = decoded.bytes;
+    const { mediaType } = this.#reading;
+    const understand = this.#operation().understand;
+    if (mediaType === undefined || understand === undefined) throw new Error('content without a meaning');
+    const understood = await understand(this.#asked(), decoded.bytes, mediaType);
+    if (!understood.ok) return this.#refuseContent(understood.problem);
+    this.#content = understood.value;
+    this.#facts.contentProblem = null;
+  }
+
+  #refuseContent(problem: Problem): void {
+    this.#problem = problem;
+    this.#facts.contentProblem = problem.code;
+  }
+
+  async #gatherIdempotency(): Promise<void> {
+    const ask = this.#asked();
+    const fingerprint = fingerprintOf(ask, this.#bytes ?? new Uint8Array());
+    const claim = await this.#room.idempotency.claim(ask, fingerprint);
+    this.#facts.idempotency = claim.status;
+    if (claim.status === 'first') {
+      this.#claim = claim;
+      this.#companions = [...this.#companions, claim.companion];
+      this.#ask = { ...ask, companions: this.#companions };
+    } else if (claim.status === 'replay') this.#settleResult(claim.result);
+  }
+
+  #stand(standing: Standing): void {
+    this.#standing = standing;
+    // A walk that looks again has no result yet.
+    this.#facts.result = undefined;
+    this.#facts.exists = standing.exists;
+    this.#facts.visible = standing.visible;
+    this.#facts.permitted = standing.permitted;
+    this.#facts.elsewhere = standing.elsewhere !== undefined;
+  }
+
+  #gatherProposal(): Promise<void> | undefined {
+    const { propose } = this.#operation();
+    if (propose === undefined) {
+      this.#facts.proposalProblem = null;
+      return undefined;
+    }
+    return settle(propose(this.#asked(), this.#stood(), this.#content), (proposal) => {
+      this.#proposal = proposal;
+      this.#facts.proposalProblem = proposal.problem === null ? null : proposal.problem.code;
+      if (proposal.problem !== null) this.#problem = proposal.problem;
+    });
+  }
+
+  #gatherPreconditions(): Promise<void> | undefined {
+    const { validators } = this.#operation();
+    // What nobody compares is not computed: the version of a list costs a store read.
+    if (validators === undefined || this.#facts.exists === false || !isConditional(this.#request.fields)) {
+      this.#judge(null);
+      return undefined;
+    }
+    return settle(validators(this.#asked(), this.#stood(), this.#proposal), (found) => {
+      this.#validators = found;
+      this.#judge(found);
+    });
+  }
+
+  #judge(validators: Validators | null): void {
+    const { method, fields } = this.#request;
+    const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+    const conditions = evaluateConditions(fields, validators, safe, this.#asked().now);
+    this.#facts.ifMatch = conditions.ifMatch;
+    this.#facts.ifUnmodifiedSince = conditions.ifUnmodifiedSince;
+    this.#facts.ifNoneMatch = conditions.ifNoneMatch;
+    this.#facts.ifModifiedSince = conditions.ifModifiedSince;
+  }
+
+  async #gatherResult(): Promise<void> {
+    const { act } = this.#operation();
+    if (act === undefined) throw new Error('an unsafe method without an act');
+    this.#attempts += 1;
+    const result = await act(this.#asked(), this.#stood(), this.#proposal);
+    if ('superseded' in result && this.#attempts < this.#room.limits.commitRetriesMax) {
+      this.#forgetWhatStands();
+      this.#facts.result = 'superseded';
+    } else if ('superseded' in result) this.#settleResult({ refused: { code: 'unavailable' } });
+    else this.#settleResult(result);
+  }
+
+  #settleResult(result: { made: Made; rev: number } | { refused: Problem }): void {
+    if ('made' in result) {
+      this.#made = result;
+      this.#facts.result = 'made';
+      this.#facts.created = result.made.created;
+    } else {
+      this.#problem = result.refused;
+      this.#facts.result = 'refused';
+      this.#facts.resultProblem = result.refused.code;
+    }
+  }
+
+  /** The graph goes back to `exists` after `superseded`; every fact from there on must be gathered again. */
+  #forgetWhatStands(): void {
+    this.#facts.exists = undefined;
+    this.#facts.proposalProblem = undefined;
+    this.#facts.ifMatch = undefined;
+  }
+
+  #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
+    if (this.#claim !== undefined && step.kind === 'refuse') return this.#giveBack(step);
+    return this.#respond(step);
+  }
+
+  /** A request refused before the store was asked leaves its Idempotency-Key free for a corrected one. */
+  async #giveBack(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
+    await this.#claim?.release(this.#facts.result === 'refused' ? this.#problem : undefined);
+    return this.#respond(step);
+  }
+
+  async #abandon(error: unknown): Promise<never> {
+    await this.#claim?.release(undefined).catch(() => {
+      // The claim expires by itself; the failure under way is the one to report.
+    });
+    throw error;
+  }
+
+  #respond(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
+    return respond(this.#room, step, {
+      request: this.#request,
+      reading: this.#reading,
+      trace: this.#trace,
+      ask: this.#ask,
+      principal: this.#ask?.principal ?? anonymous,
+      bytes: this.#bytes,
+      standing: this.#standing,
+      proposal: this.#proposal,
+      validators: this.#validators,
+      problem: this.#problem,
+      made: this.#made,
+    });
+  }
+
+  #operation() {
+    const { operation } = this.#reading;
+    if (operation === undefined) throw new Error('the walk asked for an operation where none is');
+    return operation;
+  }
+
+  #asked(): Ask {
+    if (this.#ask === undefined) throw new Error('the walk asked before the principal was known');
+    return this.#ask;
+  }
+
+  #stood(): Standing {
+    if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
+    return this.#standing;
+  }
+}
+
+/** Uses the value now if it is there; otherwise returns the promise of having used it. */
+function settle<T>(value: MaybePromise<T>, use: (value: T) => void): Promise<void> | undefined {
+  if (value instanceof Promise) return value.then(use);
+  use(value);
+  return undefined;
+}

@@ -1,0 +1,79 @@
+/**
+ * A response value on the wire, exactly once for each exchange: the status line and fields in one `writeHead` from a
+ * flat list, then the content in one `end`. This layer alone adds Content-Length, Connection, Date (by node:http) and
+ * the constant fields; builders of responses give none of them.
+ *
+ * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); an answer to HEAD has the
+ * Content-Length of the content that it does not send. Text without characters beyond Latin-1's ASCII half is
+ * written as latin1: one copy less than UTF-8.
+ */
+import type { Response } from '../http/message.ts';
+import type { Exchange } from './exchange.ts';
+import { linger } from './linger.ts';
+import { openStream } from './open-stream.ts';
+import { problemAnswer } from './problem-answer.ts';
+
+const streamRetrySeconds = 5;
+
+export function sendAnswer(exchange: Exchange, response: Response): void {
+  const { context, connection, outgoing } = exchange;
+  const { status, content } = response;
+  if (isStream(content) && response.headOnly !== true && mayNotStream(exchange)) {
+    const refused = problemAnswer({ code: 'unavailable' }, exchange.fields.accept, {
+      retryAfterSeconds: streamRetrySeconds,
+    });
+    sendAnswer(exchange, response.route === undefined ? refused : { ...refused, route: response.route });
+    return;
+  }
+  const fields = response.fields.concat(context.constantFields);
+  const lingers = leavesContentUnread(exchange, response);
+  const closes =
+    lingers ||
+    response.close === true ||
+    ((connection.closing || context.draining) && connection.last === exchange);
+  if (closes) {
+    connection.closing = true;
+    fields.push('Connection', 'close');
+  }
+  if (isStream(content)) {
+    if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
+    outgoing.writeHead(status, fields);
+    if (response.headOnly === true) outgoing.end();
+    else openStream(exchange, content);
+  } else if (status === 204 || status === 304) {
+    outgoing.writeHead(status, fields);
+    if (lingers) linger(exchange, undefined, 'latin1');
+    else outgoing.end();
+  } else {
+    const text = content ?? '';
+    const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
+    const encoding = typeof text === 'string' && bytes === text.length ? 'latin1' : 'utf8';
+    fields.push('Content-Length', String(bytes));
+    outgoing.writeHead(status, fields);
+    if (lingers) linger(exchange, response.headOnly === true ? undefined : text, encoding);
+    else if (response.headOnly === true) outgoing.end();
+    else outgoing.end(text, encoding);
+  }
+  exchange.settle(response);
+}
+
+/**
+ * Whether the connection must end because content that nobody read lies before the next request. A short remainder is
+ * left to node:http, which reads and drops it, and the connection stays usable.
+ */
+function leavesContentUnread(exchange: Exchange, response: Response): boolean {
+  if (!exchange.announcesContent || exchange.incoming.complete) return false;
+  if (response.close === true || exchange.connection.closing || !exchange.outgoing.shouldKeepAlive)
+    return true;
+  if (exchange.reading !== undefined || exchange.awaitsContinue) return true;
+  const { unreadContentBytesMax } = exchange.context.limits;
+  return exchange.fields.transferEncoding !== undefined || exchange.announcedBytes > unreadContentBytesMax;
+}
+
+function mayNotStream({ context }: Exchange): boolean {
+  return context.draining || context.streams.size >= context.limits.streamsMax;
+}
+
+function isStream(content: Response['content']): content is Extract<Response['content'], { open: unknown }> {
+  return content !== null && typeof content === 'object' && 'open' in content;
+}

@@ -1,0 +1,21 @@
+/**
+ * A look at every connection now and then, for what no event announces: an answer of which the client takes nothing, and
+ * settled requests that an idle connection need not keep in memory.
+ */
+import type { Connection } from './connection.ts';
+import type { Context } from './context.ts';
+
+export function sweepConnections(context: Context): void {
+  const { answerStallTimeoutMs } = context.limits;
+  for (const connection of context.connections) {
+    if (connection.settled) connection.last = undefined;
+    else if (!connection.streaming) watchStall(connection, answerStallTimeoutMs);
+  }
+}
+
+/** A socket's own timer counts what the kernel took as progress, and node:http closes the socket when it fires. */
+function watchStall({ socket }: Connection, answerStallTimeoutMs: number): void {
+  const waiting = socket.writableLength > 0;
+  if (waiting && socket.timeout !== answerStallTimeoutMs) socket.setTimeout(answerStallTimeoutMs);
+  else if (!waiting && socket.timeout === answerStallTimeoutMs) socket.setTimeout(0);
+}

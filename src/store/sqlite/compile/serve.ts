@@ -1,0 +1,104 @@
+/**
+ * Which index serves a list query so that a page costs what it returns: one whose leading keys the filter
+ * fixes and whose next keys are the sort. A query that none serves is scanned, on a reader thread.
+ *
+ * Not served on purpose: `in` over an index (its values would have to be merged in sort order) and sorts of mixed
+ * direction (an index holds one direction; the id that ends a sort should take that of the last key).
+ */
+import type { Field } from '../../../model/field.ts';
+import type { Filter, Sort } from '../../../model/filter.ts';
+import type { Layout } from '../layout.ts';
+import type { OrderKey } from './keyset.ts';
+import { fieldKey, kindOf, toParameter } from './value.ts';
+
+export type Service = {
+  /** Name of the index to walk. */
+  readonly index: string;
+  /** The index finds at most one row, whatever else the filter says. */
+  readonly oneRow: boolean;
+  /** The sort without the keys that the filter fixes: those of a position that decide. */
+  readonly order: readonly OrderKey[];
+};
+
+/** `never`: no row can pass, nothing need be read. */
+export function serve(layout: Layout, filter: Filter, sort: readonly Sort[]): Service | 'never' | undefined {
+  const parts = conjuncts(filter);
+  if (parts.some(isNever)) return 'never';
+  const single = parts.map((part) => singleRow(layout, part)).find((index) => index !== undefined);
+  if (single !== undefined) return { index: single, oneRow: true, order: effectiveOrder(sort, new Set()) };
+
+  const fixed = new Set<string>();
+  const ranged = new Set<string>();
+  for (const part of parts) {
+    if (part.op === 'eq' && kindOf(part.field) !== 'none') fixed.add(fieldKey(part.field));
+    else if (part.op === 'gt' || part.op === 'gte' || part.op === 'lt' || part.op === 'lte') {
+      ranged.add(fieldKey(part.field));
+    } else return undefined;
+  }
+  const order = effectiveOrder(sort, fixed);
+  const first = order[0];
+  if (order.some((key) => key.direction !== first?.direction)) return undefined;
+  const keys = order.map((key) => fieldKey(key.field));
+  for (const key of ranged) if (key !== keys[0]) return undefined;
+  for (const index of layout.indexes) {
+    if (!index.unique && fits(index.keys, fixed, keys)) {
+      return { index: index.name, oneRow: false, order };
+    }
+  }
+  if (fits(['id'], fixed, keys)) return { index: primaryKey(layout), oneRow: false, order };
+  return undefined;
+}
+
+/** The parts of a conjunction, however nested; empty for `always`. */
+function conjuncts(filter: Filter): readonly Exclude<Filter, { op: 'and' | 'always' }>[] {
+  if (filter.op === 'always') return [];
+  if (filter.op === 'and') return filter.filters.flatMap(conjuncts);
+  return [filter as Exclude<Filter, { op: 'and' | 'always' }>];
+}
+
+function isNever(filter: Filter): boolean {
+  if (filter.op === 'never') return true;
+  if (filter.op === 'or') return filter.filters.length === 0;
+  if (
+    filter.op !== 'eq' &&
+    filter.op !== 'gt' &&
+    filter.op !== 'gte' &&
+    filter.op !== 'lt' &&
+    filter.op !== 'lte'
+  ) {
+    return false;
+  }
+  const parameter = toParameter(filter.field, filter.value);
+  return parameter === undefined || (parameter === null && filter.op !== 'eq');
+}
+
+function singleRow(layout: Layout, filter: Filter): string | undefined {
+  if (filter.op !== 'eq' || filter.value === null) return undefined;
+  if (filter.field.column === 'id') return primaryKey(layout);
+  const key = fieldKey(filter.field);
+  return layout.indexes.find((index) => index.unique && index.keys[0] === key)?.name;
+}
+
+/** Keys that the filter fixes order nothing, nor does anything after the id. */
+function effectiveOrder(sort: readonly Sort[], fixed: ReadonlySet<string>): readonly OrderKey[] {
+  const order: OrderKey[] = [];
+  for (const [slot, key] of sort.entries()) {
+    if (!fixed.has(fieldKey(key.field))) order.push({ ...key, slot });
+    if (isId(key.field)) break;
+  }
+  return order;
+}
+
+function fits(index: readonly string[], fixed: ReadonlySet<string>, sort: readonly string[]): boolean {
+  for (let at = 0; at < fixed.size; at += 1) if (!fixed.has(index[at] ?? '')) return false;
+  return sort.every((key, at) => index[fixed.size + at] === key);
+}
+
+function isId(field: Field): boolean {
+  return field.column === 'id';
+}
+
+/** SQLite's own name for the index behind a TEXT PRIMARY KEY. */
+function primaryKey(layout: Layout): string {
+  return `sqlite_autoindex_${layout.table.name}_1`;
+}

@@ -1,0 +1,91 @@
+/**
+ * Reads on the calling thread. The first read of an event-loop turn opens a read transaction, which ends with the turn: WAL's
+ * read lock, taken and given back by two system calls, was two thirds of a point read (6.1 µs against 2.2 µs). A commit
+ * that becomes known in the same turn ends it too, so a read sees every unit whose `commit` has resolved.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { asStoreError, unavailable } from './failure.ts';
+import { StatementCache } from './statement-cache.ts';
+
+/** Statements kept for plans and point reads: those of some hundred shapes of lists. */
+const statementsKeptMax = 512;
+
+export class Snapshot {
+  readonly #database: DatabaseSync;
+  readonly #statements: StatementCache;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #version: StatementSync;
+  readonly #versions = new Map<number, string>();
+  readonly #end = (): void => {
+    this.#scheduled = false;
+    this.end();
+  };
+  #open = false;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+    this.#statements = new StatementCache(database, statementsKeptMax);
+    this.#begin = database.prepare('BEGIN');
+    this.#commit = database.prepare('COMMIT');
+    this.#version = this.#statements.prepare('SELECT rev FROM comity_counters WHERE n = ?');
+  }
+
+  prepare(sql: string): StatementSync {
+    this.#refuseClosed();
+    return this.#statements.prepare(sql);
+  }
+
+  /** Runs reads in the snapshot of this turn. @throws StoreUnavailable when storage fails */
+  run<T>(read: () => T): T {
+    this.#refuseClosed();
+    try {
+      if (!this.#open) {
+        this.#begin.run();
+        this.#open = true;
+        if (!this.#scheduled) {
+          this.#scheduled = true;
+          setImmediate(this.#end);
+        }
+      }
+      return read();
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  /** The version of a table; only within `run`. */
+  version(tableNumber: number): string {
+    const kept = this.#versions.get(tableNumber);
+    if (kept !== undefined) return kept;
+    const found = this.#version.get(tableNumber) as unknown as readonly number[] | undefined;
+    const version = versionText(found?.[0] ?? 0);
+    this.#versions.set(tableNumber, version);
+    return version;
+  }
+
+  /** Lets the next read see what was committed since. */
+  end(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#versions.clear();
+    this.#commit.run();
+  }
+
+  close(): void {
+    this.end();
+    this.#closed = true;
+    this.#database.close();
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw unavailable('the store is closed');
+  }
+}
+
+/** A table's version is the last revision that touched it, spelled so that nobody counts with it. */
+export function versionText(rev: number): string {
+  return rev.toString(36);
+}

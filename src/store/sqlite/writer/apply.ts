@@ -1,0 +1,202 @@
+/**
+ * Applies one unit within the transaction under way. Every change is one compare-and-swap statement in the common case:
+ * INSERT that does nothing on a taken id, UPDATE or DELETE that names the expected revision; what stands in
+ * the way is looked up only after it did not change a row.
+ *
+ * A refusal after earlier statements of the unit leaves those behind: the caller undoes them (transaction.ts).
+ */
+import type { Commit } from '../../store.ts';
+import { isMistake, messageOf, resultCode } from '../failure.ts';
+import { type Cells, rowOf } from '../row.ts';
+import type { Statements, TableStatements } from './statements.ts';
+import { absentRev, type CellReader } from './wire.ts';
+
+export type Refused = Exclude<Commit, { outcome: 'committed' }>;
+
+/** SQLITE_CONSTRAINT_UNIQUE */
+const uniqueViolation = 2067;
+
+/** What a unit did besides succeeding or not. */
+export type Effects = {
+  /** Counter numbers of the tables it changed, with its revision. */
+  readonly touched: Map<number, number>;
+  appended: boolean;
+  /** Statements that changed a row, hence whether a refusal leaves something to undo. */
+  written: number;
+};
+
+/** @returns undefined when the unit is made */
+export function applyUnit(
+  statements: Statements,
+  cells: CellReader,
+  rev: number,
+  effects: Effects,
+): Refused | undefined {
+  const changes = cells.number();
+  for (let change = 0; change < changes; change += 1) {
+    const table = statements.tables[cells.number()];
+    if (table === undefined) throw new TypeError('a change names no table');
+    const refused = applyChange(statements, table, cells, change, rev, effects);
+    if (refused !== undefined) return refused;
+  }
+  const events = cells.number();
+  for (let event = 0; event < events; event += 1) {
+    const id = cells.text();
+    const { changes: inserted } = statements.insertEvent.run(
+      id,
+      cells.text(),
+      cells.text(),
+      cells.textOrNull(),
+      cells.text(),
+      cells.number(),
+      rev,
+    );
+    // An event whose id is known counts as a change that expected no row, after the unit's changes.
+    if (inserted === 0) return superseded(statements.events, changes + event, id);
+    effects.written += 1;
+  }
+  if (events > 0) {
+    effects.appended = true;
+    effects.touched.set(statements.events.number, rev);
+  }
+  return undefined;
+}
+
+function applyChange(
+  statements: Statements,
+  table: TableStatements,
+  cells: CellReader,
+  change: number,
+  rev: number,
+  effects: Effects,
+): Refused | undefined {
+  const id = cells.text();
+  const expected = cells.number();
+  const puts = cells.number() === 1;
+  if (!puts) {
+    if (expected === absentRev)
+      return currentOf(table, id) === undefined ? undefined : superseded(table, change, id);
+    if (table.dependants.length > 0) {
+      const refused = refuseRemoval(table, change, id, expected);
+      if (refused !== undefined) return refused;
+    }
+    if (table.remove.run(id, expected).changes === 0) return superseded(table, change, id);
+  } else {
+    const refused = put(statements, table, cells, change, id, expected, rev);
+    if (refused !== undefined) return refused;
+  }
+  effects.written += 1;
+  effects.touched.set(table.number, rev);
+  return undefined;
+}
+
+function put(
+  statements: Statements,
+  table: TableStatements,
+  cells: CellReader,
+  change: number,
+  id: string,
+  expected: number,
+  rev: number,
+): Refused | undefined {
+  const doc = cells.text();
+  const owner = cells.textOrNull();
+  const createdAt = cells.number();
+  const updatedAt = cells.number();
+  const deletedAt = cells.numberOrNull();
+  const search = cells.textOrNull();
+  const references = cells.number();
+  for (let index = 0; index < references; index += 1) {
+    const field = cells.text();
+    const target = cells.text();
+    if (deletedAt !== null || isThere(statements, table, field, target, id)) continue;
+    return unexpected(table, change, id, expected) ?? { outcome: 'dangling', change, field };
+  }
+  if (deletedAt !== null && expected !== absentRev && table.dependants.length > 0) {
+    const refused = refuseRemoval(table, change, id, expected);
+    if (refused !== undefined) return refused;
+  }
+  const values = [doc, owner, createdAt, updatedAt, deletedAt, rev];
+  if (table.searched) values.push(search);
+  try {
+    const { changes } =
+      expected === absentRev ? table.insert.run(...values, id) : table.update.run(...values, id, expected);
+    return changes === 0 ? superseded(table, change, id) : undefined;
+  } catch (error) {
+    const field = takenField(table, error);
+    if (field === undefined) throw error;
+    return unexpected(table, change, id, expected) ?? { outcome: 'taken', change, field };
+  }
+}
+
+/** Whether the row that a reference names is there; a row may name itself while it is made. */
+function isThere(
+  statements: Statements,
+  table: TableStatements,
+  field: string,
+  target: string,
+  id: string,
+): boolean {
+  const position = table.references.get(field);
+  if (position === undefined)
+    throw new TypeError(`${field} is not a reference of ${table.layout.table.name}`);
+  const other = statements.tables[position];
+  if (other === undefined) return false;
+  return (other === table && target === id) || other.live.get(target) !== undefined;
+}
+
+/** A row leaves: softly or not, nothing undeleted may name it. One already softly deleted left before. */
+function refuseRemoval(
+  table: TableStatements,
+  change: number,
+  id: string,
+  expected: number,
+): Refused | undefined {
+  const current = currentOf(table, id);
+  if (current === undefined || current[1] !== expected) return superseded(table, change, id);
+  if (current[6] !== null) return undefined;
+  for (const dependant of table.dependants) {
+    const count = (dependant.count.get(id) as unknown as readonly number[])[0] ?? 0;
+    if (count > 0)
+      return { outcome: 'depended-on', change, table: dependant.table, field: dependant.field, count };
+  }
+  return undefined;
+}
+
+/** A change made from a stale state is told so first, whatever else stands against it. */
+function unexpected(
+  table: TableStatements,
+  change: number,
+  id: string,
+  expected: number,
+): Refused | undefined {
+  const current = currentOf(table, id);
+  const rev = current === undefined ? absentRev : current[1];
+  return rev === expected ? undefined : superseded(table, change, id);
+}
+
+function superseded(table: TableStatements, change: number, id: string): Refused {
+  const current = currentOf(table, id);
+  return { outcome: 'superseded', change, current: current === undefined ? undefined : rowOf(current) };
+}
+
+function currentOf(table: TableStatements, id: string): Cells | undefined {
+  return table.current.get(id) as unknown as Cells | undefined;
+}
+
+/** SQLite names the index in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
+function takenField(table: TableStatements, error: unknown): string | undefined {
+  if (!isMistake(error) || resultCode(error) !== uniqueViolation) return undefined;
+  const message = messageOf(error);
+  const start = message.indexOf(`index '`);
+  if (start >= 0) {
+    const field = table.layout.uniqueFields.get(message.slice(start + 7, message.lastIndexOf(`'`)));
+    if (field !== undefined) return field;
+  }
+  // A unique field with a column of its own is named by that column.
+  for (const [index, field] of table.layout.uniqueFields) {
+    const key = table.layout.indexes.find(({ name }) => name === index)?.keys[0];
+    if (key !== undefined && message.endsWith(`.${key}`)) return field;
+  }
+  return undefined;
+}

@@ -1,0 +1,235 @@
+/**
+ * The calling thread's side of the writer: gathers units and keeps exactly one batch under way, so that all units
+ * that arrive while one transaction is made durable form the next (group commit).
+ *
+ * States: idle (nothing under way), busy (one request under way), closed (takes nothing more; `close` waits until it
+ * is idle). From idle, the first unit waits for the end of the event-loop turn, so that a turn is one batch; from
+ * busy, a reply starts the next batch at once. A writer that dies fails what is under way and is started anew
+ * with the next request.
+ */
+import { Worker } from 'node:worker_threads';
+import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
+import { unavailable } from '../failure.ts';
+import { workerFile } from '../worker-file.ts';
+import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';
+
+export type QueueOptions = {
+  readonly unitsWaitingMax: number;
+  readonly unitsPerTransactionMax: number;
+  readonly charactersPerTransactionMax: number;
+  /** Called before the promises of a batch settle: reads must see it from then on. */
+  readonly onCommitted: () => void;
+  /** Called after, when the batch appended events. */
+  readonly onAppended: () => void;
+  readonly onBatch: (units: number, durationMs: number) => void;
+  readonly onFailed: (error: unknown) => void;
+};
+
+type Waiting = {
+  readonly unit: Unit;
+  readonly resolve: (commit: Commit) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type Purge = {
+  readonly request: Request & { kind: 'purge' };
+  readonly resolve: (rows: number) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type UnderWay =
+  | { readonly kind: 'commit'; readonly units: readonly Waiting[]; readonly started: number }
+  | { readonly kind: 'purge'; readonly purge: Purge }
+  | { readonly kind: 'close'; readonly done: () => void };
+
+export class WriterQueue {
+  readonly #data: WriterData;
+  readonly #options: QueueOptions;
+  readonly #indexOf: ReadonlyMap<string, number>;
+  #waiting: Waiting[] = [];
+  readonly #purges: Purge[] = [];
+  #worker: Worker | undefined;
+  #underWay: UnderWay | undefined;
+  #scheduled = false;
+  #closed: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(data: WriterData, tables: readonly string[], options: QueueOptions) {
+    this.#data = data;
+    this.#options = options;
+    this.#indexOf = new Map(tables.map((name, index) => [name, index]));
+    this.#start();
+  }
+
+  /** Units that wait for a batch; those under way not counted. */
+  get unitsWaiting(): number {
+    return this.#waiting.length;
+  }
+
+  get alive(): boolean {
+    return this.#worker !== undefined && this.#closing === undefined;
+  }
+
+  commit(unit: Unit): Promise<Commit> {
+    if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
+    if (this.#waiting.length >= this.#options.unitsWaitingMax) {
+      return Promise.reject(unavailable(`${this.#waiting.length} writes wait to be committed`));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ unit, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Removes those of the rows that are still last updated before the time. */
+  purge(table: string, updatedBefore: number, ids: readonly string[]): Promise<number> {
+    if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
+    return new Promise((resolve, reject) => {
+      this.#purges.push({ request: { kind: 'purge', table, updatedBefore, ids }, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= new Promise((resolve) => {
+      this.#closed = resolve;
+      this.#schedule();
+    });
+    return this.#closing;
+  }
+
+  #schedule(): void {
+    if (this.#underWay !== undefined || this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#underWay !== undefined) return;
+    const purge = this.#purges.shift();
+    if (purge !== undefined) {
+      this.#underWay = { kind: 'purge', purge };
+      this.#post(purge.request);
+    } else if (this.#waiting.length > 0) this.#postBatch();
+    else if (this.#closed !== undefined) {
+      this.#underWay = { kind: 'close', done: this.#closed };
+      this.#post({ kind: 'close' });
+    } else this.#worker?.unref();
+  }
+
+  #postBatch(): void {
+    const { unitsPerTransactionMax, charactersPerTransactionMax } = this.#options;
+    const cells: Cell[] = [];
+    const units: Waiting[] = [];
+    let characters = 0;
+    let taken = 0;
+    for (const waiting of this.#waiting) {
+      if (units.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
+      taken += 1;
+      try {
+        encodeUnit(waiting.unit, this.#indexOf, cells);
+        units.push(waiting);
+        characters += unitCharacters(waiting.unit);
+      } catch (error) {
+        waiting.reject(error);
+      }
+    }
+    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
+    if (units.length === 0) {
+      this.#next();
+      return;
+    }
+    this.#underWay = { kind: 'commit', units, started: performance.now() };
+    this.#post({ kind: 'commit', units: units.length, cells });
+  }
+
+  #post(request: Request): void {
+    const worker = this.#worker ?? this.#start();
+    // A process must not end under a commit, nor stay for an idle writer.
+    worker.ref();
+    try {
+      worker.postMessage(request);
+    } catch (error) {
+      // A value that cannot be cloned: no writer has seen the batch.
+      this.#fail(error);
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data });
+    worker.unref();
+    worker.on('message', (reply: Reply) => this.#answer(reply));
+    worker.on('error', (error) => this.#died(worker, error));
+    worker.on('exit', () => this.#died(worker, new Error('the writer thread ended')));
+    this.#worker = worker;
+    return worker;
+  }
+
+  #died(worker: Worker, error: unknown): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    if (this.#underWay?.kind === 'close') this.#settleClose();
+    else this.#fail(unavailable('the writer thread ended', error));
+  }
+
+  #answer(reply: Reply): void {
+    const underWay = this.#underWay;
+    if (underWay === undefined) return;
+    if (reply.kind === 'failed') {
+      this.#fail(unavailable(`storage failed: ${reply.message}`));
+      return;
+    }
+    if (underWay.kind === 'close') {
+      this.#worker = undefined;
+      this.#settleClose();
+      return;
+    }
+    this.#underWay = undefined;
+    this.#options.onCommitted();
+    // The next batch leaves before the promises of this one settle: the writer never waits for them.
+    this.#next();
+    if (underWay.kind === 'purge') {
+      underWay.purge.resolve(reply.kind === 'purged' ? reply.rows : 0);
+    } else if (reply.kind === 'committed') {
+      settle(underWay.units, reply);
+      this.#options.onBatch(underWay.units.length, performance.now() - underWay.started);
+      if (reply.appended) this.#options.onAppended();
+    }
+  }
+
+  /** Fails what is under way and goes on with the next. */
+  #fail(error: unknown): void {
+    const underWay = this.#underWay;
+    this.#underWay = undefined;
+    if (error instanceof StoreUnavailable) this.#options.onFailed(error);
+    if (underWay?.kind === 'commit') for (const { reject } of underWay.units) reject(error);
+    if (underWay?.kind === 'purge') underWay.purge.reject(error);
+    if (underWay?.kind === 'close') underWay.done();
+    else this.#schedule();
+  }
+
+  #settleClose(): void {
+    const underWay = this.#underWay;
+    this.#underWay = undefined;
+    if (underWay?.kind === 'close') underWay.done();
+  }
+}
+
+function settle(units: readonly Waiting[], reply: Reply & { kind: 'committed' }): void {
+  let rev = reply.firstRev;
+  let refused = 0;
+  for (const [index, { resolve, reject }] of units.entries()) {
+    const refusal = reply.refusals[refused];
+    if (refusal === undefined || refusal.unit !== index) {
+      resolve({ outcome: 'committed', rev });
+      rev += 1;
+      continue;
+    }
+    refused += 1;
+    if ('error' in refusal) reject(refusal.error);
+    else resolve(refusal.commit);
+  }
+}

@@ -1,0 +1,120 @@
+/** The writer's prepared statements, one set a table; every one returns arrays. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { valueSql } from '../compile/value.ts';
+import { quoteName } from '../identifier.ts';
+import { eventsTable, type Layout } from '../layout.ts';
+import { rowColumns } from '../row.ts';
+
+/** A reference of another table into this one: what blocks the removal of a row. */
+export type Dependant = { readonly table: string; readonly field: string; readonly count: StatementSync };
+
+export type TableStatements = {
+  readonly layout: Layout;
+  /** Row of comity_counters. */
+  readonly number: number;
+  readonly searched: boolean;
+  readonly insert: StatementSync;
+  readonly update: StatementSync;
+  readonly remove: StatementSync;
+  readonly current: StatementSync;
+  /** Finds an undeleted row. */
+  readonly live: StatementSync;
+  readonly removeOld: StatementSync;
+  readonly dependants: readonly Dependant[];
+  /** Table position by reference field. */
+  readonly references: ReadonlyMap<string, number>;
+};
+
+export type Statements = {
+  readonly tables: readonly TableStatements[];
+  readonly insertEvent: StatementSync;
+  readonly events: TableStatements;
+  readonly setCounter: StatementSync;
+};
+
+export function prepareStatements(
+  database: DatabaseSync,
+  layouts: readonly Layout[],
+  numbers: ReadonlyMap<string, number>,
+): Statements {
+  const prepare = (sql: string): StatementSync => {
+    const statement = database.prepare(sql);
+    statement.setReturnArrays(true);
+    return statement;
+  };
+  const tables = layouts.map((layout) =>
+    prepareTable(prepare, layout, layouts, numbers.get(layout.table.name) ?? 0),
+  );
+  const events = tables.find((table) => table.layout.table.name === eventsTable);
+  if (events === undefined) throw new TypeError('the layouts lack the table of events');
+  return {
+    tables,
+    events,
+    insertEvent: prepare(
+      `INSERT INTO ${quoteName(eventsTable)} (id, type, collection, owner, doc, created_at, updated_at, rev)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO NOTHING`,
+    ),
+    setCounter: prepare('UPDATE comity_counters SET rev = ? WHERE n = ?'),
+  };
+}
+
+function prepareTable(
+  prepare: (sql: string) => StatementSync,
+  layout: Layout,
+  layouts: readonly Layout[],
+  number: number,
+): TableStatements {
+  const { name, table } = layout;
+  const columns = ['doc', 'owner', 'created_at', 'updated_at', 'deleted_at', 'rev'];
+  if (table.searched) columns.push('search');
+  const marks = columns.map(() => '?').join(', ');
+  // Rows of events are appended by units and removed, never put: they lack the columns type and collection here.
+  const insertable = table.name !== eventsTable;
+  return {
+    layout,
+    number,
+    searched: table.searched,
+    insert: insertable
+      ? prepare(
+          `INSERT INTO ${name} (${columns.join(', ')}, id) VALUES (${marks}, ?) ON CONFLICT (id) DO NOTHING`,
+        )
+      : prepare('SELECT 1'),
+    update: prepare(
+      `UPDATE ${name} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE id = ? AND rev = ?`,
+    ),
+    remove: prepare(`DELETE FROM ${name} WHERE id = ? AND rev = ?`),
+    current: prepare(`SELECT ${rowColumns} FROM ${name} WHERE id = ?`),
+    live: prepare(`SELECT 1 FROM ${name} WHERE id = ? AND deleted_at IS NULL`),
+    removeOld: prepare(`DELETE FROM ${name} WHERE id = ? AND updated_at < ?`),
+    dependants: dependantsOf(prepare, layout, layouts),
+    references: new Map(
+      table.references.map((reference) => [
+        reference.field.name,
+        layouts.findIndex((other) => other.table.name === reference.table),
+      ]),
+    ),
+  };
+}
+
+function dependantsOf(
+  prepare: (sql: string) => StatementSync,
+  layout: Layout,
+  layouts: readonly Layout[],
+): readonly Dependant[] {
+  const dependants: Dependant[] = [];
+  for (const other of layouts) {
+    for (const { field, table } of other.table.references) {
+      if (table !== layout.table.name) continue;
+      // A row that names itself does not stand in its own way.
+      const others = other === layout ? ' AND id <> ?1' : '';
+      dependants.push({
+        table: other.table.name,
+        field: field.name,
+        count: prepare(
+          `SELECT count(*) FROM ${other.name} WHERE ${valueSql(field)} = ?1 AND deleted_at IS NULL${others}`,
+        ),
+      });
+    }
+  }
+  return dependants;
+}

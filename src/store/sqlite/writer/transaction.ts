@@ -1,0 +1,104 @@
+/**
+ * Makes a batch of units durable in one transaction. The first try runs the units bare. A unit that is refused
+ * after it wrote something, or whose values SQLite does not take, makes the batch start over with a savepoint
+ * around every unit; that is rare, and cheaper than a savepoint (two statements) for each.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { isMistake } from '../failure.ts';
+import { applyUnit, type Effects } from './apply.ts';
+import type { Statements } from './statements.ts';
+import { type Cell, CellReader, type Refusal } from './wire.ts';
+
+export type Outcome = {
+  readonly firstRev: number;
+  /** The last revision given out. */
+  readonly lastRev: number;
+  readonly refusals: readonly Refusal[];
+  readonly appended: boolean;
+};
+
+/**
+ * @param rev the last revision given out before
+ * @throws what SQLite throws when storage fails; nothing is committed then
+ */
+export function commitBatch(
+  database: DatabaseSync,
+  statements: Statements,
+  units: number,
+  cells: readonly Cell[],
+  rev: number,
+): Outcome {
+  try {
+    const bare = tryBatch(database, statements, units, cells, rev, false);
+    if (bare !== undefined) return bare;
+    database.exec('ROLLBACK');
+    const careful = tryBatch(database, statements, units, cells, rev, true);
+    if (careful === undefined) throw new Error('a batch with savepoints cannot start over');
+    return careful;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** @returns undefined when the batch must start over with savepoints */
+function tryBatch(
+  database: DatabaseSync,
+  statements: Statements,
+  units: number,
+  batch: readonly Cell[],
+  before: number,
+  careful: boolean,
+): Outcome | undefined {
+  const cells = new CellReader(batch);
+  const effects: Effects = { touched: new Map(), appended: false, written: 0 };
+  const refusals: Refusal[] = [];
+  let rev = before;
+  database.exec('BEGIN IMMEDIATE');
+  for (let unit = 0; unit < units; unit += 1) {
+    const end = cells.number() + cells.position;
+    if (careful) database.exec('SAVEPOINT unit');
+    const own: Effects = careful ? { touched: new Map(), appended: false, written: 0 } : effects;
+    const written = own.written;
+    const refusal = applyOne(statements, cells, unit, rev + 1, own, careful);
+    if (refusal === 'start over') return undefined;
+    if (refusal === undefined) rev += 1;
+    else {
+      if (!careful && own.written > written) return undefined;
+      refusals.push(refusal);
+      cells.seek(end);
+      if (careful) database.exec('ROLLBACK TO unit');
+    }
+    if (careful) {
+      database.exec('RELEASE unit');
+      if (refusal === undefined) {
+        for (const [table, last] of own.touched) effects.touched.set(table, last);
+        effects.appended ||= own.appended;
+      }
+    }
+  }
+  if (rev > before) {
+    statements.setCounter.run(rev, 0);
+    for (const [table, last] of effects.touched) statements.setCounter.run(last, table);
+  }
+  database.exec('COMMIT');
+  return { firstRev: before + 1, lastRev: rev, refusals, appended: effects.appended };
+}
+
+function applyOne(
+  statements: Statements,
+  cells: CellReader,
+  unit: number,
+  rev: number,
+  effects: Effects,
+  careful: boolean,
+): Refusal | 'start over' | undefined {
+  try {
+    const refused = applyUnit(statements, cells, rev, effects);
+    return refused === undefined ? undefined : { unit, commit: refused };
+  } catch (error) {
+    if (!isMistake(error)) throw error;
+    if (!careful) return 'start over';
+    return { unit, error: error instanceof Error ? new Error(error.message) : new Error(String(error)) };
+  }
+}

@@ -1,0 +1,116 @@
+/** The command line as a whole: help, usage errors, exit codes, and `check`. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runProgram, shop, temporaryFolder } from './spawn-program.ts';
+
+const folder = temporaryFolder();
+
+test('prints help that names every subcommand and every exit code', async () => {
+  const { code, stdout, stderr } = await runProgram(['--help']);
+  assert.deepEqual([code, stderr], [0, '']);
+  for (const word of ['serve', 'init', 'check', 'backup', '  0 ', '  1 ', '  2 ', '  130 '])
+    assert.ok(stdout.includes(word));
+});
+
+for (const command of ['serve', 'init', 'check', 'backup']) {
+  test(`prints help for ${command}`, async () => {
+    const { code, stdout } = await runProgram([command, '--help']);
+    assert.equal(code, 0);
+    assert.ok(stdout.startsWith(`Usage: comity ${command}`));
+  });
+}
+
+test('prints the version of the package', async () => {
+  const { code, stdout } = await runProgram(['--version']);
+  assert.deepEqual([code, stdout.trim()], [0, JSON.parse(readFileSync('package.json', 'utf8')).version]);
+});
+
+for (const args of [[], ['sevre'], ['serve', '--prot', '1'], ['backup'], ['check', 'one', 'too', 'many']]) {
+  test(`answers "comity ${args.join(' ')}" with the usage exit code`, async () => {
+    const { code, stdout, stderr } = await runProgram(args);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.notEqual(stderr, '');
+  });
+}
+
+test('suggests the subcommand that was meant', async () => {
+  assert.match((await runProgram(['sevre'])).stderr, /serve/);
+});
+
+test('tells a configuration mistake in one line without a stack, and exits 2', async () => {
+  for (const command of ['serve', 'check']) {
+    const { code, stdout, stderr } = await runProgram([command], { COMITY_PORT: 'abc', COMITY_CONFIG: shop });
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.equal(stderr, 'comity: COMITY_PORT must be an integer from 0 to 65535, not "abc"\n');
+  }
+});
+
+test('shows the stack of an error at log level debug', async () => {
+  const environment = { COMITY_LOG_LEVEL: 'debug', COMITY_PORT: 'abc' };
+  assert.match((await runProgram(['check'], environment)).stderr, /\n {4}at /);
+});
+
+test('says where it looked for the configuration', async () => {
+  const { code, stderr } = await runProgram(['check'], {}, folder);
+  assert.equal(code, 2);
+  assert.match(
+    stderr,
+    /^comity: there is no configuration file at .*comity\.config\.ts; make one with "comity init"/,
+  );
+});
+
+test('refuses what this version cannot do instead of ignoring it', async () => {
+  const { code, stderr } = await runProgram(['serve'], {
+    COMITY_DATABASE_URL: 'postgres://u:hush@h/d',
+    COMITY_CONFIG: shop,
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /^comity: COMITY_DATABASE_URL is not supported by this version/);
+  assert.ok(!stderr.includes('hush'));
+});
+
+test('prints what a sound configuration would serve', async () => {
+  const { code, stdout, stderr } = await runProgram(['check', '--config', shop]);
+  assert.deepEqual([code, stderr], [0, '']);
+  for (const name of ['categories', 'products', 'articles', 'notes'])
+    assert.ok(stdout.includes(`/api/v1/${name}\n`));
+  assert.match(stdout, /read {5}published is true, or owner/);
+});
+
+test('prints the same as one JSON object', async () => {
+  const { code, stdout } = await runProgram(['check', '--config', shop, '--json']);
+  const report = JSON.parse(stdout);
+  assert.deepEqual([code, report.sound, report.title, report.collections.length], [0, true, 'Shop', 4]);
+  assert.deepEqual(report.collections[1].required, ['name', 'price', 'categoryId']);
+});
+
+test('prints mistakes as JSON too, and exits 2', async () => {
+  const { code, stdout, stderr } = await runProgram(['check', '--json'], {
+    COMITY_PORT: '-1',
+    COMITY_HOST: '0.0.0.0',
+  });
+  assert.deepEqual([code, stderr], [2, '']);
+  assert.deepEqual(JSON.parse(stdout), {
+    sound: false,
+    mistakes: ['COMITY_PORT must be an integer from 0 to 65535, not "-1"'],
+  });
+});
+
+test('warns on stderr about a variable that it does not know', async () => {
+  const { code, stderr } = await runProgram(['check'], { COMITY_CONFIG: shop, COMITY_PROT: '1' });
+  assert.equal(code, 0);
+  assert.equal(
+    stderr,
+    'comity: warning: COMITY_PROT is not a setting and was ignored; did you mean COMITY_PORT?\n',
+  );
+});
+
+test('takes settings from the configuration, below the environment', async () => {
+  const path = join(folder, 'settings.mjs');
+  writeFileSync(path, 'export default { collections: {}, settings: { port: -5 } };\n');
+  const { code, stderr } = await runProgram(['check', '--config', path]);
+  assert.deepEqual([code, stderr], [2, 'comity: settings.port must be an integer from 0 to 65535, not -5\n']);
+  assert.equal((await runProgram(['check', '--config', path], { COMITY_PORT: '5' })).code, 0);
+});

@@ -1,0 +1,375 @@
+/** Declarations of collections (§2, §4): the defaults they get, and the sentence for every mistake. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Type } from 'typebox';
+import { resolveCollections } from '../../src/config/collections.ts';
+import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { countName } from '../../src/config/count-name.ts';
+import { tableOf } from '../../src/config/tables.ts';
+import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
+import type { Table } from '../../src/store/store.ts';
+
+const schema = Type.Object({
+  name: Type.String(),
+  price: Type.Optional(Type.Number({ minimum: 0 })),
+  tags: Type.Optional(Type.Array(Type.String())),
+  ownerId: Type.Optional(Type.String()),
+  live: Type.Optional(Type.Boolean()),
+  address: Type.Optional(Type.Object({ city: Type.String() })),
+});
+
+/** A declaration as plain JavaScript could have it. */
+type Loose = { readonly [N in keyof CollectionDeclaration]?: unknown } & Readonly<Record<string, unknown>>;
+
+function mistakesOf(declarations: Readonly<Record<string, Loose | undefined>>): readonly string[] {
+  try {
+    resolveCollections(declarations as never);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.mistakes;
+    throw error;
+  }
+  return [];
+}
+
+function resolved(declaration: Omit<CollectionDeclaration, 'schema'> = {}): Collection {
+  const collection = resolveCollections({ things: { schema, ...declaration } }).get('things');
+  assert.ok(collection);
+  return collection;
+}
+
+test('fills in the defaults', () => {
+  const things = resolved();
+  assert.deepEqual(things.access, {
+    read: 'principal',
+    create: 'principal',
+    update: 'principal',
+    delete: 'principal',
+  });
+  assert.equal(things.conceal, true);
+  assert.equal(things.putCreates, false);
+  assert.equal(things.softDelete, false);
+  assert.equal(things.requireMatch, false);
+  assert.deepEqual([...things.formats], ['json', 'form', 'multipart']);
+  assert.equal(things.textField, undefined);
+  assert.deepEqual([...things.required], ['name']);
+  assert.deepEqual(things.indexes, []);
+  assert.equal(things.cacheControl, 'private, no-cache');
+});
+
+test('keeps the given rules and fills in the others', () => {
+  assert.deepEqual(resolved({ access: { read: 'public', delete: 'owner' } }).access, {
+    read: 'public',
+    create: 'principal',
+    update: 'principal',
+    delete: 'owner',
+  });
+});
+
+test('lets shared caches keep what anyone may read, and nothing else', () => {
+  assert.equal(resolved({ access: { read: 'public' } }).cacheControl, 'no-cache');
+  assert.equal(resolved({ access: { read: { anyOf: ['owner', 'public'] } } }).cacheControl, 'no-cache');
+  const some = { anyOf: [{ where: { live: true } }, 'owner' as const] };
+  assert.equal(resolved({ access: { read: some } }).cacheControl, 'private, no-cache');
+  assert.equal(
+    resolved({ access: { read: 'public' }, cacheControl: 'max-age=60' }).cacheControl,
+    'max-age=60',
+  );
+});
+
+test('searches every string at the top level but references, unless told otherwise', () => {
+  const references = { ownerId: { collection: 'things' } };
+  assert.deepEqual(resolved({ references }).searchFields, ['name']);
+  assert.deepEqual(resolved().searchFields, ['name', 'ownerId']);
+  assert.deepEqual(resolved({ search: ['tags'] }).searchFields, ['tags']);
+  assert.deepEqual(resolved({ search: [] }).searchFields, []);
+});
+
+test('resolves indexes to fields, single and several', () => {
+  const { indexes } = resolved({ indexes: ['price', ['live', 'createdAt'], 'address.city'] });
+  assert.deepEqual(
+    indexes.map((index) => index.map(({ name }) => name)),
+    [['price'], ['live', 'createdAt'], ['address.city']],
+  );
+});
+
+test('tells each collection who depends on it, and under which name they are counted', () => {
+  const collections = resolveCollections({
+    makers: { schema },
+    'order-lines': { schema, references: { ownerId: { collection: 'makers' } } },
+    things: { schema, references: { ownerId: { collection: 'makers', countAs: 'goods' } } },
+  });
+  assert.deepEqual(collections.get('makers')?.dependants, [
+    { field: 'ownerId', collection: 'makers', countAs: 'orderLineCount', from: 'order-lines' },
+    { field: 'ownerId', collection: 'makers', countAs: 'goods', from: 'things' },
+  ]);
+  assert.deepEqual(collections.get('things')?.dependants, []);
+});
+
+for (const [plural, count] of [
+  ['products', 'productCount'],
+  ['categories', 'categoryCount'],
+  ['boxes', 'boxCount'],
+  ['addresses', 'addressCount'],
+  ['branches', 'branchCount'],
+  ['order-lines', 'orderLineCount'],
+  ['orderLines', 'orderLineCount'],
+  ['news-items', 'newsItemCount'],
+  ['status', 'statusCount'],
+  ['staff', 'staffCount'],
+] as const) {
+  test(`counts ${plural} as ${count}`, () => assert.equal(countName(plural), count));
+}
+
+test('gives storage a table with the fields, indexes, unique fields and references', () => {
+  const table: Table = tableOf(
+    resolved({ indexes: ['price'], unique: ['name'], references: { ownerId: { collection: 'things' } } }),
+  );
+  assert.equal(table.name, 'things');
+  assert.deepEqual(
+    table.fields.map(({ name }) => name),
+    ['id', 'name', 'price', 'tags', 'ownerId', 'live', 'address', 'address.city', 'createdAt', 'updatedAt'],
+  );
+  assert.deepEqual(
+    table.unique.map(({ name }) => name),
+    ['name'],
+  );
+  assert.deepEqual(
+    table.references.map(({ field, table: to }) => [field.name, to]),
+    [['ownerId', 'things']],
+  );
+  assert.equal(table.searched, true);
+  assert.equal(tableOf(resolved({ search: [] })).searched, false);
+});
+
+for (const name of [
+  'auth',
+  'users',
+  'keys',
+  'events',
+  'queries',
+  'operations',
+  'health',
+  'openapi',
+  'dashboard',
+  'Events',
+]) {
+  test(`refuses a collection called ${name}`, () => {
+    assert.equal(mistakesOf({ [name]: { schema } }).length, 1);
+  });
+}
+
+for (const name of ['', 'Things', '1st', 'a_b', 'a.b', 'a--b', 'a-', '-a', 'ä', 'a b', 'a'.repeat(64)]) {
+  test(`refuses ${JSON.stringify(name)} as the name of a collection`, () => {
+    const [mistake = '', ...others] = mistakesOf({ [name]: { schema } });
+    assert.match(mistake, /the name must start with a lower-case letter/);
+    assert.deepEqual(others, []);
+  });
+}
+
+test('takes names in kebab case and camel case up to 63 characters', () => {
+  for (const name of ['a', 'order-lines', 'orderLines', 'v2-things', 'a'.repeat(63)]) {
+    assert.deepEqual(mistakesOf({ [name]: { schema } }), [], name);
+  }
+});
+
+test('refuses two names that differ in case alone', () => {
+  assert.deepEqual(mistakesOf({ orderLines: { schema }, orderlines: { schema } }), [
+    'collection orderlines: the name differs from orderLines in case alone',
+  ]);
+});
+
+const where = { where: { live: true } };
+
+/** What is wrong with one property of `things`, and the predicate that says so. */
+const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
+  [{ schema: Type.String() }, 'schema must be a Type.Object({ ... })'],
+  [{ schema: undefined }, 'schema must be a Type.Object({ ... })'],
+  [{ schema: Type.Object({}) }, 'schema has no properties'],
+  [
+    { schema: Type.Object({ id: Type.String() }) },
+    'schema declares "id", which the server makes; leave it out',
+  ],
+  [
+    { schema: Type.Object({ deletedAt: Type.String() }) },
+    'schema declares "deletedAt", which the server makes; leave it out',
+  ],
+  [
+    { schema: Type.Object({ 'a.b': Type.String() }) },
+    'schema declares "a.b"; a name starts with a letter and holds letters, digits, _ and -, at most 63',
+  ],
+  [{ uniqe: ['name'] }, '"uniqe" is not a property of a collection; did you mean unique?'],
+  [{ indexes: ['prize'] }, 'indexes names "prize", which is not a field; did you mean price?'],
+  [{ indexes: 'price' }, 'indexes must be a list, not a string'],
+  [{ indexes: [7] }, 'indexes must hold names of fields, not a number'],
+  [{ indexes: [[]] }, 'indexes holds an empty list'],
+  [{ indexes: [['name', 'name']] }, 'indexes holds an index that names a field twice'],
+  [{ indexes: ['tags'] }, 'indexes names "tags"; an index takes single values, not lists'],
+  [{ indexes: ['address'] }, 'indexes names "address"; an index takes single values, not objects'],
+  [{ unique: ['sku'] }, 'unique names "sku", which is not a field'],
+  [{ unique: ['tags'] }, 'unique names "tags"; only single values can be unique, not lists'],
+  [{ unique: ['id'] }, 'unique names "id", which the server makes'],
+  [{ unpatchable: ['nme'] }, 'unpatchable names "nme", which is not a field; did you mean name?'],
+  [{ unpatchable: ['id'] }, 'unpatchable names "id", which no client can change anyway; leave it out'],
+  [
+    { unpatchable: ['address.city'] },
+    'unpatchable names "address.city"; only a field at the top level can be fixed',
+  ],
+  [{ references: ['ownerId'] }, 'references must be an object, not a list'],
+  [{ references: { ownerId: 'things' } }, "references.ownerId must be { collection: 'name' }"],
+  [
+    { references: { ownerId: { collection: 'thing' } } },
+    'references.ownerId points into "thing", which is not a collection; did you mean things?',
+  ],
+  [
+    { references: { price: { collection: 'things' } } },
+    'references names "price"; a reference is a string at the top level that holds an id',
+  ],
+  [
+    { references: { ownerId: { collection: 'things', countAs: 'Bad Name' } } },
+    'references.ownerId.countAs must be a camelCase name such as productCount',
+  ],
+  [
+    { references: { ownerId: { collection: 'things', countAs: 'code' } } },
+    'references.ownerId.countAs is "code", which every error body has already',
+  ],
+  [
+    { search: ['price'] },
+    'search names "price"; only strings and lists of strings at the top level are searched',
+  ],
+  [{ search: ['titel'] }, 'search names "titel", which is not a field'],
+  [{ formats: ['json', 'xml'] }, 'formats holds "xml"; the formats are json, form, multipart and text'],
+  [{ formats: [] }, 'formats must name at least one body format'],
+  [
+    { formats: ['json', 'text'] },
+    'formats holds "text", which needs textField to say which field the text becomes',
+  ],
+  [{ textField: 'name' }, 'textField is "name", which needs "text" among the formats'],
+  [
+    { formats: ['text'], textField: 'note', schema: Type.Object({ name: Type.Optional(Type.String()) }) },
+    'textField names "note", which is not a field',
+  ],
+  [
+    { formats: ['text'], textField: 'price', schema: Type.Object({ price: Type.Number() }) },
+    'textField names "price", which is not a string that clients write',
+  ],
+  [
+    { formats: ['text'], textField: 'ownerId' },
+    'a text body becomes "ownerId" alone and could never be complete: "name" is required too',
+  ],
+  [{ conceal: 'yes' }, 'conceal must be true or false, not a string'],
+  [{ description: 5 }, 'description must be a string, not a number'],
+  [
+    { cacheControl: 'a\r\nSet-Cookie: b' },
+    'cacheControl must be a value of Cache-Control, such as "max-age=60"',
+  ],
+  [{ access: 'public' }, 'access must be an object, not a string'],
+  [{ access: { write: 'public' } }, 'access has no action "write"'],
+  [
+    { access: { read: 'everyone' } },
+    "access.read must be 'public', 'principal', 'owner', 'administrator', or one of { anyOf }, { allOf } and { where }",
+  ],
+  [
+    { access: { read: { anyOf: ['owner'], where: { live: true } } } },
+    "access.read must be 'public', 'principal', 'owner', 'administrator', or one of { anyOf }, { allOf } and { where }",
+  ],
+  [{ access: { read: { anyOf: [] } } }, 'access.read: anyOf must be a list of at least one rule'],
+  [
+    { access: { create: where } },
+    'access.create cannot have a where rule: there is no resource to look at yet',
+  ],
+  [
+    { access: { create: { anyOf: ['administrator', where] } } },
+    'access.create cannot have a where rule: there is no resource to look at yet',
+  ],
+  [
+    { access: { create: 'owner' } },
+    "access.create cannot be 'owner': nobody owns what is not there yet; use 'principal'",
+  ],
+  [{ access: { read: { where: {} } } }, 'access.read: where must name at least one field and its value'],
+  [
+    { access: { read: { where: { lve: true } } } },
+    'access.read: where names "lve", which is not a field; did you mean live?',
+  ],
+  [
+    { access: { read: { where: { live: 'yes' } } } },
+    'access.read: where compares "live", a boolean, with a string',
+  ],
+  [
+    { access: { read: { where: { tags: 'a' } } } },
+    'access.read: where can look only at single values at the top level, which "tags" is not',
+  ],
+  [{ deprecation: true }, 'deprecation must be an object, not a boolean'],
+  [{ deprecation: {} }, 'deprecation.since must be an ISO 8601 UTC time such as 2027-01-31T00:00:00Z'],
+  [
+    { deprecation: { since: '2027-02-31x' } },
+    'deprecation.since must be an ISO 8601 UTC time such as 2027-01-31T00:00:00Z',
+  ],
+  [
+    { deprecation: { since: '2027-02-01', sunset: '2027-01-01' } },
+    'deprecation.sunset must not be before deprecation.since',
+  ],
+  [
+    { deprecation: { since: '2027-02-01', link: 'see <here>' } },
+    'deprecation.link must be an http or https URL, or a path',
+  ],
+  [{ examples: [{}] }, 'examples[0] is not valid: must have required properties name'],
+  [{ examples: [{ name: 'a' }, { name: 'a', price: -1 }] }, 'examples[1]/price is not valid: must be >= 0'],
+  [{ examples: [{ name: 'a', colour: 'red' }] }, 'examples[0] has the member "colour", which is not a field'],
+  [{ examples: ['a'] }, 'examples[0] must be an object, not a string'],
+];
+for (const [declaration, predicate] of refused) {
+  test(`says: ${predicate}`, () => {
+    assert.deepEqual(mistakesOf({ things: { schema, ...declaration } }), [`collection things: ${predicate}`]);
+  });
+}
+
+test('reports the mistakes of all collections at once', () => {
+  const mistakes = mistakesOf({
+    things: { schema, indexes: ['a'], unique: ['b'], search: ['c'] },
+    auth: { schema },
+    others: undefined,
+  });
+  assert.equal(mistakes.length, 5);
+});
+
+test('takes every kind of rule where it can be decided', () => {
+  const read = {
+    anyOf: [{ allOf: ['principal', { where: { live: true, price: 1, ownerId: null } }] }, 'administrator'],
+  };
+  assert.deepEqual(
+    mistakesOf({ things: { schema, access: { read, create: 'public', update: where, delete: 'owner' } } }),
+    [],
+  );
+});
+
+test('bounds how deep rules are nested', () => {
+  let rule: unknown = 'public';
+  for (let depth = 0; depth < 1000; depth += 1) rule = { anyOf: [rule] };
+  assert.deepEqual(mistakesOf({ things: { schema, access: { read: rule } } }), [
+    'collection things: access.read is nested more than 8 deep',
+  ]);
+});
+
+test('warns about a field that shares its name with a query parameter or a connective', () => {
+  const warnings: string[] = [];
+  const named = Type.Object({ order: Type.Integer(), not: Type.String(), name: Type.String() });
+  resolveCollections({ things: { schema: named } }, (sentence) => warnings.push(sentence));
+  assert.deepEqual(warnings, [
+    'collection things: "order" is a query parameter too; filter on the field as order[eq]=',
+    'collection things: "not" is a connective of JSON filters, which cannot name the field',
+  ]);
+});
+
+test('takes a deprecation with a later sunset and a link', () => {
+  const deprecation = {
+    since: '2027-01-01T00:00:00Z',
+    sunset: '2027-06-01',
+    link: 'https://example.com/changes',
+  };
+  assert.deepEqual(resolved({ deprecation }).deprecation, deprecation);
+});
+
+test('takes further members of an example where the schema is open', () => {
+  const open = Type.Object({ name: Type.String() }, { additionalProperties: Type.String() });
+  assert.deepEqual(mistakesOf({ things: { schema: open, examples: [{ name: 'a', colour: 'red' }] } }), []);
+});

@@ -1,0 +1,75 @@
+/** Fields from schemas (§2.1): which names clients may use and how their values compare. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Type } from 'typebox';
+import { fieldsOf } from '../../src/config/fields.ts';
+
+function typeOf(schema: object): string {
+  const field = fieldsOf({ type: 'object', properties: { it: schema } }).get('it');
+  return field?.item === undefined ? String(field?.type) : `${field.type} of ${field.item}`;
+}
+
+test('puts id first and the times last, each in a column of its own', () => {
+  const fields = [...fieldsOf(Type.Object({ name: Type.String() })).values()];
+  assert.deepEqual(
+    fields.map(({ name, column }) => [name, column]),
+    [
+      ['id', 'id'],
+      ['name', undefined],
+      ['createdAt', 'createdAt'],
+      ['updatedAt', 'updatedAt'],
+    ],
+  );
+});
+
+const cases: readonly (readonly [title: string, schema: object, type: string])[] = [
+  ['a string', Type.String(), 'string'],
+  ['a number', Type.Number(), 'number'],
+  ['an integer', Type.Integer(), 'integer'],
+  ['a boolean', Type.Boolean(), 'boolean'],
+  ['a date-time as a timestamp', Type.String({ format: 'date-time' }), 'timestamp'],
+  ['another format as a string', Type.String({ format: 'email' }), 'string'],
+  ['an optional value as the value', Type.Optional(Type.Integer()), 'integer'],
+  ['a nullable value as the value', Type.Union([Type.Number(), Type.Null()]), 'number'],
+  ['a list of types with null as the other one', { type: ['null', 'boolean'] }, 'boolean'],
+  ['literals of one type as that type', Type.Union([Type.Literal('a'), Type.Literal('b')]), 'string'],
+  ['an enumeration of strings as a string', Type.Enum(['a', 'b']), 'string'],
+  ['a constant without type by its value', { const: 5 }, 'number'],
+  ['integers and numbers together as numbers', Type.Union([Type.Integer(), Type.Number()]), 'number'],
+  ['values of several types as selectable only', Type.Union([Type.String(), Type.Number()]), 'json'],
+  ['an array of strings', Type.Array(Type.String()), 'array of string'],
+  ['a nullable array of integers', Type.Union([Type.Array(Type.Integer()), Type.Null()]), 'array of integer'],
+  ['an array of objects as selectable only', Type.Array(Type.Object({ a: Type.String() })), 'json'],
+  ['an array of arrays as selectable only', Type.Array(Type.Array(Type.String())), 'json'],
+  ['a record as selectable only', Type.Record(Type.String(), Type.Number()), 'json'],
+  ['anything as selectable only', Type.Any(), 'json'],
+  ['null alone as selectable only', Type.Null(), 'json'],
+];
+for (const [title, schema, type] of cases) {
+  test(`reads ${title}`, () => assert.equal(typeOf(schema), type));
+}
+
+test('names members of nested objects with dots, beside the object itself', () => {
+  const address = Type.Object({
+    city: Type.String(),
+    at: Type.Optional(Type.Object({ lat: Type.Number() })),
+  });
+  const fields = fieldsOf(Type.Object({ address: Type.Union([address, Type.Null()]) }));
+  assert.deepEqual([...fields.keys()].slice(1, -2), [
+    'address',
+    'address.city',
+    'address.at',
+    'address.at.lat',
+  ]);
+  assert.deepEqual(fields.get('address.at.lat'), {
+    name: 'address.at.lat',
+    path: ['address', 'at', 'lat'],
+    type: 'number',
+  });
+});
+
+test('goes at most eight levels deep', () => {
+  let schema: object = { type: 'string' };
+  for (let level = 0; level < 50; level += 1) schema = { type: 'object', properties: { n: schema } };
+  assert.equal(fieldsOf(schema).size, 3 + 8);
+});

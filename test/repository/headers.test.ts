@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findHeaderProblems } from '../../scripts/checks/headers.ts';
+import { repositoryRoot } from '../../scripts/source-tree.ts';
+import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
+
+test('each file of the repository opens by saying what it is', () => {
+  assertNoProblems(findHeaderProblems(repositoryRoot));
+});
+
+test('finds files that open with code, with an empty comment, or after a gap', (t) => {
+  const root = makeTree(t, {
+    'src/code.ts': 'export const a = 1;\n/** Says what a is, but too late. */\n',
+    'src/empty.ts': '/** */\nexport const a = 1;\n',
+    'bench/gap.ts': '\n\n/** A comment that does not open the file. */\nexport const a = 1;\n',
+  });
+  assert.deepEqual(placesOf(findHeaderProblems(root)), ['bench/gap.ts:1', 'src/code.ts:1', 'src/empty.ts:1']);
+});
+
+test('finds a header of eleven lines and allows ten', (t) => {
+  const header = (count: number) => `/**\n${' * One more line.\n'.repeat(count)} */\nexport const a = 1;\n`;
+  const root = makeTree(t, { 'src/eleven.ts': header(11), 'src/ten.ts': header(10) });
+  assert.deepEqual(placesOf(findHeaderProblems(root)), ['src/eleven.ts:1']);
+});
+
+test('takes a block, a run of line comments, and a first line that names the interpreter', (t) => {
+  const root = makeTree(t, {
+    'src/block.ts': '/** Entity tags of RFC 9110, section 8.8.3. */\nexport const a = 1;\n',
+    'src/lines.ts': '// Entity tags\n// of RFC 9110.\nexport const a = 1;\n',
+    'src/main.ts': '#!/usr/bin/env node\n/** Turns arguments into an exit code. */\nexport const a = 1;\n',
+  });
+  assertNoProblems(findHeaderProblems(root));
+});

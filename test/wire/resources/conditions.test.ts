@@ -1,0 +1,181 @@
+/**
+ * Conditional requests (RFC 9110 §13), 428 mode, and races that they decide.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Program, startProgram } from '../program.ts';
+
+let program: Program;
+let categoryId: string;
+
+before(async () => {
+  program = await startProgram();
+  categoryId = String(
+    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
+  );
+});
+
+after(() => program.stop());
+
+async function make() {
+  const answer = await program.send('POST', '/api/v1/products', {
+    json: { name: 'P', price: 1, categoryId },
+  });
+  return { path: String(answer.headers.location), etag: String(answer.headers.etag), answer };
+}
+
+const get = (path: string, headers: Record<string, string>) => program.send('GET', path, { headers });
+const patch = (path: string, headers: Record<string, string>, json: unknown = { price: 2 }) =>
+  program.send('PATCH', path, { headers, json });
+
+test('If-None-Match gives 304 with the validators and no content, weakly compared, in lists too', async () => {
+  const { path, etag } = await make();
+  for (const value of [etag, `W/${etag}`, `"a,b", ${etag}`, '*']) {
+    const answer = await get(path, { 'If-None-Match': value });
+    assert.equal(answer.status, 304, value);
+    assert.equal(answer.body, '');
+    assert.equal(answer.headers['content-length'], undefined);
+    assert.equal(answer.headers.etag, etag);
+    assert.ok(answer.headers['cache-control']);
+    assert.ok(answer.headers.vary);
+    assert.ok(answer.headers.date);
+  }
+  assert.equal((await get(path, { 'If-None-Match': '"other"' })).status, 200);
+});
+
+test('If-Modified-Since gives 304, is outranked by If-None-Match, and is ignored when it is no date', async () => {
+  const { path, answer, etag } = await make();
+  const date = String(answer.headers['last-modified']);
+  assert.equal((await get(path, { 'If-Modified-Since': date })).status, 304);
+  assert.equal((await get(path, { 'If-Modified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT' })).status, 200);
+  assert.equal((await get(path, { 'If-Modified-Since': 'yesterday' })).status, 200);
+  assert.equal((await get(path, { 'If-Modified-Since': date, 'If-None-Match': '"x"' })).status, 200);
+  assert.equal(
+    (await get(path, { 'If-Modified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT', 'If-None-Match': etag })).status,
+    304,
+  );
+});
+
+test('If-Match lets one version be changed, compares strongly, and 412 carries the current ETag', async () => {
+  const { path, etag } = await make();
+  const stale = await patch(path, { 'If-Match': '"0"' });
+  assert.equal(stale.status, 412);
+  assert.equal(stale.headers.etag, etag);
+  assert.equal((await patch(path, { 'If-Match': `W/${etag}` })).status, 412);
+  const good = await patch(path, { 'If-Match': `"x", ${etag}` });
+  assert.equal(good.status, 200);
+  assert.equal((await patch(path, { 'If-Match': etag })).status, 412);
+  assert.equal((await patch(path, { 'If-Match': '*' })).status, 200);
+  assert.equal((await patch(path, { 'If-Match': 'unquoted' })).status, 400);
+});
+
+test('If-Unmodified-Since refuses what changed later', async () => {
+  const { path, answer } = await make();
+  assert.equal((await patch(path, { 'If-Unmodified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT' })).status, 412);
+  assert.equal(
+    (await patch(path, { 'If-Unmodified-Since': String(answer.headers['last-modified']) })).status,
+    200,
+  );
+});
+
+test('If-None-Match: * makes PUT create only', async () => {
+  const json = { title: 'T', published: true };
+  const put = () =>
+    program.send('PUT', '/api/v1/articles/only-once', { json, headers: { 'If-None-Match': '*' } });
+  assert.equal((await put()).status, 201);
+  const second = await program.send('PUT', '/api/v1/articles/only-once', {
+    json,
+    headers: { 'If-None-Match': '*', 'If-Match': '*' },
+  });
+  assert.equal(second.status, 412);
+});
+
+test('If-Match on what does not exist is 404 where PUT does not create and 412 where it does', async () => {
+  const json = { title: 'T' };
+  const headers = { 'If-Match': '*' };
+  assert.equal((await program.send('PUT', '/api/v1/articles/absent', { json, headers })).status, 412);
+  assert.equal((await patch('/api/v1/products/absent', headers)).status, 404);
+});
+
+test('other refusals outrank 412', async () => {
+  const { path } = await make();
+  const headers = { 'If-Match': '"0"' };
+  assert.equal((await patch(path, headers, { price: 'x' })).status, 422);
+  assert.equal((await program.send('PATCH', path, { headers, json: {}, anonymous: true })).status, 401);
+  assert.equal(
+    (await program.send('PATCH', path, { headers: { ...headers, 'Content-Type': 'text/csv' }, body: 'a' }))
+      .status,
+    415,
+  );
+});
+
+test('a collection that requires If-Match answers 428 without it', async () => {
+  await program.send('PUT', '/api/v1/articles/strict', { json: { title: 'T' } });
+  const bare = await program.send('PUT', '/api/v1/articles/strict', { json: { title: 'U' } });
+  assert.equal(bare.status, 428);
+  assert.equal(bare.json()['code'], 'precondition_required');
+  assert.equal(
+    (await program.send('PATCH', '/api/v1/articles/strict', { json: { title: 'U' } })).status,
+    428,
+  );
+  assert.equal((await program.send('DELETE', '/api/v1/articles/strict')).status, 428);
+});
+
+test('field selection never changes the tag that If-Match needs', async () => {
+  const { path, etag } = await make();
+  const part = await get(`${path}?fields=name`, {});
+  assert.deepEqual(part.json(), { name: 'P' });
+  assert.equal(part.headers.etag, etag);
+  assert.equal((await patch(path, { 'If-Match': String(part.headers.etag) })).status, 200);
+});
+
+test('a content coding has a tag of its own, and If-Match takes any coding of the current version', async () => {
+  const name = 'x'.repeat(200);
+  const tags = Array.from({ length: 60 }, (_, index) => `a tag to compress ${index}`);
+  const { headers } = await program.send('POST', '/api/v1/products', {
+    json: { name, price: 1, categoryId, tags },
+  });
+  const path = String(headers.location);
+  const plain = await get(path, {});
+  const gzip = await get(path, { 'Accept-Encoding': 'gzip' });
+  const br = await get(path, { 'Accept-Encoding': 'gzip;q=0.5, br' });
+  assert.equal(gzip.headers['content-encoding'], 'gzip');
+  assert.equal(br.headers['content-encoding'], 'br');
+  assert.equal(new Set([plain, gzip, br].map((answer) => answer.headers.etag)).size, 3);
+  assert.equal(
+    (await get(path, { 'Accept-Encoding': 'gzip', 'If-None-Match': String(gzip.headers.etag) })).status,
+    304,
+  );
+  assert.equal((await patch(path, { 'If-Match': String(br.headers.etag) })).status, 200);
+  assert.equal(
+    (await get(path, { 'Accept-Encoding': 'identity;q=1, *;q=0' })).headers['content-encoding'],
+    undefined,
+  );
+});
+
+test('many writers with one If-Match have exactly one winner', async () => {
+  const { path, etag } = await make();
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, price) => patch(path, { 'If-Match': etag }, { price })),
+  );
+  const won = answers.filter(({ status }) => status === 200);
+  assert.equal(won.length, 1);
+  assert.equal(answers.filter(({ status }) => status === 412).length, 39);
+  assert.equal((await get(path, {})).json()['price'], won[0]?.json()['price']);
+});
+
+test('many JSON Patch additions to one array lose none', async () => {
+  const { path } = await make();
+  await patch(path, {}, { tags: [] });
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) =>
+      program.send('PATCH', path, {
+        headers: { 'Content-Type': 'application/json-patch+json' },
+        body: JSON.stringify([{ op: 'add', path: '/tags/-', value: `t${index}` }]),
+      }),
+    ),
+  );
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  const tags = (await get(path, {})).json()['tags'] as string[];
+  assert.equal(new Set(tags).size, 40);
+});

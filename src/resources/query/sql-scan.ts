@@ -14,7 +14,7 @@ export type SqlScan =
 
 export type SqlBounds = { readonly charactersMax: number; readonly nestingMax: number };
 
-/** Words, literals and signs in one text; 400 take the parser up to 40 ms. */
+/** Words, literals and signs in one text; 400 take the parser up to 45 ms. */
 export const sqlTokensMax = 400;
 
 /** Reserved words of constructs that are not taken, by what they are called in the message. */
@@ -112,6 +112,7 @@ class Scan {
       this.#refuse(`a query in SQL has at most ${sqlTokensMax} words and signs`);
     else if (this.#ended && character !== ';') this.#refuse('only one statement is allowed');
     else if (isWordStart(character)) this.#readWord();
+    else if (this.#tokens === 1) this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
     else if (character === "'" || character === '"') this.#readQuoted(character);
     else this.#readSign(character);
   }
@@ -122,6 +123,8 @@ class Scan {
     const word = this.#text.slice(start, this.#at).toLowerCase();
     const refused = this.#refusedAs(word);
     if (refused !== undefined) this.#notAllowed(refused);
+    else if (this.#tokens === 1 && word !== 'select')
+      this.#malformed(`the query does not start with SELECT; ${sqlForm}`);
     if (word === 'not') this.#countPrefix();
     else this.#prefixes = 0;
     this.#word = word;
@@ -130,15 +133,9 @@ class Scan {
   /** What a word that ends here begins, when that is never allowed. */
   #refusedAs(word: string): string | undefined {
     if (this.#text.charAt(this.#at) === "'") return `${cap(word).toUpperCase()}'...'`;
-    if (this.#tokens === 1 && otherStatements.has(word)) return word.toUpperCase();
+    if (this.#tokens === 1) return otherStatements.has(word) ? word.toUpperCase() : undefined;
     // After a dot it is the name of a column.
-    if (this.#word === '.' || (word === 'select' && this.#opensStatement())) return undefined;
-    return refusedWords.get(word);
-  }
-
-  /** Only parentheses stand before the first SELECT. */
-  #opensStatement(): boolean {
-    return this.#tokens === this.#nesting + 1;
+    return this.#word === '.' ? undefined : refusedWords.get(word);
   }
 
   #readQuoted(mark: string): void {
@@ -189,8 +186,7 @@ class Scan {
   #close(): void {
     this.#nesting -= 1;
     if (this.#nesting === this.#list) this.#list = -1;
-    if (this.#nesting < 0)
-      this.#refusal = { ok: false, kind: 'malformed', message: 'a parenthesis is closed that is not open' };
+    if (this.#nesting < 0) this.#malformed('a parenthesis is closed that is not open');
   }
 
   #countPrefix(): void {
@@ -216,7 +212,7 @@ class Scan {
       else if (two === '*/') open -= 1;
       this.#at += two === '/*' || two === '*/' ? 2 : 1;
     } while (open > 0 && this.#at < this.#text.length);
-    if (open > 0) this.#refusal = { ok: false, kind: 'malformed', message: 'a comment is not closed' };
+    if (open > 0) this.#malformed('a comment is not closed');
     else this.#blank(from);
   }
 
@@ -227,6 +223,10 @@ class Scan {
 
   #notAllowed(what: string): void {
     this.#refuse(`${what} is not allowed in a query; ${sqlForm}`);
+  }
+
+  #malformed(message: string): void {
+    this.#refusal = { ok: false, kind: 'malformed', message };
   }
 
   #refuse(message: string): void {

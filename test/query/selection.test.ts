@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Field } from '../../src/model/field.ts';
+import { project } from '../../src/resources/query/project.ts';
+import { readSelection } from '../../src/resources/query/selection.ts';
+import { field, fields } from './shop.ts';
+
+describe('the query component of one resource', () => {
+  const names = (query: string) => {
+    const selection = readSelection(query, fields);
+    return selection.ok ? selection.select?.map(({ name }) => name) : selection.message;
+  };
+
+  test('selects everything without fields', () => {
+    assert.equal(names(''), undefined);
+    assert.equal(names('api_key=sk_x'), undefined);
+  });
+
+  test('selects the named fields', () => assert.deepEqual(names('fields=price%2Cname'), ['name', 'price']));
+
+  const faults: readonly (readonly [query: string, message: RegExp])[] = [
+    ['fields=prize', /^unknown field "prize"; fields: id/],
+    ['fields=', /^fields names no field$/],
+    ['fields=a&fields=b', /^fields is given twice$/],
+    ['page=2', /^unknown parameter "page"; parameters: fields$/],
+    ['fields=%', /^malformed query string$/],
+  ];
+  for (const [query, message] of faults) {
+    test(`refuses ${query}`, () => assert.match(String(names(query)), message));
+  }
+});
+
+describe('a projection', () => {
+  const doc = '{"id":"1","name":"Lamp","price":null,"tags":["a"],"address":{"city":"Ulm","zip":"89073"}}';
+  const of = (...names: readonly string[]) => project(doc, names.map(field));
+
+  test('keeps the selected members, in the order of the selection', () => {
+    assert.equal(of('id', 'price', 'tags'), '{"id":"1","price":null,"tags":["a"]}');
+  });
+  test('leaves out what is absent', () => assert.equal(of('name', 'stock'), '{"name":"Lamp"}'));
+  test('keeps the object around a nested member', () => {
+    assert.equal(of('address.city'), '{"address":{"city":"Ulm"}}');
+  });
+  test('takes a parent as a whole, whatever of it is named besides', () => {
+    const whole = '{"address":{"city":"Ulm","zip":"89073"}}';
+    assert.equal(of('address', 'address.city'), whole);
+    assert.equal(of('address.city', 'address'), whole);
+  });
+  test('joins nested members of one parent', () => {
+    const zip: Field = { name: 'address.zip', path: ['address', 'zip'], type: 'string' };
+    assert.equal(project(doc, [field('address.city'), zip]), '{"address":{"city":"Ulm","zip":"89073"}}');
+  });
+  test('treats __proto__ and inherited names as plain names', () => {
+    const named = (name: string): Field => ({ name, path: [name], type: 'json' });
+    assert.equal(project('{"__proto__":{"a":1}}', [named('__proto__')]), '{"__proto__":{"a":1}}');
+    assert.equal(project('{}', [named('toString'), named('constructor')]), '{}');
+  });
+});

@@ -22,18 +22,13 @@ const rooms = [
   'src/auth',
   'src/resources',
   'src/openapi',
-  'src/webhooks/signature',
-  'src/webhooks/outbound',
-  'src/webhooks/inbound',
-  'src/connections',
 ];
 
 export const importTable: readonly FolderRow[] = [
   // Values: no I/O, no clock, no Node.
-  { folder: 'src/http/syntax', may: [], node: [], packages: ['negotiator', 'structured-headers'] },
+  { folder: 'src/http/syntax', may: [], node: [], packages: ['structured-headers'] },
   { folder: 'src/http', may: ['src/http/syntax'], node: [], packages: [] },
   { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
-  { folder: 'src/webhooks/signature', may: values, node: ['node:crypto'], packages: [] },
 
   // What every room may lean on.
   {
@@ -49,21 +44,6 @@ export const importTable: readonly FolderRow[] = [
     packages: ['pino', 'prom-client'],
   },
   { folder: 'src/store', may: [...values, 'src/observe'], node: [], packages: [] },
-  {
-    folder: 'src/egress',
-    may: [...values, 'src/observe', 'src/store'],
-    node: [
-      'node:dns',
-      'node:dns/promises',
-      'node:events',
-      'node:http',
-      'node:https',
-      'node:net',
-      'node:stream',
-      'node:tls',
-    ],
-    packages: [],
-  },
 
   // Adapters: compose.ts alone chooses between them.
   {
@@ -82,77 +62,49 @@ export const importTable: readonly FolderRow[] = [
     ],
     packages: [],
   },
-  {
-    folder: 'src/store/postgres',
-    may: stored,
-    node: ['node:crypto', 'node:events', 'node:fs', 'node:fs/promises', 'node:path', 'node:url'],
-    packages: [],
-  },
 
   // Rooms: beside each other, never into each other.
   {
     folder: 'src/auth',
-    may: [...stored, 'src/egress'],
+    may: [...stored],
     node: ['node:buffer', 'node:crypto', 'node:util'],
     packages: [],
   },
   {
     folder: 'src/resources',
-    may: [...stored, 'src/egress'],
+    may: [...stored],
     node: ['node:buffer', 'node:crypto', 'node:stream', 'node:stream/promises', 'node:util', 'node:zlib'],
-    packages: ['@fastify/busboy', 'pgsql-ast-parser', 'rfc6902', 'typebox'],
+    packages: ['@fastify/busboy', 'pgsql-ast-parser', 'typebox'],
   },
   { folder: 'src/openapi', may: observed, node: [], packages: [] },
-  {
-    folder: 'src/webhooks/outbound',
-    may: [...stored, 'src/egress', 'src/webhooks/signature'],
-    node: ['node:buffer', 'node:crypto', 'node:events', 'node:stream', 'node:timers/promises', 'node:zlib'],
-    packages: [],
-  },
-  {
-    folder: 'src/webhooks/inbound',
-    may: [...stored, 'src/egress', 'src/webhooks/signature'],
-    node: ['node:buffer', 'node:crypto', 'node:stream'],
-    packages: [],
-  },
-  {
-    folder: 'src/connections',
-    may: [...stored, 'src/egress'],
-    node: [
-      'node:buffer',
-      'node:crypto',
-      'node:dgram',
-      'node:events',
-      'node:http',
-      'node:http2',
-      'node:net',
-      'node:stream',
-      'node:tls',
-    ],
-    packages: [],
-  },
 
   // The program.
-  { folder: 'src/server', may: [...stored, 'src/egress', ...rooms], node: 'any', packages: [] },
+  { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
   {
     folder: 'src/compose.ts',
-    may: [...stored, 'src/egress', 'src/store/sqlite', 'src/store/postgres', ...rooms, 'src/server'],
+    may: [...stored, 'src/store/sqlite', ...rooms, 'src/server'],
     node: 'any',
     packages: [],
   },
   {
+    folder: 'src/create-comity.ts',
+    may: [...observed, 'src/compose.ts'],
+    node: ['node:http'],
+    packages: [],
+  },
+  {
     folder: 'src/index.ts',
-    may: [...values, 'src/config', 'src/webhooks/signature', 'src/compose.ts'],
+    may: [...values, 'src/config', 'src/create-comity.ts'],
     node: [],
     packages: ['typebox'],
   },
   {
     folder: 'src/cli',
-    may: [...stored, 'src/egress', ...rooms, 'src/server', 'src/compose.ts'],
+    may: [...stored, 'src/store/sqlite', ...rooms, 'src/server', 'src/compose.ts'],
     node: 'any',
     packages: ['commander'],
   },
-  { folder: 'src/main.ts', may: ['src/cli'], node: ['node:process'], packages: [] },
+  { folder: 'src/main.ts', may: ['src/cli'], node: ['node:module', 'node:process'], packages: [] },
 
   // A configuration sees what a user of the package sees.
   { folder: 'examples', may: ['src/index.ts'], node: 'any', packages: [] },

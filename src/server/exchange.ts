@@ -6,7 +6,7 @@
  * of the adapter. An Exchange is therefore not to be spread into another object.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ReceivedContent, Request } from '../http/message.ts';
+import type { ReceivedContent, Request, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
 import type { Connection, Received } from './connection.ts';
@@ -96,7 +96,7 @@ export class Exchange implements Request, Received {
   }
 
   /** The answer is handed to the socket, or never will be: reports it and counts the request as no longer under way. */
-  settle(response: { readonly status: number; readonly route?: string; readonly code?: ProblemCode }): void {
+  settle(response: Pick<Response, 'status' | 'route' | 'code'>): void {
     if (this.answered) return;
     const { context, connection } = this;
     const nowMs = context.monotonic();

@@ -125,7 +125,7 @@ function createContext(options: ListenerOptions): Context {
     clock: options.clock ?? Date.now,
     monotonic,
     requestIdPrefix: requestIdPrefix(),
-    constantFields: ['API-Version', options.apiVersion],
+    apiVersion: options.apiVersion,
     connections: new Set(),
     streams: new Set(),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
@@ -164,7 +164,7 @@ function createHttp(context: Context, allow: string): HttpServer {
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: lookMs(shortestMs),
-    // A request without content needs no stream events: 2 us of about 10 saved (measured on an answer of 300 octets).
+    // A request without content needs no stream events: 1 us of about 20 saved (measured on an answer of 300 octets).
     optimizeEmptyRequests: true,
     // A missing Host is the kernel's to refuse, with an error body.
     requireHostHeader: false,

@@ -20,11 +20,11 @@ export function refuseConnect(
 ): void {
   const connection = connectionOf(incoming.socket, context.monotonic);
   const { last, closing } = connection;
-  connection.closing = true;
   // node:http has taken its own listener off; a reset by the client is no news.
   stream.on('error', () => stream.destroy());
   if (closing) return;
   const answer = () => {
+    connection.closing = true;
     const code = supportedVersions.has(incoming.httpVersion) ? 'method_not_allowed' : 'version_unsupported';
     const { status, text } = rawAnswer(
       context,

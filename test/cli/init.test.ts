@@ -17,7 +17,7 @@ function environmentWith(given: Readonly<Record<string, string>> = {}): Readonly
 
 test('writes a project, installs offline, starts, and takes and gives a task', {
   timeout: 2 * npmBoundMs,
-}, async () => {
+}, async (context) => {
   const project = join(temporaryFolder(), 'My Tasks');
   const written = await runProgram(['init', project, '--node', 'system']);
   assert.equal(written.code, 0, written.stderr);
@@ -38,8 +38,11 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
     cwd: project,
     env: environmentWith({ COMITY_PORT: '0', COMITY_ADMIN_KEY: 'sk_test_0123456789abcdef0123456789' }),
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: npmBoundMs,
+    detached: true,
   });
+  const endGroup = (): void => endProcesses(server.pid);
+  process.once('exit', endGroup);
+  context.after(endGroup);
   const url = await listeningUrl(server.stdout);
   const headers = { 'X-API-Key': 'sk_test_0123456789abcdef0123456789', 'Content-Type': 'application/json' };
   const body = JSON.stringify({ title: 'Water the plants' });
@@ -53,6 +56,7 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
     ['Water the plants'],
   );
   server.kill('SIGTERM');
+  // Its output closes when npm and what npm started are both gone.
   await once(server, 'close');
   assert.ok(existsSync(join(project, 'data', 'comity.db')));
 });
@@ -102,4 +106,13 @@ async function listeningUrl(stdout: NodeJS.ReadableStream): Promise<string> {
     if (url !== undefined) return url;
   }
   throw new Error(`did not start: ${text}`);
+}
+
+/** Ends npm and whatever it started, should the test have failed before they ended by themselves. */
+function endProcesses(group: number | undefined): void {
+  try {
+    if (group !== undefined) process.kill(-group, 'SIGKILL');
+  } catch {
+    // All gone already.
+  }
 }

@@ -1,5 +1,6 @@
 /** The settings table (§8) and its loader: what is taken from where, and every sentence that refuses a value. */
 import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { ConfigurationError } from '../../src/config/configuration-error.ts';
 import { type Environment, loadSettings, type WrittenSettings } from '../../src/config/load-settings.ts';
@@ -41,6 +42,13 @@ test('has the defaults that the surface names', () => {
   assert.equal(loaded.bodyBytesMax, 1_048_576);
   assert.equal(loaded.targetBytesMax, 8000);
   assert.equal(loaded.idempotencySeconds, 86_400);
+});
+
+test('has no setting that nothing reads', () => {
+  const files = globSync('src/**/*.ts').filter((path) => !path.endsWith('config/settings.ts'));
+  const words = new Set(files.flatMap((path) => readFileSync(path, 'utf8').match(/\w+/g) ?? []));
+  const unread = rows.map(([name]) => name).filter((name) => !words.has(name));
+  assert.deepEqual(unread, []);
 });
 
 test('names the variable of each setting by rule', () => {

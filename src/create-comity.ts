@@ -1,0 +1,37 @@
+/**
+ * Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { composeHandler } from './compose.ts';
+import { resolveConfiguration } from './config/configuration.ts';
+import type { ConfigurationDeclaration } from './config/define.ts';
+import { loadSettings } from './config/load-settings.ts';
+import { fanOut } from './observe/fan-out.ts';
+import { createLog } from './observe/log.ts';
+import { createMetrics } from './observe/metrics.ts';
+
+export type Comity = {
+  /** A node:http request listener: `createServer(comity.handle)`, or `app.use(comity.handle)` in a framework. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Set when the administrator key was made at this start: the only time anyone sees it. */
+  readonly adminKey: string | undefined;
+  /** Finishes requests under way within `drainMs` and closes the store. */
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the store and makes the handler. Settings come from the declaration and from the environment given, if any;
+ * `host` and `port` are those of the server it is mounted in.
+ * @throws ConfigurationError with every mistake of the declaration
+ */
+export async function createComity(
+  declaration: ConfigurationDeclaration,
+  environment: Readonly<Record<string, string | undefined>> = {},
+): Promise<Comity> {
+  const configuration = resolveConfiguration(declaration);
+  const { settings } = loadSettings(environment, configuration.settings);
+  const metrics = createMetrics();
+  const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
+  const { handle, adminKey, stop } = await composeHandler({ configuration, settings, observe, metrics });
+  return { handle, adminKey, close: () => stop('closed by its program') };
+}

@@ -1,0 +1,101 @@
+/** The log: what is written at which level, as one JSON object a line. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { createLog, type LogLevel } from '../../src/observe/log.ts';
+import type { Observation } from '../../src/observe/observation.ts';
+
+function lines(level: LogLevel, ...facts: readonly Observation[]): Record<string, unknown>[] {
+  let written = '';
+  const log = createLog({
+    level,
+    destination: {
+      write: (line) => {
+        written += line;
+      },
+    },
+  });
+  for (const fact of facts) log(fact);
+  return written
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+function answered(status: number): Observation {
+  const common = {
+    kind: 'answered',
+    method: 'GET',
+    route: '/api/v1/products/{id}',
+    code: undefined,
+  } as const;
+  return { ...common, id: 'a-1', status, durationMs: 1.5, peer: '127.0.0.1' };
+}
+
+test('logs an answer at info only when its status is 500 or more', () => {
+  assert.deepEqual(lines('info', answered(200), answered(404), answered(499)), []);
+  const [line] = lines('info', answered(503));
+  assert.equal(line?.level, 'error');
+  assert.equal(line?.status, 503);
+  assert.equal(line?.route, '/api/v1/products/{id}');
+});
+
+test('logs every answer at debug', () => {
+  assert.deepEqual(
+    lines('debug', answered(200), answered(500)).map((line) => line.level),
+    ['debug', 'error'],
+  );
+});
+
+test('logs the life of the program at info, with a time in ISO 8601 and without host name and process id', () => {
+  const [line, ...more] = lines('info', { kind: 'listening', url: 'http://127.0.0.1:4000' });
+  assert.deepEqual(more, []);
+  const { time, ...rest } = line ?? {};
+  assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  assert.deepEqual(rest, {
+    level: 'info',
+    kind: 'listening',
+    url: 'http://127.0.0.1:4000',
+    msg: 'listening',
+  });
+});
+
+test('logs an error with its name, message, stack and cause', () => {
+  const error = new TypeError('outer', { cause: new Error('inner') });
+  const [line] = lines('info', { kind: 'failed', id: 'a-2', error });
+  const logged = line?.error as Record<string, unknown>;
+  assert.equal(line?.id, 'a-2');
+  assert.equal(logged.name, 'TypeError');
+  assert.equal(logged.message, 'outer');
+  assert.match(String(logged.stack), /log\.test\.ts/);
+  assert.equal((logged.cause as Record<string, unknown>).message, 'inner');
+});
+
+test('ends the description of an error whose causes go round', () => {
+  const error = new Error('round');
+  error.cause = error;
+  const [line] = lines('info', { kind: 'failed', id: 'a-3', error });
+  assert.equal(line?.level, 'error');
+});
+
+test('logs what was thrown even when it is no error', () => {
+  const [line] = lines('info', { kind: 'failed', id: 'a-4', error: 'just text' });
+  assert.deepEqual(line?.error, { message: 'just text' });
+});
+
+test('writes nothing when silent', () => {
+  assert.deepEqual(lines('silent', answered(500), { kind: 'failed', id: 'a', error: new Error('x') }), []);
+});
+
+test('writes to standard error, and has written when the process exits', () => {
+  const source = `
+    import { createLog } from ${JSON.stringify(import.meta.resolve('../../src/observe/log.ts'))};
+    createLog({ level: 'info' })({ kind: 'draining', reason: 'test' });
+    process.exit(0);`;
+  const run = spawnSync(process.execPath, ['--input-type=module', '--eval', source], {
+    encoding: 'utf8',
+    timeout: 20_000,
+  });
+  assert.equal(run.stdout, '');
+  assert.equal(JSON.parse(run.stderr).reason, 'test');
+});

@@ -1,0 +1,118 @@
+/** Metrics: names, labels and sums as a scraper reads them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fanOut } from '../../src/observe/fan-out.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import type { Observation } from '../../src/observe/observation.ts';
+
+const route = '/api/v1/products/{id}';
+
+function answered(status: number, durationMs: number, method = 'GET'): Observation {
+  return { kind: 'answered', id: 'a-1', method, route, status, code: undefined, durationMs, peer: '' };
+}
+
+/** Value of each series, by its name and labels as written. */
+async function scrape(metrics: { render(): Promise<string> }): Promise<Map<string, number>> {
+  const series = new Map<string, number>();
+  for (const line of (await metrics.render()).split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    const space = line.lastIndexOf(' ');
+    assert.equal(series.has(line.slice(0, space)), false, `${line} came twice`);
+    series.set(line.slice(0, space), Number(line.slice(space + 1)));
+  }
+  return series;
+}
+
+test('counts answers by method, route and status', async () => {
+  const metrics = createMetrics({ process: false });
+  for (const fact of [answered(200, 1), answered(200, 1), answered(404, 1), answered(200, 1, 'HEAD')]) {
+    metrics.observe(fact);
+  }
+  for (let scrapes = 0; scrapes < 2; scrapes += 1) {
+    const series = await scrape(metrics);
+    assert.equal(series.get(`comity_requests_total{method="GET",route="${route}",status="200"}`), 2);
+    assert.equal(series.get(`comity_requests_total{method="GET",route="${route}",status="404"}`), 1);
+    assert.equal(series.get(`comity_requests_total{method="HEAD",route="${route}",status="200"}`), 1);
+  }
+});
+
+test('adds up durations over the statuses of a route, in cumulative buckets whose bounds are included', async () => {
+  const metrics = createMetrics({ process: false });
+  for (const fact of [answered(200, 1), answered(200, 1.1), answered(404, 20_000)]) metrics.observe(fact);
+  const series = await scrape(metrics);
+  const bucket = (le: string) =>
+    series.get(`comity_request_duration_seconds_bucket{le="${le}",method="GET",route="${route}"}`);
+  assert.deepEqual(
+    [bucket('0.0005'), bucket('0.001'), bucket('0.0025'), bucket('10'), bucket('+Inf')],
+    [0, 1, 2, 2, 3],
+  );
+  assert.equal(series.get(`comity_request_duration_seconds_count{method="GET",route="${route}"}`), 3);
+  const sum = series.get(`comity_request_duration_seconds_sum{method="GET",route="${route}"}`) ?? 0;
+  assert.ok(Math.abs(sum - 20.0021) < 1e-9);
+});
+
+test('counts commits and what each held', async () => {
+  const metrics = createMetrics({ process: false });
+  metrics.observe({ kind: 'units-committed', units: 3, durationMs: 2 });
+  metrics.observe({ kind: 'units-committed', units: 600, durationMs: 8 });
+  const series = await scrape(metrics);
+  assert.equal(series.get('comity_commits_total'), 2);
+  assert.equal(series.get('comity_commit_units_sum'), 603);
+  assert.equal(series.get('comity_commit_units_bucket{le="4"}'), 1);
+  assert.equal(series.get('comity_commit_duration_seconds_sum'), 0.01);
+});
+
+test('counts faults by kind and client errors by code', async () => {
+  const metrics = createMetrics({ process: false });
+  metrics.observe({ kind: 'failed', id: 'a', error: new Error('x') });
+  metrics.observe({ kind: 'client-error', code: 'message_invalid', status: 400, peer: '' });
+  const series = await scrape(metrics);
+  assert.equal(series.get('comity_faults_total{kind="failed"}'), 1);
+  assert.equal(series.get('comity_client_errors_total{code="message_invalid"}'), 1);
+});
+
+test('reads gauges when somebody asks', async () => {
+  const metrics = createMetrics({ process: false });
+  let open = 1;
+  metrics.gauge('comity_connections', 'Open connections.', () => open);
+  assert.equal((await scrape(metrics)).get('comity_connections'), 1);
+  open = 5;
+  assert.equal((await scrape(metrics)).get('comity_connections'), 5);
+});
+
+test('adds the metrics of the process, the delay of the event loop among them', async () => {
+  const series = await scrape(createMetrics({ process: true }));
+  assert.ok((series.get('process_resident_memory_bytes') ?? 0) > 0);
+  assert.ok(series.has('nodejs_eventloop_lag_p99_seconds'));
+});
+
+test('keeps two programs in one process apart', async () => {
+  const first = createMetrics({ process: true });
+  const second = createMetrics({ process: true });
+  first.observe(answered(200, 1));
+  assert.equal(
+    (await scrape(second)).has(`comity_requests_total{method="GET",route="${route}",status="200"}`),
+    false,
+  );
+});
+
+test('writes text in the format of Prometheus, and a quoted label safely', async () => {
+  const metrics = createMetrics({ process: false });
+  metrics.observe({ ...answered(200, 1), route: '/a"b\\c' } as Observation);
+  const text = await metrics.render();
+  assert.match(metrics.contentType, /^text\/plain; version=0\.0\.4/);
+  assert.ok(text.includes('# TYPE comity_request_duration_seconds histogram\n'));
+  assert.ok(text.includes('_count{method="GET",route="/a\\"b\\\\c"} 1\n'));
+  assert.ok(text.endsWith('\n'));
+});
+
+for (const sinks of [0, 1, 2, 3]) {
+  test(`hands each fact to each of ${sinks} sinks, in order`, () => {
+    const seen: number[] = [];
+    const observe = fanOut(...Array.from({ length: sinks }, (_, sink) => () => void seen.push(sink)));
+    observe(answered(200, 1));
+    observe(answered(200, 1));
+    const once = Array.from({ length: sinks }, (_, sink) => sink);
+    assert.deepEqual(seen, [...once, ...once]);
+  });
+}

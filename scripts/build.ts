@@ -8,6 +8,8 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
 import { listFiles, repositoryRoot } from './source-tree.ts';
 
 /** Builds a tree laid out like the repository into its dist/. */
@@ -29,6 +31,11 @@ export function build(root: string): void {
   }
 }
 
+/** The documentation pages need one file of the viewer's package, which is therefore no dependency of the published one. */
+function copyViewer(output: string): void {
+  cpSync(fileURLToPath(import.meta.resolve(viewerModule)), join(output, 'openapi', viewerCopy));
+}
+
 const workerUrl = /(new URL\(\s*['"]\.{1,2}\/[^'"]+)\.ts(['"],\s*import\.meta\.url)/g;
 
 function renameWorkers(path: string): void {
@@ -37,4 +44,7 @@ function renameWorkers(path: string): void {
   if (renamed !== text) writeFileSync(path, renamed);
 }
 
-if (import.meta.main) build(repositoryRoot);
+if (import.meta.main) {
+  build(repositoryRoot);
+  copyViewer(join(repositoryRoot, 'dist'));
+}

@@ -15,6 +15,8 @@ import { createHttpDateCache } from './http/syntax/http-date.ts';
 import { createIdSource } from './model/id.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
+import { docsAssets } from './openapi/docs-assets.ts';
+import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
 import { corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
@@ -26,7 +28,8 @@ import {
   operationRequestsTable,
   operationsTable,
 } from './resources/operations/operations.ts';
-import { programResources } from './resources/program/resources.ts';
+import { contentTag } from './resources/program/document.ts';
+import { type ProgramOptions, programResources } from './resources/program/resources.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import type { Room } from './resources/room.ts';
 import { createRouter } from './resources/router.ts';
@@ -34,7 +37,7 @@ import { createRoutes } from './resources/routes.ts';
 import { Walk } from './resources/walk.ts';
 import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
-import { openSqliteStore } from './store/sqlite/open.ts';
+import { openSqliteStore, type SqliteStore } from './store/sqlite/open.ts';
 import type { Store, Table } from './store/store.ts';
 
 export type ComposeOptions = {
@@ -104,6 +107,15 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
+    const { metrics } = options;
+    metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
+    metrics.gauge(
+      'comity_requests_under_way',
+      'Requests not answered yet.',
+      () => listener.counts().requests,
+    );
+    metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
+    metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
     const stopRetention = startRetention(store, retentionRules(settings), clock, observe);
     const stop = async (reason: string): Promise<void> => {
       const startedAt = performance.now();
@@ -168,8 +180,8 @@ function createHandler(options: HandlerOptions): {
       store,
       metrics: options.metrics,
       isDraining: () => draining,
-      openApi: () => undefined,
-      assets: [],
+      openApi: openApiOf(options),
+      assets: docsAssets(configuration.title),
     }),
   ]);
   const room: Room = {
@@ -194,6 +206,28 @@ function createHandler(options: HandlerOptions): {
   };
 }
 
+/** Each version of the document is made when it is first asked for: it takes some milliseconds, and few ask. */
+function openApiOf({ configuration, settings }: ComposeOptions): ProgramOptions['openApi'] {
+  const made = new Map<OpenApiVersion, { content: string; tag: string }>();
+  return (version = '3.2') => {
+    if (version !== '3.2' && version !== '3.1') return undefined;
+    const known = made.get(version);
+    if (known !== undefined) return known;
+    const content = JSON.stringify(
+      openApiDocument({
+        ...configuration,
+        traceEnabled: settings.traceMethod,
+        corsEnabled: settings.corsOrigins !== '',
+        limits: settings,
+        version,
+      }),
+    );
+    const document = { content, tag: contentTag(content) };
+    made.set(version, document);
+    return document;
+  };
+}
+
 /** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
 const httpDatesMax = 1024;
 
@@ -206,7 +240,7 @@ function retentionRules(settings: Settings): readonly RetentionRule[] {
   ];
 }
 
-function openStore(configuration: Configuration, settings: Settings, observe: Observe): Promise<Store> {
+function openStore(configuration: Configuration, settings: Settings, observe: Observe): Promise<SqliteStore> {
   const tables: Table[] = [...configuration.collections.values()].map(tableOf);
   for (const name of [
     secretsTable,

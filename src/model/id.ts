@@ -5,6 +5,8 @@
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const randomDigits = 16;
+const clientIdCharactersMax = 255;
+const unreserved = /^[A-Za-z0-9._~-]+$/;
 
 /**
  * @param now milliseconds since the epoch
@@ -57,5 +59,5 @@ function encodeTime(time: number): string {
 
 /** What a client may choose as an id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
 export function isClientId(id: string): boolean {
-  return id.length <= 255 && /^[A-Za-z0-9._~-]+$/.test(id) && id !== '.' && id !== '..';
+  return id.length <= clientIdCharactersMax && unreserved.test(id) && id !== '.' && id !== '..';
 }

@@ -18,7 +18,7 @@ function read(text: string, collection = profiles, limits = contentLimitsDefault
   return parsed;
 }
 
-function valueOf(text: string, collection = profiles): unknown {
+function outcomeOf(text: string, collection = profiles): unknown {
   const parsed = read(text, collection);
   return parsed.ok ? parsed.value : parsed.problem;
 }
@@ -30,13 +30,21 @@ describe('the texts of a form', () => {
     ['become integers', 'age=42', { age: 42 }],
     ['become booleans', 'active=true&flags=false', { active: true, flags: [false] }],
     ['stay texts where they are no number', 'age=%2B1&scores=0x10', { age: '+1', scores: ['0x10'] }],
-    ['stay texts with a leading zero, a space or a trailing letter', 'scores=01&scores=%201&scores=1a', { scores: ['01', ' 1', '1a'] }],
-    ['stay texts where a double cannot hold the number', 'age=1e999&scores=9007199254740993', { age: '1e999', scores: ['9007199254740993'] }],
+    [
+      'stay texts with a leading zero, a space or a trailing letter',
+      'scores=01&scores=%201&scores=1a',
+      { scores: ['01', ' 1', '1a'] },
+    ],
+    [
+      'stay texts where a double cannot hold the number',
+      'age=1e999&scores=9007199254740993',
+      { age: '1e999', scores: ['9007199254740993'] },
+    ],
     ['stay texts where they are no boolean', 'active=on&flags=TRUE', { active: 'on', flags: ['TRUE'] }],
     ['of alternatives of strings stay strings', 'level=low', { level: 'low' }],
     ['are decoded: plus is a space, escapes are UTF-8', 'name=a+b%20c%C3%A9%2B', { name: 'a b cé+' }],
   ];
-  for (const [what, text, expected] of cases) test(what, () => assert.deepEqual(valueOf(text), expected));
+  for (const [what, text, expected] of cases) test(what, () => assert.deepEqual(outcomeOf(text), expected));
 });
 
 describe('an empty text', () => {
@@ -48,39 +56,55 @@ describe('an empty text', () => {
     ['of a required array is an array without items', 'flags=', { flags: [] }],
     ['among other items stays', 'scores=&scores=1', { scores: ['', 1] }],
   ];
-  for (const [what, text, expected] of cases) test(what, () => assert.deepEqual(valueOf(text), expected));
+  for (const [what, text, expected] of cases) test(what, () => assert.deepEqual(outcomeOf(text), expected));
 
   test('of a required field that may be null is null', () => {
     const collection = sampleCollection(Type.Object({ size: Type.Union([Type.Number(), Type.Null()]) }));
-    assert.deepEqual(valueOf('size=', collection), { size: null });
-    assert.deepEqual(valueOf('size=5', collection), { size: 5 });
+    assert.deepEqual(outcomeOf('size=', collection), { size: null });
+    assert.deepEqual(outcomeOf('size=5', collection), { size: 5 });
   });
 
   test('of a field with a default leaves it out, so that the default stands', () => {
     const collection = sampleCollection(Type.Object({ size: Type.Number({ default: 3 }) }));
-    assert.deepEqual(valueOf('size=', collection), {});
+    assert.deepEqual(outcomeOf('size=', collection), {});
   });
 });
 
 describe('the names of a form', () => {
   const cases: readonly (readonly [string, string, unknown])[] = [
-    ['repeat for the items of an array, with or without []', 'scores=1&scores[]=2&scores=3', { scores: [1, 2, 3] }],
-    ['reach nested members by brackets', 'address[city]=B&address[zip]=12345', { address: { city: 'B', zip: '12345' } }],
+    [
+      'repeat for the items of an array, with or without []',
+      'scores=1&scores[]=2&scores=3',
+      { scores: [1, 2, 3] },
+    ],
+    [
+      'reach nested members by brackets',
+      'address[city]=B&address[zip]=12345',
+      { address: { city: 'B', zip: '12345' } },
+    ],
     ['reach nested members by dots', 'address.city=B', { address: { city: 'B' } }],
-    ['that the schema does not know pass on', 'colour=red&address[planet]=C', { colour: 'red', 'address[planet]': 'C' }],
-    ['of inherited members are names like any other', 'constructor=x&toString=y', { constructor: 'x', toString: 'y' }],
+    [
+      'that the schema does not know pass on',
+      'colour=red&address[planet]=C',
+      { colour: 'red', 'address[planet]': 'C' },
+    ],
+    [
+      'of inherited members are names like any other',
+      'constructor=x&toString=y',
+      { constructor: 'x', toString: 'y' },
+    ],
   ];
   for (const [what, text, expected] of cases) {
-    test(what, () => assert.deepEqual(valueOf(text), Object.assign({}, expected)));
+    test(what, () => assert.deepEqual(outcomeOf(text), Object.assign({}, expected)));
   }
 
   test('of places inside __proto__ or constructor change no prototype', () => {
-    valueOf('constructor[prototype][polluted]=1&address[__proto__][polluted]=1&__proto__.polluted=1');
+    outcomeOf('constructor[prototype][polluted]=1&address[__proto__][polluted]=1&__proto__.polluted=1');
     assert.equal(({} as Record<string, unknown>).polluted, undefined);
   });
 
   test('include no __proto__: 422 at its pointer', () => {
-    assert.deepEqual(valueOf('name=x&__proto__=y'), {
+    assert.deepEqual(outcomeOf('name=x&__proto__=y'), {
       code: 'validation_failed',
       errors: [{ pointer: '/__proto__', message: 'unknown property' }],
     });
@@ -96,18 +120,25 @@ describe('the names of a form', () => {
   ] as const) {
     test(`are refused when one place is filled twice: ${text}`, () => {
       const message = `field "${name}" is given more than once`;
-      assert.deepEqual(valueOf(text), { code: 'content_malformed', message });
+      assert.deepEqual(outcomeOf(text), { code: 'content_malformed', message });
     });
   }
 
   test('prefer a property that is literally called a.b to the member b of a', () => {
-    const schema = Type.Object({ a: Type.Object({ b: Type.String() }), 'a.b': Type.Number() });
-    assert.deepEqual(valueOf('a.b=5&a[b]=6', sampleCollection(schema)), { 'a.b': 5, a: { b: '6' } });
+    const nested = { a: Type.Object({ b: Type.String() }) };
+    const literal = { 'a.b': Type.Number() };
+    for (const properties of [
+      { ...nested, ...literal },
+      { ...literal, ...nested },
+    ]) {
+      const collection = sampleCollection(Type.Object(properties));
+      assert.deepEqual(outcomeOf('a.b=5&a[b]=6', collection), { 'a.b': 5, a: { b: '6' } });
+    }
   });
 
   test('cannot reach arrays of objects', () => {
     const schema = Type.Object({ parts: Type.Array(Type.Object({ count: Type.Integer() })) });
-    assert.deepEqual(valueOf('parts=1', sampleCollection(schema)), { parts: '1' });
+    assert.deepEqual(outcomeOf('parts=1', sampleCollection(schema)), { parts: '1' });
   });
 });
 

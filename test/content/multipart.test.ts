@@ -8,7 +8,8 @@ import type { Parsed } from '../../src/resources/content/parsed.ts';
 import { profiles } from '../document/sample-collections.ts';
 
 const shape = contentShape(profiles);
-const field = (name: string, value: string) => `--B\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+const field = (name: string, value: string) =>
+  `--B\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
 
 async function read(
   content: string | Uint8Array,
@@ -21,12 +22,16 @@ async function read(
   return parseContent(bytes, mediaType, shape, limits);
 }
 
-async function valueOf(content: string | Uint8Array, type?: string): Promise<unknown> {
+async function outcomeOf(content: string | Uint8Array, type?: string): Promise<unknown> {
   const parsed = await read(content, type);
   return parsed.ok ? parsed.value : parsed.problem;
 }
 
-async function codeOf(content: string | Uint8Array, type?: string, limits = contentLimitsDefault): Promise<string> {
+async function codeOf(
+  content: string | Uint8Array,
+  type?: string,
+  limits = contentLimitsDefault,
+): Promise<string> {
   const parsed = await read(content, type, limits);
   return parsed.ok ? 'parsed' : parsed.problem.code;
 }
@@ -46,34 +51,38 @@ describe('a multipart form', () => {
     const response = new Response(form);
     const bytes = new Uint8Array(await response.arrayBuffer());
     const type = response.headers.get('content-type') ?? '';
-    assert.deepEqual(await valueOf(bytes, type), { name: 'a "quoted"\r\nname', scores: [1, 2] });
+    assert.deepEqual(await outcomeOf(bytes, type), { name: 'a "quoted"\r\nname', scores: [1, 2] });
   });
 
   test('keeps line breaks, delimiters without a line of their own and leading dashes of a value', async () => {
     const value = '\r\n--\r\n--A\r\n-B --B x\r\n\r\n';
-    assert.deepEqual(await valueOf(`${field('name', value)}--B--`), { name: value });
+    assert.deepEqual(await outcomeOf(`${field('name', value)}--B--`), { name: value });
   });
 
   test('may have a preamble, an epilogue and no parts', async () => {
-    assert.deepEqual(await valueOf(`preamble\r\n${field('name', 'x')}--B--\r\nepilogue`), { name: 'x' });
-    assert.deepEqual(await valueOf('--B--\r\n'), {});
-    assert.deepEqual(await valueOf('preamble\r\n--B--\r\n'), {});
+    assert.deepEqual(await outcomeOf(`preamble\r\n${field('name', 'x')}--B--\r\nepilogue`), { name: 'x' });
+    assert.deepEqual(await outcomeOf('--B--\r\n'), {});
+    assert.deepEqual(await outcomeOf('preamble\r\n--B--\r\n'), {});
   });
 
   test('names a field by a token, a quoted string with escapes, or UTF-8', async () => {
-    const part = (parameter: string) => `--B\r\ncontent-disposition:FORM-DATA ; ${parameter}\r\n\r\nx\r\n--B--`;
-    assert.deepEqual(await valueOf(part('name=note')), { note: 'x' });
-    assert.deepEqual(await valueOf(part('Name = "n\\"q\\\\b"')), { 'n"q\\b': 'x' });
-    assert.deepEqual(await valueOf(part('name="é;\\x"')), { 'é;\\x': 'x' });
+    const part = (parameter: string) =>
+      `--B\r\ncontent-disposition:FORM-DATA ; ${parameter}\r\n\r\nx\r\n--B--`;
+    assert.deepEqual(await outcomeOf(part('name=note')), { note: 'x' });
+    assert.deepEqual(await outcomeOf(part('Name = "n\\"q\\\\b"')), { 'n"q\\b': 'x' });
+    assert.deepEqual(await outcomeOf(part('name="é;\\x"')), { 'é;\\x': 'x' });
   });
 
   test('reads parts of type text/plain in UTF-8 and refuses others at their pointer', async () => {
     const part = (type: string) =>
       `--B\r\nContent-Disposition: form-data; name="note"\r\nContent-Type: ${type}\r\n\r\nx\r\n--B--`;
-    assert.deepEqual(await valueOf(part('text/plain; charset=utf-8')), { note: 'x' });
-    const refused = (message: string) => ({ code: 'validation_failed', errors: [{ pointer: '/note', message }] });
-    assert.deepEqual(await valueOf(part('application/json')), refused('must be text/plain'));
-    assert.deepEqual(await valueOf(part('text/plain; charset=latin1')), refused('must be UTF-8'));
+    assert.deepEqual(await outcomeOf(part('text/plain; charset=utf-8')), { note: 'x' });
+    const refused = (message: string) => ({
+      code: 'validation_failed',
+      errors: [{ pointer: '/note', message }],
+    });
+    assert.deepEqual(await outcomeOf(part('application/json')), refused('must be text/plain'));
+    assert.deepEqual(await outcomeOf(part('text/plain; charset=latin1')), refused('must be UTF-8'));
   });
 });
 
@@ -81,7 +90,7 @@ describe('a file', () => {
   for (const parameter of ['filename="a.txt"', 'filename=""', "filename*=UTF-8''a.txt"]) {
     test(`is refused with 422 at its pointer: ${parameter}`, async () => {
       const content = `${field('name', 'x')}--B\r\nContent-Disposition: form-data; name="a/b"; ${parameter}\r\nContent-Type: image/png\r\n\r\n\xff\xfe\r\n--B--`;
-      assert.deepEqual(await valueOf(Buffer.from(content, 'latin1')), {
+      assert.deepEqual(await outcomeOf(Buffer.from(content, 'latin1')), {
         code: 'validation_failed',
         errors: [{ pointer: '/a~1b', message: 'must not be a file' }],
       });
@@ -95,7 +104,11 @@ describe('malformed multipart content', () => {
   test('is refused when it ends anywhere before its last delimiter', async () => {
     const end = whole.length - 2;
     for (let length = 1; length < end; length += 1) {
-      assert.equal(await codeOf(whole.slice(0, length)), 'content_malformed', JSON.stringify(whole.slice(0, length)));
+      assert.equal(
+        await codeOf(whole.slice(0, length)),
+        'content_malformed',
+        JSON.stringify(whole.slice(0, length)),
+      );
     }
     assert.equal(await codeOf(whole.slice(0, end)), 'parsed');
   });
@@ -107,7 +120,10 @@ describe('malformed multipart content', () => {
     ['a part without a name', '--B\r\nContent-Disposition: form-data\r\n\r\nx\r\n--B--'],
     ['a part that is an attachment', '--B\r\nContent-Disposition: attachment; name="a"\r\n\r\nx\r\n--B--'],
     ['a part with two names', '--B\r\nContent-Disposition: form-data; name="a"; name="b"\r\n\r\nx\r\n--B--'],
-    ['a part with two dispositions', '--B\r\nContent-Disposition: form-data; name="a"\r\nContent-Disposition: form-data; name="b"\r\n\r\nx\r\n--B--'],
+    [
+      'a part with two dispositions',
+      '--B\r\nContent-Disposition: form-data; name="a"\r\nContent-Disposition: form-data; name="b"\r\n\r\nx\r\n--B--',
+    ],
     ['a name that does not end', '--B\r\nContent-Disposition: form-data; name="a\r\n\r\nx\r\n--B--'],
     ['text after a quoted name', '--B\r\nContent-Disposition: form-data; name="a"b\r\n\r\nx\r\n--B--'],
     ['headers that end with the part', '--B\r\nContent-Disposition: form-data; name="a"\r\n--B--'],
@@ -163,7 +179,10 @@ describe('the bounds of multipart content', () => {
       `--B\r\n${before}Content-Disposition: form-data; name="name"\r\n\r\nx\r\n--B--`;
     assert.equal(await codeOf(content('X-A: 1\r\n'), undefined, limits), 'parsed');
     assert.equal(await codeOf(content('X-A: 1\r\nX-B: 1\r\n'), undefined, limits), 'content_malformed');
-    assert.equal(await codeOf(content(`X-A: ${'1'.repeat(200)}\r\n`), undefined, limits), 'content_malformed');
+    assert.equal(
+      await codeOf(content(`X-A: ${'1'.repeat(200)}\r\n`), undefined, limits),
+      'content_malformed',
+    );
   });
 
   test('hold for a hundred thousand empty parts', async () => {

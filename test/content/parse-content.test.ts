@@ -111,8 +111,14 @@ describe('every format', () => {
 
   test('a format that the collection does not take is refused', async () => {
     const jsonOnly = contentShape({ ...products, formats: new Set(['json'] as const) });
-    assert.equal(await codeOf('name=x', 'application/x-www-form-urlencoded', jsonOnly), 'media_type_unsupported');
-    assert.equal(await codeOf('--x--', 'multipart/form-data; boundary=x', jsonOnly), 'media_type_unsupported');
+    assert.equal(
+      await codeOf('name=x', 'application/x-www-form-urlencoded', jsonOnly),
+      'media_type_unsupported',
+    );
+    assert.equal(
+      await codeOf('--x--', 'multipart/form-data; boundary=x', jsonOnly),
+      'media_type_unsupported',
+    );
     assert.equal(await codeOf('x', 'text/plain', jsonOnly), 'media_type_unsupported');
   });
 });
@@ -126,7 +132,11 @@ describe('text', () => {
   });
 
   test('loses a byte order mark', () => {
-    assert.deepEqual(parse('\ufeffx', 'text/plain', into), { ok: true, format: 'text', value: { text: 'x' } });
+    assert.deepEqual(parse('\ufeffx', 'text/plain', into), {
+      ok: true,
+      format: 'text',
+      value: { text: 'x' },
+    });
   });
 
   test('is refused where the collection has no text field', async () => {
@@ -136,7 +146,15 @@ describe('text', () => {
 
 describe('a QUERY', () => {
   test('gets the pairs of a form in their order', () => {
-    const expected = { ok: true, format: 'form', value: [['a', '1'], ['a', ''], ['__proto__', 'x']] };
+    const expected = {
+      ok: true,
+      format: 'form',
+      value: [
+        ['a', '1'],
+        ['a', ''],
+        ['__proto__', 'x'],
+      ],
+    };
     const bytes = new TextEncoder().encode('a=1&a=&__proto__=x');
     const mediaType = parseMediaType('application/x-www-form-urlencoded');
     assert.ok(mediaType);
@@ -162,14 +180,25 @@ describe('a patch', () => {
   });
 
   test('is refused in the other formats', () => {
-    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/sql', 'multipart/form-data']) {
+    for (const type of [
+      'application/x-www-form-urlencoded',
+      'text/plain',
+      'application/sql',
+      'multipart/form-data',
+    ]) {
       const parsed = patchOf('a=1', type);
       assert.equal(parsed.ok ? '' : parsed.problem.code, 'media_type_unsupported');
     }
   });
 
   test('is refused when it is broken or empty', () => {
-    assert.equal((patchOf('[', 'application/json') as { problem: { code: string } }).problem.code, 'content_malformed');
-    assert.equal((patchOf('', 'application/json') as { problem: { code: string } }).problem.code, 'content_missing');
+    assert.equal(
+      (patchOf('[', 'application/json') as { problem: { code: string } }).problem.code,
+      'content_malformed',
+    );
+    assert.equal(
+      (patchOf('', 'application/json') as { problem: { code: string } }).problem.code,
+      'content_missing',
+    );
   });
 });

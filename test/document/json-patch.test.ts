@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import type { Json } from '../../src/http/syntax/json.ts';
 import { jsonPatch, patchLimitsDefault } from '../../src/resources/document/json-patch.ts';
 
-const apply = (target: Json, operations: unknown, limits = patchLimitsDefault) => jsonPatch(target, operations, limits);
+const apply = (target: Json, operations: unknown, limits = patchLimitsDefault) =>
+  jsonPatch(target, operations, limits);
 
 describe('the document of a JSON Patch', () => {
   const malformed: readonly (readonly [unknown, string, string])[] = [
@@ -12,8 +13,16 @@ describe('the document of a JSON Patch', () => {
     [[5], '/0', 'must be an object'],
     [[null], '/0', 'must be an object'],
     [[{ path: '/a', value: 1 }], '/0/op', 'must be "add", "remove", "replace", "move", "copy" or "test"'],
-    [[{ op: 'ADD', path: '/a', value: 1 }], '/0/op', 'must be "add", "remove", "replace", "move", "copy" or "test"'],
-    [[{ op: 'toString', path: '/a' }], '/0/op', 'must be "add", "remove", "replace", "move", "copy" or "test"'],
+    [
+      [{ op: 'ADD', path: '/a', value: 1 }],
+      '/0/op',
+      'must be "add", "remove", "replace", "move", "copy" or "test"',
+    ],
+    [
+      [{ op: 'toString', path: '/a' }],
+      '/0/op',
+      'must be "add", "remove", "replace", "move", "copy" or "test"',
+    ],
     [[{ op: 'remove' }], '/0/path', 'must be a JSON Pointer'],
     [[{ op: 'remove', path: 'a' }], '/0/path', 'must be a JSON Pointer'],
     [[{ op: 'remove', path: '/a~2' }], '/0/path', 'must be a JSON Pointer'],
@@ -23,12 +32,19 @@ describe('the document of a JSON Patch', () => {
     [[{ op: 'test', path: '/a' }], '/0/value', 'is required'],
     [[{ op: 'move', path: '/a' }], '/0/from', 'must be a JSON Pointer'],
     [[{ op: 'copy', path: '/a', from: 'b' }], '/0/from', 'must be a JSON Pointer'],
-    [[{ op: 'test', path: '', value: {} }, { op: 'x' }], '/1/op', 'must be "add", "remove", "replace", "move", "copy" or "test"'],
+    [
+      [{ op: 'test', path: '', value: {} }, { op: 'x' }],
+      '/1/op',
+      'must be "add", "remove", "replace", "move", "copy" or "test"',
+    ],
   ];
   for (const [document, pointer, message] of malformed) {
     test(`refuses ${JSON.stringify(document)} as patch_malformed at "${pointer}"`, () => {
       const result = apply({ a: 1 }, document);
-      assert.deepEqual(result, { ok: false, problem: { code: 'patch_malformed', errors: [{ pointer, message }] } });
+      assert.deepEqual(result, {
+        ok: false,
+        problem: { code: 'patch_malformed', errors: [{ pointer, message }] },
+      });
     });
   }
 
@@ -58,24 +74,67 @@ describe('the document of a JSON Patch', () => {
 describe('operations that can be applied', () => {
   const applied: readonly (readonly [string, Json, unknown, Json])[] = [
     ['appends with "-"', { a: [1] }, [{ op: 'add', path: '/a/-', value: 2 }], { a: [1, 2] }],
-    ['adds at the index after the last item', { a: [1] }, [{ op: 'add', path: '/a/1', value: 2 }], { a: [1, 2] }],
+    [
+      'adds at the index after the last item',
+      { a: [1] },
+      [{ op: 'add', path: '/a/1', value: 2 }],
+      { a: [1, 2] },
+    ],
     ['inserts before an item', { a: [1, 2] }, [{ op: 'add', path: '/a/0', value: 0 }], { a: [0, 1, 2] }],
     ['replaces an existing member by add', { a: 1 }, [{ op: 'add', path: '/a', value: 2 }], { a: 2 }],
     ['replaces the whole document', { a: 1 }, [{ op: 'replace', path: '', value: [1] }], [1]],
     ['adds the whole document', { a: 1 }, [{ op: 'add', path: '', value: null }], null],
     ['tests 1 equal to 1.0', { a: 1 }, [{ op: 'test', path: '/a', value: JSON.parse('1.0') }], { a: 1 }],
-    ['tests objects whatever the order of members', { a: { b: 1, c: 2 } }, [{ op: 'test', path: '/a', value: { c: 2, b: 1 } }], { a: { b: 1, c: 2 } }],
+    [
+      'tests objects whatever the order of members',
+      { a: { b: 1, c: 2 } },
+      [{ op: 'test', path: '/a', value: { c: 2, b: 1 } }],
+      { a: { b: 1, c: 2 } },
+    ],
     ['tests null', { a: null }, [{ op: 'test', path: '/a', value: null }], { a: null }],
     ['unescapes ~1 before ~0', { '~1': 1, '/': 2 }, [{ op: 'remove', path: '/~01' }], { '/': 2 }],
-    ['reaches the member with the empty name', { '': 1 }, [{ op: 'replace', path: '/', value: 2 }], { '': 2 }],
-    ['copies without sharing', { a: { b: 1 } }, [{ op: 'copy', from: '/a', path: '/c' }, { op: 'add', path: '/c/b', value: 2 }], { a: { b: 1 }, c: { b: 2 } }],
+    [
+      'reaches the member with the empty name',
+      { '': 1 },
+      [{ op: 'replace', path: '/', value: 2 }],
+      { '': 2 },
+    ],
+    [
+      'copies without sharing',
+      { a: { b: 1 } },
+      [
+        { op: 'copy', from: '/a', path: '/c' },
+        { op: 'add', path: '/c/b', value: 2 },
+      ],
+      { a: { b: 1 }, c: { b: 2 } },
+    ],
     ['adds one value twice without sharing', {}, addTwice(), { a: [1], b: [] }],
-    ['copies the whole document into a member', { a: 1 }, [{ op: 'copy', from: '', path: '/b' }], { a: 1, b: { a: 1 } }],
+    [
+      'copies the whole document into a member',
+      { a: 1 },
+      [{ op: 'copy', from: '', path: '/b' }],
+      { a: 1, b: { a: 1 } },
+    ],
     ['moves a value onto its own place', { a: 1 }, [{ op: 'move', from: '/a', path: '/a' }], { a: 1 }],
-    ['moves an item within its array', { a: [1, 2, 3] }, [{ op: 'move', from: '/a/0', path: '/a/2' }], { a: [2, 3, 1] }],
+    [
+      'moves an item within its array',
+      { a: [1, 2, 3] },
+      [{ op: 'move', from: '/a/0', path: '/a/2' }],
+      { a: [2, 3, 1] },
+    ],
     ['moves a member of a member up', { a: { b: 1 } }, [{ op: 'move', from: '/a/b', path: '/a' }], { a: 1 }],
-    ['treats a digit as a member name of an object', { a: {} }, [{ op: 'add', path: '/a/01', value: 1 }], { a: { '01': 1 } }],
-    ['takes constructor for an ordinary name', {}, [{ op: 'add', path: '/constructor', value: 1 }], { constructor: 1 } as never],
+    [
+      'treats a digit as a member name of an object',
+      { a: {} },
+      [{ op: 'add', path: '/a/01', value: 1 }],
+      { a: { '01': 1 } },
+    ],
+    [
+      'takes constructor for an ordinary name',
+      {},
+      [{ op: 'add', path: '/constructor', value: 1 }],
+      { constructor: 1 } as never,
+    ],
   ];
   for (const [what, target, operations, expected] of applied) {
     test(what, () => assert.deepEqual(apply(target, operations), { ok: true, value: expected }));
@@ -168,7 +227,8 @@ describe('the bounds of a JSON Patch', () => {
 
   test('stops a nesting that grows by copies one level beyond depthMax', () => {
     const limits = { ...patchLimitsDefault, depthMax: 4 };
-    const nest = (times: number) => Array.from({ length: times }, () => ({ op: 'copy', from: '', path: '/a' }));
+    const nest = (times: number) =>
+      Array.from({ length: times }, () => ({ op: 'copy', from: '', path: '/a' }));
     assert.equal(apply({}, nest(3), limits).ok, true);
     const over = apply({}, nest(4), limits);
     assert.match(over.ok ? '' : (over.problem.message ?? ''), /nested too deeply/);

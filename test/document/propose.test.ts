@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import type { Json } from '../../src/http/syntax/json.ts';
-import { proposeCreate, type Proposed, proposePatch, proposeReplace } from '../../src/resources/document/propose.ts';
+import {
+  type Proposed,
+  proposeCreate,
+  proposePatch,
+  proposeReplace,
+} from '../../src/resources/document/propose.ts';
 import { referencesOf } from '../../src/resources/document/references.ts';
 import { compileValidator } from '../../src/resources/document/validator.ts';
 import { products, sampleCollection } from './sample-collections.ts';
@@ -77,9 +82,11 @@ describe('POST', () => {
     });
   }
 
-  test('lists at most twenty faults in all', () => {
+  test('lists at most twenty faults in all, or as many as the validator is told', () => {
     const value = { ...given, id: 1, tags: new Array(100).fill(5) };
     assert.equal(refusal(create(value))[1].length, 20);
+    const proposed = proposeCreate(products, compileValidator(products, 3), value);
+    assert.equal(refusal(proposed)[1].length, 3);
   });
 
   test('fills defaults before it looks for missing fields', () => {
@@ -133,7 +140,10 @@ describe('PUT', () => {
   });
 
   test('answers 400 for a missing required field', () => {
-    assert.deepEqual(refusal(replace({ ...given, name: undefined })), ['field_missing', ['/name is required']]);
+    assert.deepEqual(refusal(replace({ ...given, name: undefined })), [
+      'field_missing',
+      ['/name is required'],
+    ]);
   });
 
   test('creates with the id of its target alone, and sets unpatchable fields', () => {
@@ -262,7 +272,11 @@ describe('PATCH by JSON Patch', () => {
 
 describe('references', () => {
   test('are the non-null values of the reference fields, items of arrays each', () => {
-    const references = ['one', 'many', 'none', 'absent'].map((field) => ({ field, collection: 'c', countAs: 'n' }));
+    const references = ['one', 'many', 'none', 'absent'].map((field) => ({
+      field,
+      collection: 'c',
+      countAs: 'n',
+    }));
     const fields = { one: 'a', many: ['b', 'c'], none: null, other: 'd' };
     assert.deepEqual(referencesOf({ references }, fields), [
       { field: 'one', id: 'a' },

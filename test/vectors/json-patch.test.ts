@@ -37,6 +37,8 @@ for (const file of ['spec_tests.json', 'tests.json']) {
 }
 
 test('runs all 91 vectors of the suite', () => {
-  const all = ['spec_tests.json', 'tests.json'].flatMap((file) => load(`json-patch-test-suite/${file}`) as Vector[]);
+  const all = ['spec_tests.json', 'tests.json'].flatMap(
+    (file) => load(`json-patch-test-suite/${file}`) as Vector[],
+  );
   assert.equal(all.filter(({ patch, disabled }) => patch !== undefined && disabled !== true).length, 91);
 });

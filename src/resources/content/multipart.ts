@@ -21,6 +21,7 @@ export type MultipartEntries =
 /** RFC 2046 §5.1.1: at most 70 of these characters, the last no space. */
 const boundaryCharactersMax = 70;
 const boundaryPattern = /^[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]$/;
+const sliceBytes = 16 * 1024;
 const fileErrorsMax = 20;
 const nameCharactersShown = 64;
 
@@ -81,7 +82,13 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
         else if (problem === undefined) parts.push(collected);
       });
     });
-    dicer.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    // In slices, because the work of a refused form should end there: a part costs Dicer about 30 µs.
+    const feed = (from: number): void => {
+      if (problem !== undefined) settle();
+      else if (from >= bytes.length) dicer.end();
+      else dicer.write(Buffer.from(bytes.subarray(from, from + sliceBytes)), () => feed(from + sliceBytes));
+    };
+    feed(0);
   });
 }
 

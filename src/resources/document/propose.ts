@@ -20,7 +20,7 @@ import {
   misstatedMembers,
   unpatchableChanges,
 } from './unpatchable.ts';
-import { errorsMaxDefault, type Validator } from './validator.ts';
+import type { Validator } from './validator.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -103,7 +103,7 @@ function judge(
   if (refused.length + missing.length + invalid.length === 0) return undefined;
   const code =
     refused.length > 0 ? 'field_unpatchable' : missing.length > 0 ? codeOfMissing : 'validation_failed';
-  const errors = [...refused, ...missing, ...invalid].slice(0, errorsMaxDefault);
+  const errors = [...refused, ...missing, ...invalid].slice(0, validator.errorsMax);
   return { ok: false, problem: { code, errors } };
 }
 

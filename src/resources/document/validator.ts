@@ -3,29 +3,33 @@
  * invalid are told apart, because a missing required field is 400 in POST and PUT and everything else 422.
  *
  * The schema is compiled once by TypeBox, with `new Function` where the process allows that; where it does not
- * (`--disallow-code-generation-from-strings`), TypeBox interprets the schema, about 40 times slower.
+ * (`--disallow-code-generation-from-strings`), TypeBox interprets the schema: 17 µs for a product instead of 0.2.
  */
 import { Compile } from 'typebox/compile';
 import type { Json } from '../../http/syntax/json.ts';
 import type { Collection } from '../../model/collection.ts';
 import { closeSchema } from './closed-schema.ts';
 import { compileDefaults, type FillDefaults } from './defaults.ts';
-import type { SchemaError } from './schema-error.ts';
+import { sampleForFaults } from './fault-sample.ts';
 import { type Faults, sortErrors } from './schema-errors.ts';
 import { withErrorsMax } from './schema-errors-limit.ts';
 
 export type Validator = {
   /** At most `errorsMax` faults of each kind; none when the value is sound. */
   readonly check: (value: unknown) => Faults;
+  /** Errors that one answer lists. */
+  readonly errorsMax: number;
   /** Undefined where the schema has no defaults. */
   readonly fillDefaults: FillDefaults | undefined;
 };
 
-/** Errors that one answer lists. */
 export const errorsMaxDefault = 20;
 
 /** Errors that are looked at before sorting; a fault beyond these can no longer turn a 422 into a 400. */
 const errorsExaminedMax = 500;
+
+/** Values of an invalid document that are looked at for faults; 10 ms at most. */
+const valuesExaminedMax = 10_000;
 
 const sound: Faults = { missing: [], invalid: [] };
 
@@ -39,11 +43,22 @@ export function compileValidator(
 ): Validator {
   const schema = closeSchema(collection.schema);
   const compiled = Compile(schema);
-  const listErrors = (value: unknown): readonly SchemaError[] =>
-    withErrorsMax(errorsExaminedMax, () => compiled.Errors(value));
+  const findFaults = (value: unknown): Faults => {
+    const sample = sampleForFaults(value, valuesExaminedMax);
+    const errors = withErrorsMax(errorsExaminedMax, () => compiled.Errors(sample.value));
+    return errors.length === 0 ? faultsBeyond(sample.cut) : sortErrors(errors, errorsMax);
+  };
   const fillDefaults = compileDefaults(collection.schema) as ((value: Json) => Json) | undefined;
   return {
-    check: (value) => (compiled.Check(value) ? sound : sortErrors(listErrors(value), errorsMax)),
+    check: (value) => (compiled.Check(value) ? sound : findFaults(value)),
+    errorsMax,
     fillDefaults,
   };
+}
+
+/** Nothing is wrong with what was looked at, so what is wrong stands in the arrays that were cut. */
+function faultsBeyond(cut: readonly string[]): Faults {
+  const message = 'does not fit the schema (in its number of items, or far behind)';
+  const pointers = cut.length === 0 ? [''] : cut;
+  return { missing: [], invalid: pointers.map((pointer) => ({ pointer, message })) };
 }

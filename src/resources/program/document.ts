@@ -9,7 +9,12 @@ import type { MaybePromise } from '../../store/store.ts';
 import type { Ask, Operation, Proposal, Resource, Standing } from '../resource.ts';
 
 export type Document =
-  | { readonly content: string | Uint8Array; readonly fields?: readonly string[] }
+  | {
+      readonly content: string | Uint8Array;
+      readonly fields?: readonly string[];
+      /** Where it is known already; made of the content otherwise. */
+      readonly tag?: string;
+    }
   /** The query component names something that is not there. */
   | { readonly refused: string };
 
@@ -24,6 +29,11 @@ export type DocumentOptions = {
 };
 
 const there: Standing = { exists: true, visible: true, permitted: true };
+
+/** 132 bits of a digest: the same content has the same tag on every process. */
+export function contentTag(content: string | Uint8Array): string {
+  return hash('sha256', content, 'base64url').slice(0, 22);
+}
 
 export function documentResource(options: DocumentOptions): Resource {
   const { mediaType, cacheControl } = options;
@@ -42,7 +52,7 @@ export function documentResource(options: DocumentOptions): Resource {
         return { problem, content: '', fields: [], tag: null };
       }
       const { content, fields = [] } = document;
-      const tag = options.stable === false ? null : hash('sha256', content, 'base64url').slice(0, 22);
+      const tag = options.stable === false ? null : (document.tag ?? contentTag(content));
       return { problem: null, content, fields, tag };
     },
     validators: (_ask, _standing, proposal) => ({

@@ -5,7 +5,7 @@
 import { isAdministrator } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Ask, Resource } from '../resource.ts';
-import { documentResource } from './document.ts';
+import { contentTag, type Document, documentResource } from './document.ts';
 import { healthResources } from './health.ts';
 
 /** A page or an asset of the documentation. */
@@ -22,7 +22,9 @@ export type ProgramOptions = {
   readonly isDraining: () => boolean;
   readonly metrics: { readonly contentType: string; render(): Promise<string> };
   /** The OpenAPI document as JSON, of the version asked for; undefined: no such version. */
-  readonly openApi: (version: string | undefined) => string | undefined;
+  readonly openApi: (
+    version: string | undefined,
+  ) => { readonly content: string; readonly tag: string } | undefined;
   readonly assets: readonly Asset[];
 };
 
@@ -44,19 +46,25 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       cacheControl: 'no-cache',
       read: (ask: Ask) => {
         const version = versionOf(ask.query);
-        const content = openApi(version);
-        return content === undefined
-          ? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` }
-          : { content };
+        return openApi(version) ?? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` };
       },
     }),
     ...options.assets.map((asset) =>
-      documentResource({
-        ...asset,
-        read: async () => ({ content: await asset.read(), fields: asset.fields }),
-      }),
+      documentResource({ ...asset, read: readOnce(asset) }),
     ),
   ];
+}
+
+/** Assets never change while the program runs: each is read and hashed when it is first asked for. */
+function readOnce(asset: Asset): () => Promise<Document> {
+  let read: Promise<Document> | undefined;
+  return () => {
+    read ??= (async () => {
+      const content = await asset.read();
+      return { content, fields: asset.fields, tag: contentTag(content) };
+    })();
+    return read;
+  };
 }
 
 function versionOf(query: string | undefined): string | undefined {

@@ -1,0 +1,22 @@
+/** Runs the load generator as a process of its own on its own processor, and returns what it measured. */
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { type Pinning, pinnedCommand } from '../pin.ts';
+import type { LoadPlan, LoadResult } from './plan.ts';
+
+const program = fileURLToPath(new URL('./main.ts', import.meta.url));
+
+/** Throws when any answer was wrong: figures of a load with errors mean nothing. */
+export async function generateLoad(pinning: Pinning, plan: LoadPlan): Promise<LoadResult> {
+  const [command, args] = pinnedCommand(pinning, 1, [program]);
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdin.end(JSON.stringify(plan));
+  const output = await text(child.stdout);
+  if (output === '') throw new Error(`the load generator failed at ${plan.kind}`);
+  const result: LoadResult = JSON.parse(output);
+  if (result.errors > 0)
+    throw new Error(`${plan.kind}: ${result.errors} wrong answers: ${result.faults.join('; ')}`);
+  if (result.latency.count === 0) throw new Error(`${plan.kind}: no answers while measuring`);
+  return result;
+}

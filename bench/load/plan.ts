@@ -1,0 +1,46 @@
+/**
+ * What the load generator is told: one JSON value on its standard input. And what it answers: one JSON value on
+ * its standard output. The kinds of requests are those of the table that `bench/run.ts` prints.
+ */
+import type { LatencySummary } from './histogram.ts';
+
+export type RequestKind = 'constant' | 'read' | 'not-modified' | 'list' | 'query' | 'create' | 'search';
+
+export type LoadPlan = {
+  readonly host: string;
+  readonly port: number;
+  readonly kind: RequestKind;
+  /** Connections, each with one outstanding request. */
+  readonly connections: number;
+  readonly warmupMs: number;
+  readonly measuredMs: number;
+  /** Stored rows, from whose identifiers the requests choose. */
+  readonly rows: number;
+  /** Path of the collection, for example `/api/v1/products`. */
+  readonly path: string;
+  /** Field lines sent with each request, each ended by CRLF. */
+  readonly fieldLines: string;
+  /** Requests a second over all connections; undefined sends as fast as answers come. */
+  readonly ratePerSecond?: number;
+  /** First index of the products that `create` sends. */
+  readonly createFrom: number;
+  /** The category that created products name. */
+  readonly categoryId: string;
+};
+
+export type LoadResult = {
+  readonly requestsPerSecond: number;
+  /** Answers since the first request, warm-up included. */
+  readonly answersTotal: number;
+  readonly latency: LatencySummary;
+  /** Share of one processor that the generator itself used while measuring. */
+  readonly generatorBusy: number;
+  /** Processor time of the generator from its start, in microseconds. */
+  readonly generatorUs: number;
+  readonly sampled: number;
+  readonly errors: number;
+  /** The first few faults in words. */
+  readonly faults: readonly string[];
+  /** Some of the `Location` values of created rows, to be read back by the caller. */
+  readonly locations: readonly string[];
+};

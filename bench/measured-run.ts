@@ -1,0 +1,80 @@
+/**
+ * What one run of the benchmark holds: its options, what was started, and the report so far.
+ */
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { spreadOf } from './cell.ts';
+import type { BenchOptions } from './options.ts';
+import type { Pinning } from './pin.ts';
+import type { Subject } from './subjects.ts';
+import { type Pair, spreadText } from './table.ts';
+
+export type Run = {
+  readonly options: BenchOptions;
+  readonly pinning: Pinning;
+  readonly folder: string;
+  readonly subjects: Subject[];
+  readonly comities: Map<number, Subject>;
+  readonly report: string[];
+};
+
+const generatorBusyMost = 0.95;
+const otherBusyMost = 0.1;
+const docsFile = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
+const docsBegin = '<!-- bench:begin -->';
+const docsEnd = '<!-- bench:end -->';
+
+export function say(run: Run, ...lines: readonly string[]): void {
+  run.report.push(...lines);
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+export function machine({ options, pinning }: Run): readonly string[] {
+  const processors = cpus();
+  return [
+    `Node ${process.version}, ${process.platform} ${process.arch}, ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB; ${pinning.words}.`,
+    `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s; medians, spread in brackets; rate limits off; creates with \`synchronous=FULL\` on both sides.`,
+  ];
+}
+
+/** A load generator without room to spare would measure itself. */
+export function generatorLine(pairs: readonly Pair[]): string {
+  const busy = pairs.flatMap(({ comity, floor }) =>
+    [...comity.samples, ...floor.samples].map((sample) => sample.generatorBusy),
+  );
+  const most = Math.max(0, ...busy);
+  const warning = most > generatorBusyMost ? ': TOO BUSY, the figures above are partly its own' : '';
+  return `Load generator: at most ${(most * 100).toFixed(0)} % of its processor${warning}. ${otherLine(pairs)}`;
+}
+
+/** Says how quiet the machine was: ratios of a busy one scatter. */
+function otherLine(pairs: readonly Pair[]): string {
+  const cells = pairs.flatMap(({ comity, floor }) => [comity, floor]);
+  const other = spreadOf(
+    cells.flatMap(({ samples }) => samples.map(({ otherBusy }) => otherBusy ?? Number.NaN)),
+  );
+  const warning = other.median > otherBusyMost ? ': TOO BUSY, run again on a quiet machine' : '';
+  return `Other programs kept ${spreadText(other)} processors busy${warning}.`;
+}
+
+export function figures(run: Run, pairs: readonly Pair[]): unknown {
+  const cells = pairs.flatMap(({ comity, floor }) => [comity, floor]);
+  return {
+    report: run.report,
+    options: run.options,
+    cells: cells.map(({ name, side, rows, samples }) => ({ name, side, rows, samples })),
+  };
+}
+
+export function writeDocs(report: readonly string[]): void {
+  mkdirSync(dirname(docsFile), { recursive: true });
+  const section = `${docsBegin}\n${report.join('\n')}\n${docsEnd}`;
+  const old = existsSync(docsFile) ? readFileSync(docsFile, 'utf8') : '';
+  const begin = old.indexOf(docsBegin);
+  const end = old.indexOf(docsEnd);
+  if (begin < 0 || end < begin)
+    appendFileSync(docsFile, `${old === '' ? '# Performance\n' : ''}\n${section}\n`);
+  else writeFileSync(docsFile, old.slice(0, begin) + section + old.slice(end + docsEnd.length));
+}

@@ -1,0 +1,80 @@
+/** The command line of `npm run bench`. */
+import { parseArgs } from 'node:util';
+
+export const rowNames = ['read', 'not-modified', 'list', 'query', 'create', 'scan'] as const;
+export type RowName = (typeof rowNames)[number];
+
+export type BenchOptions = {
+  readonly rows: readonly number[];
+  readonly only: readonly RowName[];
+  readonly warmupMs: number;
+  readonly measuredMs: number;
+  readonly rounds: number;
+  readonly connections: number;
+  /** Reads a second of the scan rows. */
+  readonly scanReadsPerSecond: number;
+  readonly jsonFile: string | undefined;
+  readonly writeDocs: boolean;
+  /** Two copies of each floor against each other: the noise of the machine. */
+  readonly noise: boolean;
+};
+
+export const usage = `Usage: npm run bench -- [options]
+  --quick             1,000 rows, short cells: a smoke test of under 20 s
+  --rows 1000,100000  stored rows (default 1000,100000,1000000)
+  --only read,list    of ${rowNames.join(', ')}
+  --seconds N         measured seconds of a cell (default 2)
+  --rounds N          interleaved rounds of all cells (default 5)
+  --connections N     connections, one outstanding request each (default 64)
+  --scan-rate N       reads a second while a scan runs (default 2000)
+  --noise             the floors against themselves
+  --json FILE         write all figures
+  --write-docs        write the table into docs/performance.md`;
+
+/** Reads the options; throws a TypeError or RangeError that names what is wrong. */
+export function readOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      rows: { type: 'string' },
+      only: { type: 'string' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      connections: { type: 'string', default: '64' },
+      'scan-rate': { type: 'string', default: '2000' },
+      noise: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      'write-docs': { type: 'boolean', default: false },
+    },
+  });
+  const { quick } = values;
+  const seconds = positive('--seconds', values.seconds ?? (quick ? '0.5' : '2'));
+  return {
+    rows: (values.rows ?? (quick ? '1000' : '1000,100000,1000000'))
+      .split(',')
+      .map((rows) => positive('--rows', rows)),
+    only: (values.only ?? rowNames.join(',')).split(',').map(rowName),
+    warmupMs: quick ? 200 : 500,
+    measuredMs: seconds * 1000,
+    rounds: positive('--rounds', values.rounds ?? (quick ? '1' : '5')),
+    connections: positive('--connections', values.connections),
+    scanReadsPerSecond: positive('--scan-rate', values['scan-rate']),
+    jsonFile: values.json,
+    writeDocs: values['write-docs'],
+    noise: values.noise,
+  };
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0) || !Number.isFinite(value))
+    throw new RangeError(`${name} must be a positive number, got "${text}"`);
+  return value;
+}
+
+function rowName(text: string): RowName {
+  const found = rowNames.find((name) => name === text);
+  if (found === undefined) throw new RangeError(`--only must name ${rowNames.join(', ')}, got "${text}"`);
+  return found;
+}

@@ -1,0 +1,135 @@
+/**
+ * The cells of the ratio table: each request against Comity and against its floor, at each number of rows.
+ */
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import type { Cell, Sample } from './cell.ts';
+import { generateLoad } from './load/generate.ts';
+import type { LoadPlan } from './load/plan.ts';
+import type { Run } from './measured-run.ts';
+import type { RowName } from './options.ts';
+import { categoryId as seededCategoryId } from './product.ts';
+import { adminKey, floorKindOf, prepareFloor, type Subject } from './subjects.ts';
+import type { Pair } from './table.ts';
+
+const path = '/api/v1/products';
+
+/** A number no earlier create used, so that every sku is new. */
+let createFrom = 1_000_000_000;
+
+export async function preparePairs(run: Run, noise: boolean): Promise<readonly Pair[]> {
+  const pairs: Pair[] = [];
+  const names = run.options.only.filter((name): name is Exclude<RowName, 'scan'> => name !== 'scan');
+  const categories = new Map<number, string>();
+  for (const rows of run.options.rows) {
+    const startFloor = prepareFloor(run.pinning, join(run.folder, `floor-${rows}`), rows);
+    const started = new Map<string, Subject>();
+    for (const name of names) {
+      const kind = floorKindOf(name);
+      const floor = started.get(kind) ?? (await startFloor(kind));
+      const comity = noise
+        ? (started.get(`${kind} again`) ?? (await startFloor(kind, '-again')))
+        : run.comities.get(rows);
+      if (comity === undefined) throw new Error(`no server with ${rows} rows`);
+      if (!started.has(kind)) run.subjects.push(floor);
+      if (noise && !started.has(`${kind} again`)) run.subjects.push(comity);
+      started.set(kind, floor);
+      started.set(`${kind} again`, comity);
+      if (name === 'create' && !noise) categories.set(rows, await createCategory(comity));
+      const category = categories.get(rows) ?? seededCategoryId;
+      pairs.push({
+        name,
+        rows,
+        comity: cell(run, name, rows, comity, 'comity', category),
+        floor: cell(run, name, rows, floor, 'floor', category),
+      });
+    }
+  }
+  // Creates come last in each round: they add rows to what the others read.
+  return [...pairs.filter(({ name }) => name !== 'create'), ...pairs.filter(({ name }) => name === 'create')];
+}
+
+function cell(
+  run: Run,
+  name: Exclude<RowName, 'scan'>,
+  rows: number,
+  subject: Subject,
+  side: Cell['side'],
+  categoryId: string,
+): Cell {
+  const { server } = subject;
+  const measure = async (): Promise<Sample> => {
+    const plan = { ...planFor(run, subject, rows, name), createFrom, categoryId };
+    createFrom += 10_000_000;
+    const startedMs = performance.now();
+    const busyBeforeUs = machineBusyUs();
+    const before = server.processorUs();
+    const result = await generateLoad(run.pinning, plan);
+    const after = server.processorUs();
+    const ownUs = before === undefined || after === undefined ? undefined : after - before;
+    const otherUs =
+      ownUs === undefined ? undefined : machineBusyUs() - busyBeforeUs - ownUs - result.generatorUs;
+    const elapsedUs = (performance.now() - startedMs) * 1000;
+    if (name === 'create') await readBack(subject, result.locations);
+    return {
+      requestsPerSecond: result.requestsPerSecond,
+      latency: result.latency,
+      processorUsPerRequest: ownUs === undefined ? undefined : ownUs / result.answersTotal,
+      generatorBusy: result.generatorBusy,
+      otherBusy: otherUs === undefined ? undefined : Math.max(0, otherUs / elapsedUs),
+    };
+  };
+  return { name, kind: name, side, rows, samples: [], measure, memoryBytes: server.memoryBytes };
+}
+
+export function planFor(
+  run: Run,
+  { server }: Subject,
+  rows: number,
+  kind: LoadPlan['kind'] = 'read',
+): LoadPlan {
+  const { connections, warmupMs, measuredMs } = run.options;
+  // Reads are public, as in the shop; only a create brings the key.
+  const fieldLines = `Accept: application/json\r\n${kind === 'create' ? `X-API-Key: ${adminKey}\r\n` : ''}`;
+  return {
+    host: server.host,
+    port: server.port,
+    kind,
+    connections,
+    warmupMs,
+    measuredMs,
+    rows,
+    path,
+    fieldLines,
+    createFrom,
+    categoryId: seededCategoryId,
+  };
+}
+
+/** What was acknowledged must be there. */
+async function readBack({ server }: Subject, locations: readonly string[]): Promise<void> {
+  if (locations.length === 0) throw new Error('no Location was sampled from the creates');
+  for (const location of locations) {
+    const response = await fetch(new URL(location, `http://${server.host}:${server.port}`));
+    await response.arrayBuffer();
+    if (response.status !== 200) throw new Error(`created ${location} answers ${response.status}`);
+  }
+}
+
+async function createCategory({ server }: Subject): Promise<string> {
+  const response = await fetch(`http://${server.host}:${server.port}/api/v1/categories`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-API-Key': adminKey },
+    body: '{"name":"Kettles"}',
+  });
+  if (response.status !== 201)
+    throw new Error(`creating a category: status ${response.status} ${await response.text()}`);
+  return ((await response.json()) as { id: string }).id;
+}
+
+/** Processor time of the whole machine since it started, in microseconds. */
+function machineBusyUs(): number {
+  let busyMs = 0;
+  for (const { times } of cpus()) busyMs += times.user + times.nice + times.sys + times.irq;
+  return busyMs * 1000;
+}

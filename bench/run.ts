@@ -1,0 +1,76 @@
+/**
+ * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, at several
+ * numbers of stored rows. Prints tables with the machine and the settings. Measures no peers and no delivery.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { measureRounds } from './cell.ts';
+import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
+import { type BenchOptions, readOptions, usage } from './options.ts';
+import { preparePairs } from './pairs.ts';
+import { detectPinning } from './pin.ts';
+import { measureSingleFigures } from './single-figures.ts';
+import { startComity } from './subjects.ts';
+import { growthTable, ratioTable } from './table.ts';
+
+async function main(options: BenchOptions): Promise<void> {
+  const run: Run = {
+    options,
+    pinning: detectPinning(),
+    folder: mkdtempSync(join(tmpdir(), 'comity-bench-')),
+    subjects: [],
+    comities: new Map(),
+    report: [],
+  };
+  try {
+    say(run, ...machine(run));
+    const trouble = options.noise ? 'asked for by --noise' : await startComities(run);
+    if (trouble !== undefined)
+      say(
+        run,
+        '',
+        `Comity is not measured (${trouble}).`,
+        'The floors run against themselves instead: this is the noise.',
+      );
+    const pairs = await preparePairs(run, trouble !== undefined);
+    await measureRounds(
+      pairs.flatMap(({ floor, comity }) => [floor, comity]),
+      options.rounds,
+      (round) => process.stderr.write(`round ${round + 1} of ${options.rounds}\n`),
+    );
+    say(
+      run,
+      '',
+      ...ratioTable(pairs, trouble !== undefined),
+      '',
+      ...growthTable(pairs, trouble !== undefined),
+    );
+    say(run, generatorLine(pairs));
+    if (trouble === undefined) await measureSingleFigures(run);
+    if (options.jsonFile !== undefined)
+      writeFileSync(options.jsonFile, JSON.stringify(figures(run, pairs), undefined, 2));
+    if (options.writeDocs && trouble === undefined) writeDocs(run.report);
+    else if (options.writeDocs) say(run, 'docs/performance.md is left as it was: Comity was not measured.');
+  } finally {
+    await Promise.all(run.subjects.map(({ server }) => server.stop()));
+    rmSync(run.folder, { recursive: true, force: true });
+  }
+}
+
+/** Undefined when Comity runs with each number of rows, else why it does not. */
+async function startComities(run: Run): Promise<string | undefined> {
+  try {
+    for (const rows of run.options.rows) {
+      const subject = await startComity(run.pinning, join(run.folder, `comity-${rows}`), rows);
+      run.subjects.push(subject);
+      run.comities.set(rows, subject);
+    }
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? (error.message.trim().split('\n')[0] ?? error.name) : String(error);
+  }
+}
+
+if (process.argv.includes('--help')) process.stdout.write(`${usage}\n`);
+else await main(readOptions(process.argv.slice(2)));

@@ -1,0 +1,52 @@
+/**
+ * The figures that have no floor: reads under a scan, idle memory, time to ready.
+ */
+import { join } from 'node:path';
+import { spreadOf } from './cell.ts';
+import { type Run, say } from './measured-run.ts';
+import { planFor } from './pairs.ts';
+import { measureScan } from './scan.ts';
+import { startComity } from './subjects.ts';
+import { megabytes, spreadText, verdict } from './table.ts';
+import { idleMemoryBytesMax, readyMsMax, scanP99Most } from './targets.ts';
+
+const readyRounds = 5;
+
+/** Scan, idle memory and time to ready: figures of Comity alone. */
+export async function measureSingleFigures(run: Run): Promise<void> {
+  const { options, pinning } = run;
+  const rows = Math.max(...options.rows);
+  const subject = run.comities.get(rows);
+  if (subject !== undefined && options.only.includes('scan')) {
+    const plan = { ...planFor(run, subject, rows), ratePerSecond: options.scanReadsPerSecond };
+    const scan = await measureScan(pinning, plan, options.rounds);
+    say(
+      run,
+      `p99 of reads by id at ${options.scanReadsPerSecond}/s over ${rows.toLocaleString('en')} rows: ${spreadText(milliseconds(scan.quietP99Us))} ms quiet, ` +
+        `${spreadText(milliseconds(scan.scannedP99Us))} ms under a scan (${scan.searches} searches): ratio ${spreadText(scan.ratio)}, ` +
+        `target <= ${scanP99Most} ${verdict(scan.ratio.median <= scanP99Most)}`,
+    );
+  }
+  for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
+    const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;
+    say(
+      run,
+      `idle memory with ${rowsHere.toLocaleString('en')} rows: ${megabytes(idleMemoryBytes)} MB, target < ${megabytes(idleMemoryBytesMax)} ${verdict(met)}`,
+    );
+  }
+  const readyMs: number[] = [];
+  for (let round = 0; round < readyRounds; round += 1) {
+    const fresh = await startComity(pinning, join(run.folder, `ready-${round}`), 0);
+    readyMs.push(fresh.server.readyMs);
+    await fresh.server.stop();
+  }
+  const ready = spreadOf(readyMs);
+  say(
+    run,
+    `process start to ready, ms: ${spreadText(ready)}, target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`,
+  );
+}
+
+function milliseconds(spread: { readonly median: number; readonly least: number; readonly most: number }) {
+  return { median: spread.median / 1000, least: spread.least / 1000, most: spread.most / 1000 };
+}

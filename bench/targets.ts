@@ -1,0 +1,29 @@
+/** What the figures must reach: each a ratio within one run. */
+import type { RowName } from './options.ts';
+
+/** Least ratio of Comity's requests a second to the floor's. */
+export const leastRatio: Readonly<Record<Exclude<RowName, 'scan'>, number>> = {
+  read: 0.85,
+  'not-modified': 0.85,
+  list: 0.7,
+  query: 0.7,
+  create: 0.8,
+};
+
+/** Most that a request may cost with the most rows against the fewest. */
+export const growthMost = 1.3;
+/** Most that a scan in progress may raise the p99 of reads. */
+export const scanP99Most = 2;
+export const idleMemoryBytesMax = 120 * 1_000_000;
+export const readyMsMax = 500;
+/** Two equal programs must come out within this of 1. */
+export const noiseMost = 0.05;
+
+export const titles: Readonly<Record<RowName, string>> = {
+  read: 'read by id',
+  'not-modified': 'conditional, 304',
+  list: 'list of 20 by an index',
+  query: 'QUERY of 20, JSON body',
+  create: 'durable create + event',
+  scan: 'read by id under a scan',
+};

@@ -1,0 +1,46 @@
+/**
+ * The document's `components`, filled while its paths are made. An error response that many operations share is kept once:
+ * without that the document of four collections is five times as long.
+ */
+import { type Item, ref } from './item.ts';
+
+type Kind = 'schemas' | 'responses' | 'parameters' | 'examples' | 'headers' | 'securitySchemes';
+
+export class Components {
+  readonly #kinds = new Map<Kind, Map<string, Item>>();
+  /** Names by content, for what has no name of its own. */
+  readonly #interned = new Map<string, string>();
+
+  /** Keeps the item under its name and refers to it. The same name must bring the same item. */
+  add(kind: Kind, name: string, item: Item): Item {
+    this.#of(kind).set(name, item);
+    return ref(kind, name);
+  }
+
+  has(kind: Kind, name: string): boolean {
+    return this.#of(kind).has(name);
+  }
+
+  /** Keeps the item once however often it comes, numbering those that share a name. */
+  intern(kind: Kind, name: string, item: Item): Item {
+    const content = `${kind} ${JSON.stringify(item)}`;
+    const known = this.#interned.get(content);
+    if (known !== undefined) return ref(kind, known);
+    let unused = name;
+    for (let number = 2; this.has(kind, unused); number += 1) unused = `${name}${number}`;
+    this.#interned.set(content, unused);
+    return this.add(kind, unused, item);
+  }
+
+  toItem(): Item {
+    return Object.fromEntries(
+      [...this.#kinds].map(([kind, items]) => [kind, Object.fromEntries(items)] as const),
+    );
+  }
+
+  #of(kind: Kind): Map<string, Item> {
+    const items = this.#kinds.get(kind) ?? new Map<string, Item>();
+    this.#kinds.set(kind, items);
+    return items;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The OpenAPI document (design §4), generated from the declarations that the program serves: a collection that
+ * changes changes its description with it. Statuses come from the decision graph (reach.ts), codes from the registry.
+ */
+import type { Collection } from '../model/collection.ts';
+import { collectionPaths } from './collection-paths.ts';
+import { Components } from './components.ts';
+import type { CollectionLimits } from './described.ts';
+import { earlierNote, toEarlierVersion } from './earlier-version.ts';
+import { eventPaths } from './event-paths.ts';
+import type { Item } from './item.ts';
+import { operationPaths } from './operation-paths.ts';
+import { type PathDescription, pathItem, type Setting } from './path-item.ts';
+import { queryPaths } from './query-paths.ts';
+import { addErrorSchemas } from './refusals.ts';
+import type { FieldName } from './response-fields.ts';
+import { schemaNames } from './schema-names.ts';
+import { addSecuritySchemes } from './security-schemes.ts';
+import { servicePaths } from './service-paths.ts';
+
+export type OpenApiVersion = '3.2' | '3.1';
+
+export type OpenApiOptions = {
+  readonly title: string;
+  /** Value of API-Version. */
+  readonly apiVersion: string;
+  /** `/api/v1` */
+  readonly base: string;
+  readonly collections: ReadonlyMap<string, Collection>;
+  readonly traceEnabled: boolean;
+  /** Whether any cross-origin page may read answers. */
+  readonly corsEnabled: boolean;
+  readonly limits: CollectionLimits;
+  readonly version: OpenApiVersion;
+};
+
+/** The document as plain JSON values, the same for the same options. */
+export function openApiDocument(options: OpenApiOptions): Item {
+  const { base, collections, limits, version } = options;
+  const components = new Components();
+  const security = addSecuritySchemes(components);
+  addErrorSchemas(components);
+  const names = schemaNames(collections.values());
+  const described: PathDescription[] = [...collections.values()].flatMap((collection) => {
+    const own = names.get(collection.name);
+    if (own === undefined) throw new Error(`no names for ${collection.name}`);
+    return collectionPaths(collection, own, base, limits, components);
+  });
+  described.push(
+    ...queryPaths(base, collections.values(), components),
+    ...operationPaths(base, components),
+    ...eventPaths(base, limits, components),
+    ...servicePaths(components),
+  );
+  const setting: Setting = {
+    components,
+    security,
+    traceEnabled: options.traceEnabled,
+    corsFields: options.corsEnabled ? crossOriginFields : [],
+  };
+  const paths = Object.fromEntries(described.map((path) => [path.path, pathItem(path, setting)]));
+  const document: Item = {
+    openapi: '3.2.0',
+    info: {
+      title: options.title,
+      version: options.apiVersion,
+      description: version === '3.1' ? `${preface}\n\n${earlierNote}` : preface,
+    },
+    servers: [{ url: '/' }],
+    tags: tags(collections),
+    paths,
+    components: components.toItem(),
+  };
+  return version === '3.1' ? toEarlierVersion(document) : document;
+}
+
+/** Of every answer where any origin is allowed, as in resources/answer/cors.ts. */
+const crossOriginFields: readonly FieldName[] = [
+  'Access-Control-Allow-Credentials',
+  'Access-Control-Allow-Origin',
+  'Access-Control-Expose-Headers',
+  'Vary',
+];
+
+const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
+\`Accept: application/problem+json\`; [what each code means](/docs/errors). Reads have strong entity tags: send one back in \`If-Match\` \
+and a change never overwrites another's. Lists page by cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
+
+function tags(collections: ReadonlyMap<string, Collection>): readonly Item[] {
+  return [
+    ...[...collections.values()].map(({ name, description }) =>
+      description === '' ? { name } : { name, description },
+    ),
+    { name: 'queries', description: 'Stored queries and their results.' },
+    { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
+    { name: 'events', description: 'Everything that happened, as a list and as a stream.' },
+    { name: 'service', description: 'What the program tells about itself.' },
+  ];
+}

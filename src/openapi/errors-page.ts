@@ -1,0 +1,54 @@
+/**
+ * The page at `/docs/errors`, from the registry: one anchor for each code, which is where `type` of a problem points (RFC 9457 §3.1.1).
+ */
+import { type ProblemCode, problems, type Retry } from '../http/problem-registry.ts';
+import { bar } from './docs-page.ts';
+import { escapeHtml } from './escape-html.ts';
+import { reasonPhrases } from './reason-phrases.ts';
+
+const advice: Readonly<Record<Retry, string>> = {
+  no: 'Sending the same again gives the same answer.',
+  later: 'The same request may succeed later; heed Retry-After where it is sent.',
+  'after-reading': 'Read the resource again, then decide.',
+  'with-credentials': 'Send other or new credentials.',
+};
+
+/** @param stylePath of the stylesheet */
+export function errorsPage(title: string, stylePath: string): string {
+  const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
+  const sections = [...byStatus]
+    .sort(([one], [other]) => one - other)
+    .map(
+      ([status, codes]) =>
+        `<section>\n<h2>${status} ${reasonPhrases[status] ?? ''}</h2>\n${codes.map(entry).join('\n')}\n</section>`,
+    );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Errors: ${escapeHtml(title)} API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${stylePath}">
+</head>
+<body>
+${bar(title, 'errors')}
+<main>
+<h1>Errors</h1>
+<p>A refusal has a JSON body with <code>error</code>, a sentence for people, and <code>code</code>, which is for programs and never changes its meaning.
+With <code>Accept: application/problem+json</code> the same comes as RFC&nbsp;9457. Where content is at fault, <code>errors</code> points at each member.</p>
+${sections.join('\n')}
+</main>
+</body>
+</html>
+`;
+}
+
+function entry(code: ProblemCode): string {
+  const { message, meaning, retry } = problems[code];
+  return `<article id="${code}">
+<h3><a href="#${code}"><code>${code}</code></a></h3>
+<p>${escapeHtml(meaning)}</p>
+<p class="quiet">“${escapeHtml(message)}”. ${advice[retry]}</p>
+</article>`;
+}

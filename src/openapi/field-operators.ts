@@ -1,0 +1,70 @@
+/**
+ * What may be asked of a field of each type, as schemas: the operators of `price[gte]=10` and of a JSON filter. The same
+ * table as resources/query/comparison.ts, to which test/openapi holds it.
+ */
+import type { Field, Fields, ScalarType } from '../model/field.ts';
+import type { Components } from './components.ts';
+import type { Item } from './item.ts';
+
+const scalar: Readonly<Record<ScalarType, Item>> = {
+  string: { type: 'string' },
+  number: { type: 'number' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+  timestamp: { type: 'string', format: 'date-time' },
+};
+
+const compared = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in'] as const;
+const membership = ['eq', 'ne', 'in'] as const;
+
+/** Fields that a filter may name. */
+export function filterable(fields: Fields): readonly Field[] {
+  return [...fields.values()].filter(({ type }) => type !== 'json');
+}
+
+/** Fields that have an order. */
+export function sortable(fields: Fields): readonly Field[] {
+  return filterable(fields).filter(({ type }) => type !== 'array');
+}
+
+/** The schema of one value of the field; on an array, of one of its elements. */
+export function valueSchema({ type, item }: Field): Item {
+  const scalarType = type === 'array' ? item : type;
+  return scalarType === undefined || scalarType === 'json' ? {} : scalar[scalarType];
+}
+
+/**
+ * The operators of the field as the properties of an object, kept once for each type of field.
+ * @param form in a query string `in` is a comma list and `null` asks for absence; in JSON `in` is an array and null a value
+ */
+export function operatorSchema(field: Field, form: 'text' | 'json', components: Components): Item {
+  const type = field.type === 'array' ? `${field.item ?? ''}-array` : field.type;
+  return components.add(
+    'schemas',
+    `${type}-${form === 'text' ? 'parameters' : 'condition'}`,
+    operators(field, form),
+  );
+}
+
+function operators(field: Field, form: 'text' | 'json'): Item {
+  const value = valueSchema(field);
+  const orNull = form === 'json' ? orNullSchema(field) : value;
+  const properties: Record<string, Item> = {};
+  for (const operator of field.type === 'array' ? membership : compared) {
+    if (operator === 'in')
+      properties[operator] = form === 'json' ? { type: 'array', items: orNull } : commaList;
+    else properties[operator] = operator === 'eq' || operator === 'ne' ? orNull : value;
+  }
+  if (field.type === 'string') properties.like = pattern;
+  if (form === 'text') properties.null = { type: 'boolean', description: 'Absent or null, or not.' };
+  return { type: 'object', properties, additionalProperties: false };
+}
+
+/** A value that equality takes in JSON: null finds what is absent or null. */
+export function orNullSchema(field: Field): Item {
+  const value = valueSchema(field);
+  return { ...value, type: [value.type, 'null'] };
+}
+
+const commaList: Item = { type: 'string', description: 'Any of these values, with commas between.' };
+const pattern: Item = { type: 'string', description: '`%` any run, `_` any one character, `\\` escapes.' };

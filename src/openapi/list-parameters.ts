@@ -1,0 +1,118 @@
+/**
+ * The query parameters of a list (§4.2; surface). A filter is described as one object parameter for each field, because
+ * `price[gte]=10` is what `deepObject` writes; `price=10` is short for `price[eq]=10`.
+ */
+
+import { queryParameters } from '../config/reserved-names.ts';
+import type { Fields } from '../model/field.ts';
+import type { Components } from './components.ts';
+import { filterable, operatorSchema, sortable } from './field-operators.ts';
+import type { Item } from './item.ts';
+
+export type ListLimits = { readonly listLimitDefault: number; readonly listLimitMax: number };
+
+/** What can be listed: a collection, or the event log. */
+export type Listed = {
+  readonly fields: Fields;
+  /** Whether `q` has anything to look in. */
+  readonly searched: boolean;
+};
+
+export function listParameters(listed: Listed, limits: ListLimits, components: Components): readonly Item[] {
+  return [
+    ...pageParameters(components),
+    ...limitParameters(limits, components),
+    sortParameter(listed.fields),
+    shared('order', components),
+    ...(listed.searched ? [shared('q', components)] : []),
+    selectionParameter(listed.fields),
+    ...filterable(listed.fields).map((field) => ({
+      name: field.name,
+      in: 'query',
+      description: queryParameters.has(field.name)
+        ? `Filters by \`${field.name}\`, always with an operator: \`${field.name}[eq]=\`.`
+        : `Filters by \`${field.name}\`. \`${field.name}=x\` is short for \`${field.name}[eq]=x\`; given again, any of the values.`,
+      style: 'deepObject',
+      explode: true,
+      schema: operatorSchema(field, 'text', components),
+    })),
+  ];
+}
+
+/** Where a page starts: the only parameters that a stored query takes. */
+export function pageParameters(components: Components): readonly Item[] {
+  return [shared('page', components), shared('cursor', components)];
+}
+
+/** `fields=name,price`. */
+export function selectionParameter(fields: Fields): Item {
+  return {
+    name: 'fields',
+    in: 'query',
+    description: 'Only these members. The entity tag stays that of the whole.',
+    style: 'form',
+    explode: false,
+    schema: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
+  };
+}
+
+/** Every sort key, ascending and descending. */
+export function sortKeys(fields: Fields): readonly string[] {
+  return sortable(fields).flatMap(({ name }) => [name, `-${name}`]);
+}
+
+function sortParameter(fields: Fields): Item {
+  return {
+    name: 'sort',
+    in: 'query',
+    description: 'Sort keys in order; `-` for descending. The id decides between equals.',
+    style: 'form',
+    explode: false,
+    schema: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
+  };
+}
+
+function limitParameters(
+  { listLimitDefault, listLimitMax }: ListLimits,
+  components: Components,
+): readonly Item[] {
+  const schema = { type: 'integer', minimum: 1, maximum: listLimitMax };
+  return [
+    components.add('parameters', 'limit', {
+      name: 'limit',
+      in: 'query',
+      description: 'Resources on a page.',
+      schema: { ...schema, default: listLimitDefault },
+    }),
+    components.add('parameters', 'per_page', {
+      name: 'per_page',
+      in: 'query',
+      description: 'Another name for `limit`.',
+      schema,
+    }),
+  ];
+}
+
+const described: Readonly<Record<'page' | 'cursor' | 'order' | 'q', { description: string; schema: Item }>> =
+  {
+    page: {
+      description: 'Page by number, from 1. A cursor costs the same on every page, a high number does not.',
+      schema: { type: 'integer', minimum: 1 },
+    },
+    cursor: {
+      description: '`nextCursor` of a page: goes on after it. Bound to its query; an altered one is 400.',
+      schema: { type: 'string', minLength: 1 },
+    },
+    order: {
+      description: 'Direction of the sort keys without `-`.',
+      schema: { type: 'string', enum: ['asc', 'desc'] },
+    },
+    q: {
+      description: 'Words that the resource must contain, in any case.',
+      schema: { type: 'string' },
+    },
+  };
+
+function shared(name: keyof typeof described, components: Components): Item {
+  return components.add('parameters', name, { name, in: 'query', ...described[name] });
+}

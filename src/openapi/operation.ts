@@ -1,0 +1,102 @@
+/**
+ * One operation of the document, from what it is (`Traits`) and what it says: parameters, content, and a response for
+ * every status that the decision graph and the server can end it with.
+ */
+import { type AnswerName, answers } from '../http/conduct/answers.ts';
+import type { Components } from './components.ts';
+import type { Item } from './item.ts';
+import { refusals } from './refusals.ts';
+import { requestFields } from './request-fields.ts';
+import { answerFields, type FieldName, fieldItems } from './response-fields.ts';
+import { endsOf, type Traits } from './traits.ts';
+
+/** Media types of content, each with a Media Type Object. */
+export type Content = Readonly<Record<string, Item>>;
+
+export type Description = {
+  readonly id: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly traits: Traits;
+  readonly deprecated?: boolean;
+  /** Besides the request header fields, which the traits decide. */
+  readonly parameters?: readonly Item[];
+  readonly preferences?: readonly string[];
+  readonly requestContent?: Content;
+  /** Content of the answers that have one; an answer missing here has none. */
+  readonly content?: Readonly<Partial<Record<AnswerName, Content>>>;
+  readonly representationFields?: readonly FieldName[];
+  readonly constantFields?: readonly FieldName[];
+  /** Accept-* fields that its 415 carries. */
+  readonly accepts?: readonly FieldName[];
+  /** Members of a 409 that count dependants. */
+  readonly counts?: readonly string[];
+};
+
+/** @param security of the document's schemes, without the alternative of none */
+export function operationItem(
+  described: Description,
+  security: readonly Item[],
+  components: Components,
+): Item {
+  const { traits, parameters = [], preferences = [], requestContent } = described;
+  const ends = endsOf(traits);
+  const allParameters = [...parameters, ...requestFields(traits, preferences, components)];
+  return {
+    operationId: described.id,
+    tags: [described.tag],
+    summary: described.summary,
+    ...(described.description === undefined ? {} : { description: described.description }),
+    ...(described.deprecated === true ? { deprecated: true } : {}),
+    ...(allParameters.length === 0 ? {} : { parameters: allParameters }),
+    ...(requestContent === undefined ? {} : { requestBody: { required: true, content: requestContent } }),
+    responses: byStatus({
+      ...answerItems(described, ends.answers, components),
+      ...refusals(ends.refusals, {
+        components,
+        accepts: described.accepts ?? [],
+        constantFields: described.constantFields ?? [],
+        headOnly: traits.method === 'HEAD',
+        counts: described.counts ?? [],
+      }),
+    }),
+    security: traits.gate.anonymous ? [{}, ...security] : security,
+  };
+}
+
+/** Answers that share a status share a response: a stream and a representation are both 200. */
+function answerItems(
+  described: Description,
+  names: ReadonlySet<AnswerName>,
+  components: Components,
+): Record<string, Item> {
+  const own = {
+    representation: described.representationFields ?? [],
+    constant: described.constantFields ?? [],
+  };
+  const gathered = new Map<number, { meanings: string[]; fields: FieldName[]; content: Content }>();
+  for (const name of Object.keys(answers) as AnswerName[]) {
+    if (!names.has(name)) continue;
+    const { status, meaning } = answers[name];
+    const entry = gathered.get(status) ?? { meanings: [], fields: [...own.constant], content: {} };
+    entry.meanings.push(meaning);
+    entry.fields.push(...answerFields(name, described.traits, own));
+    const content = described.traits.method === 'HEAD' ? {} : (described.content?.[name] ?? {});
+    gathered.set(status, { ...entry, content: { ...entry.content, ...content } });
+  }
+  return Object.fromEntries(
+    [...gathered].map(([status, { meanings, fields, content }]) => [
+      String(status),
+      {
+        description: meanings.join('\n\n'),
+        headers: fieldItems(fields, components),
+        ...(Object.keys(content).length === 0 ? {} : { content }),
+      },
+    ]),
+  );
+}
+
+function byStatus(responses: Record<string, unknown>): Item {
+  return Object.fromEntries(Object.entries(responses).sort(([a], [b]) => Number(a) - Number(b)));
+}

@@ -1,0 +1,106 @@
+/**
+ * A path with its operations. HEAD, OPTIONS and, where it is enabled, TRACE are the kernel's work on every resource
+ * (§4.3, §4.8, §4.11), so they are described here once and for all.
+ */
+
+import type { Components } from './components.ts';
+import type { Item } from './item.ts';
+import { type Content, type Description, operationItem } from './operation.ts';
+import type { FieldName } from './response-fields.ts';
+import { plainRead } from './traits.ts';
+
+export type PathDescription = {
+  readonly path: string;
+  /** `Products`: ends the operation ids of HEAD, OPTIONS and TRACE. */
+  readonly name: string;
+  /** What the path names, for summaries: `the products`. */
+  readonly noun: string;
+  readonly description?: string;
+  readonly parameters?: readonly Item[];
+  readonly operations: readonly Description[];
+};
+
+export type Setting = {
+  readonly components: Components;
+  readonly security: readonly Item[];
+  readonly traceEnabled: boolean;
+  /** Fields of cross-origin answers, where any origin is allowed. */
+  readonly corsFields: readonly FieldName[];
+};
+
+export function pathItem(described: PathDescription, setting: Setting): Item {
+  const [first] = described.operations;
+  if (first === undefined) throw new Error(`${described.path} without an operation`);
+  const all = [...described.operations, ...kernelOperations(described, first, setting.traceEnabled)];
+  const operations = all.map((operation) => {
+    const constantFields = [...(operation.constantFields ?? []), ...setting.corsFields];
+    const accepts = acceptFields(described.operations, operation.traits.method);
+    const item = operationItem(
+      { ...operation, accepts, constantFields },
+      setting.security,
+      setting.components,
+    );
+    return [operation.traits.method.toLowerCase(), item] as const;
+  });
+  return {
+    ...(described.description === undefined ? {} : { description: described.description }),
+    ...(described.parameters === undefined ? {} : { parameters: described.parameters }),
+    ...Object.fromEntries(operations),
+  };
+}
+
+function kernelOperations(
+  { name, noun, operations }: PathDescription,
+  { tag, deprecated = false, constantFields = [] }: Description,
+  traceEnabled: boolean,
+): readonly Description[] {
+  const found: Description[] = [];
+  const get = operations.find(({ traits }) => traits.method === 'GET');
+  if (get !== undefined) {
+    const traits = { ...get.traits, method: 'HEAD', streams: false };
+    found.push({ ...get, id: `head${name}`, summary: `The header fields that GET of ${noun} has`, traits });
+  }
+  const traits = { ...plainRead, method: 'OPTIONS', validators: 'none' } as const;
+  found.push({
+    tag,
+    deprecated,
+    id: `options${name}`,
+    summary: `What can be done with ${noun}`,
+    description:
+      'Needs no credential. With Origin and Access-Control-Request-Method it is a cross-origin preflight.',
+    traits,
+    constantFields: [...constantFields, ...optionsFields(operations)],
+  });
+  if (traceEnabled) {
+    found.push({
+      tag,
+      deprecated,
+      id: `trace${name}`,
+      summary: 'The request as it was received',
+      description: 'Fields that carry credentials are left out.',
+      traits: { ...traits, method: 'TRACE' },
+      content: { trace: traceContent },
+    });
+  }
+  return found;
+}
+
+const traceContent: Content = { 'message/http': { schema: { type: 'string' } } };
+
+function optionsFields(operations: readonly Description[]): readonly FieldName[] {
+  const accepts = acceptFields(operations, 'OPTIONS');
+  return accepts.length === 0 ? [] : [...accepts, 'Max-Content-Length'];
+}
+
+/** As contentFields in resources/answer/options.ts. */
+function acceptFields(operations: readonly Description[], method: string): readonly FieldName[] {
+  const takes = (name: string) =>
+    (operations.find(({ traits }) => traits.method === name)?.traits.contentTypes.length ?? 0) > 0;
+  const every = method === 'OPTIONS';
+  const fields: FieldName[] = [];
+  if (every ? takes('POST') || takes('PUT') : takes(method)) fields.push('Accept');
+  if (takes('POST') && (every || method === 'POST')) fields.push('Accept-Post');
+  if (takes('PATCH') && (every || method === 'PATCH')) fields.push('Accept-Patch');
+  if (takes('QUERY')) fields.push('Accept-Query');
+  return fields;
+}

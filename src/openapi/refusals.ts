@@ -1,0 +1,125 @@
+/**
+ * Refusals as responses (§2.2, §7): for each status the codes that an operation can be refused with, in both forms
+ * of the error body, each with an example from the registry.
+ */
+import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
+import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import type { Components } from './components.ts';
+import { type Item, ref } from './item.ts';
+import { reasonPhrases } from './reason-phrases.ts';
+import { type FieldName, fieldItems, refusalFields } from './response-fields.ts';
+
+/** What the server refuses or fails at before or after the graph, whatever the operation. */
+export const everywhere: readonly ProblemCode[] = [
+  'message_invalid',
+  'request_timeout',
+  'fields_too_large',
+  'internal',
+  'unavailable',
+  'version_unsupported',
+];
+
+export type RefusalOptions = {
+  readonly components: Components;
+  /** Accept-* fields that its 415 carries. */
+  readonly accepts: readonly FieldName[];
+  readonly constantFields: readonly FieldName[];
+  /** HEAD: the fields of the answer and no content. */
+  readonly headOnly: boolean;
+  /** Members of a 409 body that count dependants. */
+  readonly counts: readonly string[];
+};
+
+/** Responses by status. */
+export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions): Item {
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of new Set([...codes, ...everywhere])) {
+    byStatus.set(problemStatus(code), [...(byStatus.get(problemStatus(code)) ?? []), code]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, raised]) => [String(status), refusal(status, raised.sort(), options)]),
+  );
+}
+
+function refusal(status: number, codes: readonly ProblemCode[], options: RefusalOptions): Item {
+  const { components, constantFields, accepts, headOnly } = options;
+  const headers = fieldItems([...refusalFields(status, codes, accepts), ...constantFields], components);
+  const description = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`).join('\n\n');
+  const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
+  if (headOnly) return components.intern('responses', name, { description, headers });
+  const counts = codes.includes('dependants_exist') ? options.counts : [];
+  return components.intern('responses', name, {
+    description,
+    headers,
+    content: {
+      'application/json': body('Error', codes, counts, components),
+      'application/problem+json': body('ProblemDetails', codes, counts, components),
+    },
+  });
+}
+
+function body(
+  schema: 'Error' | 'ProblemDetails',
+  codes: readonly ProblemCode[],
+  counts: readonly string[],
+  components: Components,
+): Item {
+  const members = {
+    code: codes.length === 1 ? { const: codes[0] } : { enum: codes },
+    ...Object.fromEntries(counts.map((name) => [name, { type: 'integer', minimum: 0 }])),
+  };
+  return {
+    schema: { allOf: [ref('schemas', schema), { type: 'object', properties: members }] },
+    examples: Object.fromEntries(codes.map((code) => [code, exampleOf(schema, code, components)])),
+  };
+}
+
+function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, components: Components): Item {
+  const details = schema === 'ProblemDetails';
+  const text = details ? problemDetailsBody({ code }) : problemBody({ code });
+  return components.add('examples', `${details ? 'problem' : 'error'}.${code}`, {
+    value: JSON.parse(text) as unknown,
+  });
+}
+
+/** The two error bodies. */
+export function addErrorSchemas(components: Components): void {
+  const members = {
+    error: { type: 'string', description: 'What was wrong, for people.' },
+    code: {
+      type: 'string',
+      enum: Object.keys(problems),
+      description: 'What was wrong, for programs. Never changes its meaning.',
+    },
+    errors: {
+      type: 'array',
+      description: 'Each fault in the content.',
+      items: {
+        type: 'object',
+        properties: {
+          pointer: { type: 'string', description: 'JSON Pointer to the member (RFC 6901).' },
+          message: { type: 'string' },
+        },
+        required: ['pointer', 'message'],
+      },
+    },
+  };
+  components.add('schemas', 'Error', {
+    description: 'A refusal (§2.2). Some codes add members of their own.',
+    type: 'object',
+    properties: members,
+    required: ['error', 'code'],
+  });
+  components.add('schemas', 'ProblemDetails', {
+    description: 'The same refusal as RFC 9457, for `Accept: application/problem+json`.',
+    type: 'object',
+    properties: {
+      type: { type: 'string', format: 'uri-reference', description: 'Describes the code.' },
+      title: { type: 'string' },
+      status: { type: 'integer' },
+      detail: { type: 'string' },
+      ...members,
+    },
+    required: ['type', 'title', 'status', 'detail', 'error', 'code'],
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6), as resources/collection/content.ts.
+ */
+import type { BodyFormat, Collection } from '../model/collection.ts';
+import { withExamples } from './answer-content.ts';
+import type { Components } from './components.ts';
+import { type Item, ref } from './item.ts';
+import type { Content } from './operation.ts';
+import type { ResourceExamples } from './resource-examples.ts';
+import type { SchemaNames } from './schema-names.ts';
+
+const typeOf: Readonly<Record<BodyFormat, string>> = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+  multipart: 'multipart/form-data',
+  text: 'text/plain',
+};
+
+export const patchTypes: readonly string[] = [
+  'application/merge-patch+json',
+  'application/json-patch+json',
+  'application/json',
+];
+
+/** Media types of a complete resource. */
+export function bodyTypes(collection: Collection): readonly string[] {
+  return [...collection.formats].map((format) => typeOf[format]);
+}
+
+/** A complete resource: POST and PUT. */
+export function bodyContent(collection: Collection, names: SchemaNames, examples: ResourceExamples): Content {
+  const schema = ref('schemas', `${names.singular}Input`);
+  const encoding = formEncoding(collection);
+  const form = { schema, ...(Object.keys(encoding).length === 0 ? {} : { encoding }) };
+  const described: Readonly<Record<BodyFormat, Item>> = {
+    json: withExamples(schema, examples.input),
+    form,
+    multipart: form,
+    text: withExamples(
+      { type: 'string', description: `Becomes \`${collection.textField ?? ''}\`.` },
+      examples.text,
+    ),
+  };
+  return Object.fromEntries([...collection.formats].map((format) => [typeOf[format], described[format]]));
+}
+
+export function patchContent(
+  names: SchemaNames,
+  examples: ResourceExamples,
+  components: Components,
+): Content {
+  const merge = withExamples(ref('schemas', `${names.singular}Patch`), examples.mergePatch);
+  const schema = components.add('schemas', 'JsonPatch', jsonPatch);
+  return {
+    'application/merge-patch+json': merge,
+    'application/json-patch+json': withExamples(schema, examples.jsonPatch),
+    'application/json': merge,
+  };
+}
+
+/** Arrays by repetition, nested objects as `address[city]`. */
+function formEncoding({ fields }: Collection): Item {
+  const nested = new Set(
+    [...fields.values()].filter(({ path }) => path.length > 1).map(({ path }) => path[0] ?? ''),
+  );
+  const arrays = [...fields.values()].filter(({ type, path }) => type === 'array' && path.length === 1);
+  return Object.fromEntries([
+    ...arrays.map(({ name }) => [name, { style: 'form', explode: true }] as const),
+    ...[...nested].map((name) => [name, { style: 'deepObject', explode: true }] as const),
+  ]);
+}
+
+const pointer: Item = { type: 'string', description: 'JSON Pointer (RFC 6901).' };
+
+const jsonPatch: Item = {
+  description: 'A JSON Patch (RFC 6902): operations in order, all or none.',
+  type: 'array',
+  items: {
+    oneOf: [
+      operation(['add', 'replace', 'test'], { value: {} }),
+      operation(['remove'], {}),
+      operation(['move', 'copy'], { from: pointer }),
+    ],
+  },
+};
+
+function operation(names: readonly string[], operands: Item): Item {
+  return {
+    type: 'object',
+    properties: { op: { enum: names }, path: pointer, ...operands },
+    required: ['op', 'path', ...Object.keys(operands)],
+  };
+}

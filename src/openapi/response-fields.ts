@@ -1,0 +1,194 @@
+/**
+ * The header fields of answers: what each means, once, and which answer has which. Mirrors resources/answer/; test/openapi
+ * compares the two over real answers.
+ */
+import type { AnswerName } from '../http/conduct/answers.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import type { Components } from './components.ts';
+import type { Item } from './item.ts';
+import type { Traits } from './traits.ts';
+
+type Described = {
+  readonly description: string;
+  readonly example?: string | number;
+  readonly type?: 'integer';
+};
+
+const fields = {
+  'API-Version': { description: 'Version of this API, on every answer (§9).', example: '1' },
+  Accept: { description: 'Media types of content that the method takes here.' },
+  'Accept-Encoding': {
+    description: 'Content codings that requests may have.',
+    example: 'gzip, deflate, br, zstd',
+  },
+  'Accept-Patch': { description: 'Media types that PATCH takes here (RFC 5789).' },
+  'Accept-Post': { description: 'Media types that POST takes here.' },
+  'Accept-Query': { description: 'Media types that QUERY takes here, a structured list (RFC 10008).' },
+  'Access-Control-Allow-Credentials': {
+    description: '`true`: a page may send credentials.',
+    example: 'true',
+  },
+  'Access-Control-Allow-Headers': { description: 'Request fields that a page may send.' },
+  'Access-Control-Allow-Methods': { description: 'Methods that a page may use.' },
+  'Access-Control-Allow-Origin': {
+    description: 'The origin that may read the answer, or `*`. Absent: this one may not.',
+  },
+  'Access-Control-Expose-Headers': { description: 'Fields of the answer that a page may read.' },
+  'Access-Control-Max-Age': {
+    description: 'Seconds that a browser may keep the preflight answer.',
+    type: 'integer',
+    example: 86400,
+  },
+  Allow: {
+    description: 'Methods that the resource supports for this caller.',
+    example: 'GET, HEAD, OPTIONS',
+  },
+  'Cache-Control': { description: 'How caches may keep the answer (RFC 9111).', example: 'no-cache' },
+  'Content-Encoding': {
+    description: 'The coding that Accept-Encoding preferred, for longer representations.',
+    example: 'br',
+  },
+  'Content-Location': { description: 'Where GET finds the representation that this answer carries.' },
+  Deprecation: { description: 'Since when the resource is deprecated (RFC 9745).', example: '@1735689600' },
+  ETag: {
+    description: 'Strong validator of the representation, for If-Match and If-None-Match.',
+    example: '"42"',
+  },
+  'Last-Modified': {
+    description: 'When the resource last changed.',
+    example: 'Sat, 01 Aug 2026 09:30:00 GMT',
+  },
+  Link: {
+    description:
+      'Other pages of the list: `first`, `prev`, `next`, and `last` where it is known (RFC 8288); `deprecation` on deprecated resources.',
+  },
+  Location: { description: 'The resource that was made, or where to go on.' },
+  'Max-Content-Length': {
+    description: 'Octets that request content may have at most (§2.8).',
+    type: 'integer',
+    example: 1_048_576,
+  },
+  'Preference-Applied': {
+    description: 'The preferences of Prefer that were honoured (RFC 7240).',
+    example: 'return=minimal',
+  },
+  'Retry-After': { description: 'Seconds after which to come back.', type: 'integer', example: 1 },
+  Sunset: {
+    description: 'When the resource may stop answering (RFC 8594).',
+    example: 'Fri, 01 Jan 2027 00:00:00 GMT',
+  },
+  Vary: { description: 'Request fields that the answer depends on.', example: 'Accept, Accept-Encoding' },
+  'WWW-Authenticate': {
+    description: 'Every scheme that would be accepted (§5.1).',
+    example: 'Bearer realm="comity"',
+  },
+  'X-Accel-Buffering': { description: '`no`: proxies must not hold events back.', example: 'no' },
+  'X-Total-Count': {
+    description: 'Resources in the whole list, where `Prefer: count=exact` asked for it.',
+    type: 'integer',
+    example: 137,
+  },
+} as const satisfies Record<string, Described>;
+
+export type FieldName = keyof typeof fields;
+
+/** What an operation adds to its answers beside what the kernel gives all of them. */
+export type OwnFields = {
+  /** Of 200 with a representation. */
+  readonly representation: readonly FieldName[];
+  /** Of every answer: Deprecation, Sunset, Link; CORS fields. */
+  readonly constant: readonly FieldName[];
+};
+
+const change: readonly FieldName[] = ['Cache-Control', 'Content-Location', 'Preference-Applied'];
+
+/** The fields of one answer; Date, Content-Type and Content-Length are HTTP's own and not listed. */
+export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields): readonly FieldName[] {
+  const tag: readonly FieldName[] = traits.validators === 'none' ? [] : ['ETag'];
+  const validators: readonly FieldName[] =
+    traits.validators === 'tag-and-date' ? [...tag, 'Last-Modified'] : tag;
+  // An answer to PUT has no validators: the server adds members to what was sent (RFC 9110 §9.3.4).
+  const made: readonly FieldName[] =
+    traits.method === 'PUT' || traits.contentTypes.length === 0 ? [] : ['ETag', 'Last-Modified'];
+  switch (answer) {
+    case 'representation':
+      return [
+        'Cache-Control',
+        'Content-Encoding',
+        'Preference-Applied',
+        'Vary',
+        ...validators,
+        ...own.representation,
+      ];
+    case 'not_modified':
+      return [
+        'Cache-Control',
+        'Vary',
+        ...validators,
+        ...(traits.method === 'QUERY' ? (['Location'] as const) : []),
+      ];
+    case 'see_other':
+    case 'created_see_other':
+      return ['Cache-Control', 'Location'];
+    case 'accepted':
+      return ['Cache-Control', 'Location', 'Preference-Applied'];
+    case 'created':
+      return [...change, 'Location', ...made];
+    case 'changed':
+      return traits.method === 'PATCH' || traits.method === 'PUT'
+        ? [...change, ...made]
+        : ['Cache-Control', 'Preference-Applied'];
+    case 'changed_silently':
+      return traits.method === 'PATCH' ? ['Preference-Applied', ...made] : ['Preference-Applied'];
+    case 'deleted':
+      return ['Preference-Applied'];
+    case 'deleted_representation':
+      return ['Cache-Control', 'Preference-Applied'];
+    case 'stream':
+      return ['Cache-Control', 'Vary', 'X-Accel-Buffering'];
+    case 'trace':
+      return ['Cache-Control'];
+    case 'options':
+    case 'server_options':
+      return ['Allow'];
+    case 'preflight':
+      return [
+        'Allow',
+        'Vary',
+        'Access-Control-Allow-Origin',
+        'Access-Control-Allow-Credentials',
+        'Access-Control-Allow-Methods',
+        'Access-Control-Allow-Headers',
+        'Access-Control-Max-Age',
+      ];
+  }
+}
+
+/** The fields that a status demands of a refusal, as in resources/answer/problem.ts. */
+export function refusalFields(
+  status: number,
+  codes: readonly ProblemCode[],
+  accepts: readonly FieldName[],
+): readonly FieldName[] {
+  const demanded: FieldName[] = ['Cache-Control', 'Vary'];
+  if (status === 401) demanded.push('WWW-Authenticate');
+  if (status === 412) demanded.push('ETag');
+  if (status === 415) demanded.push(...accepts, 'Accept-Encoding');
+  if (status === 503 || codes.includes('idempotency_key_in_use')) demanded.push('Retry-After');
+  return demanded;
+}
+
+/** Refers to each field, sorted by name, keeping those that are named first among the components. */
+export function fieldItems(names: readonly FieldName[], components: Components): Item {
+  const sorted = [...new Set<FieldName>([...names, 'API-Version'])].sort();
+  return Object.fromEntries(sorted.map((name) => [name, components.add('headers', name, fieldItem(name))]));
+}
+
+function fieldItem(name: FieldName): Item {
+  const { description, type, example }: Described = fields[name];
+  return {
+    description,
+    schema: { type: type ?? 'string' },
+    ...(example === undefined ? {} : { example }),
+  };
+}

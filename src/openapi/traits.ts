@@ -1,0 +1,129 @@
+/**
+ * What is always so of an operation, as far as its statuses depend on it, and what that settles in the decision graph.
+ * The names are those of `Operation` in resources/resource.ts where that has the same fact.
+ */
+import type { NodeName } from '../http/conduct/node.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import { type Action, permission, type Rule } from '../model/access.ts';
+import { type Authenticated, anonymous } from '../model/principal.ts';
+import { type Ends, reach } from './reach.ts';
+
+export type Traits = {
+  readonly method: string;
+  /** Media types of content that has a meaning; empty: none has. */
+  readonly contentTypes: readonly string[];
+  /** Who may call it at all. */
+  readonly gate: Gate;
+  readonly answersForms: boolean;
+  readonly idempotent: boolean;
+  readonly asynchronous: boolean;
+  readonly matchRequired: boolean;
+  readonly creates: 'always' | 'sometimes' | 'never';
+  /** A collection stands always, a member may be missing. */
+  readonly mayBeMissing: boolean;
+  /** What stands may be hidden from who asks, and is then as if missing. */
+  readonly mayBeHidden: boolean;
+  /** What stands may be closed to who asks although seen. */
+  readonly mayBeClosed: boolean;
+  readonly redirects: boolean;
+  readonly streams: boolean;
+  /** Its answers can be compared with If-Match and If-None-Match, and with the date fields. */
+  readonly validators: 'none' | 'tag' | 'tag-and-date';
+  /** Codes that its own stages raise. */
+  readonly contentCodes: readonly ProblemCode[];
+  readonly proposalCodes: readonly ProblemCode[];
+  readonly resultCodes: readonly ProblemCode[];
+};
+
+/** Which callers are refused before any resource is looked at. */
+export type Gate = { readonly anonymous: boolean; readonly known: boolean };
+
+export const openGate: Gate = { anonymous: true, known: true };
+
+const noScopes: Authenticated = { kind: 'authenticated', id: '', scopes: new Set(), roles: new Set() };
+const allScopes: Authenticated = { ...noScopes, scopes: new Set(['read', 'write', 'webhooks', 'tunnel']) };
+
+/** `known` is false where some authenticated principal is refused outright: one whose key lacks the scope will be. */
+export function gateOf(rules: readonly (readonly [rule: Rule, action: Action])[]): Gate {
+  const passes = (principal: typeof anonymous | Authenticated) =>
+    rules.some(([rule, action]) => permission(rule, action, principal) !== 'denied');
+  return { anonymous: passes(anonymous), known: passes(noScopes) && passes(allScopes) };
+}
+
+/** A read by GET that anyone may do of something that always stands; operations say how they differ. */
+export const plainRead: Traits = {
+  method: 'GET',
+  contentTypes: [],
+  gate: openGate,
+  answersForms: false,
+  idempotent: false,
+  asynchronous: false,
+  matchRequired: false,
+  creates: 'never',
+  mayBeMissing: false,
+  mayBeHidden: false,
+  mayBeClosed: false,
+  redirects: false,
+  streams: false,
+  validators: 'tag',
+  contentCodes: [],
+  proposalCodes: [],
+  resultCodes: [],
+};
+
+/** Every way that a request for this operation can end. */
+export function endsOf(traits: Traits): Ends {
+  const raised: Partial<Record<NodeName, readonly ProblemCode[]>> = {
+    content_sound: traits.contentCodes,
+    proposal_sound: traits.proposalCodes,
+    change_made: traits.resultCodes,
+  };
+  return reach(settledBy(traits), (node, code) => raised[node]?.includes(code) ?? true);
+}
+
+function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
+  const { method, gate, validators } = traits;
+  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+  const settled = new Map<NodeName, boolean>([
+    ['method_known', true],
+    ['server_wide', false],
+    ['trace_asked', method === 'TRACE'],
+    ['routed', true],
+    ['method_allowed', true],
+    ['options_asked', method === 'OPTIONS'],
+    ['content_defined', traits.contentTypes.length > 0],
+    ['content_type_missing_query', method === 'QUERY'],
+    ['creates_here', traits.creates === 'sometimes'],
+    ['if_none_match_safe', safe],
+    ['safe', safe],
+    ['deletion', method === 'DELETE'],
+  ]);
+  const never = (node: NodeName, holds: boolean) => {
+    if (!holds) settled.set(node, false);
+  };
+  const always = (node: NodeName, holds: boolean) => {
+    if (holds) settled.set(node, true);
+  };
+  never('preflight', method === 'OPTIONS');
+  never('permission_denied', !gate.anonymous || !gate.known);
+  always('denied_anonymous', gate.known);
+  never('denied_anonymous', !gate.anonymous);
+  never('idempotency_key_given', traits.idempotent);
+  never('idempotency_key_malformed', traits.idempotent);
+  always('exists', !traits.mayBeMissing);
+  always('visible', !traits.mayBeHidden);
+  always('permitted', !traits.mayBeClosed);
+  never('refused_anonymous', gate.anonymous);
+  always('proposal_sound', traits.proposalCodes.length === 0);
+  never('match_required', traits.matchRequired);
+  never('if_unmodified_since_false', validators === 'tag-and-date');
+  never('if_modified_since_false', safe && validators === 'tag-and-date');
+  always('if_none_match_true', validators === 'none');
+  never('elsewhere', traits.redirects);
+  never('stream_asked', traits.streams);
+  never('async_asked', traits.asynchronous);
+  never('created', traits.creates !== 'never');
+  always('created', traits.creates === 'always');
+  never('browser_form', traits.answersForms);
+  return settled;
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { contentLimitsDefault } from '../../../src/resources/content/content-limits.ts';
+import { type MultipartEntries, readMultipart } from '../../../src/resources/content/multipart.ts';
+import { bounds } from './bounds.ts';
+
+const boundary = 'B-x';
+const mediaType = { type: 'multipart/form-data', parameters: new Map([['boundary', boundary]]) };
+
+/** Texts made of what delimiters are made of; one that holds a whole delimiter cannot be sent in this form. */
+const value = fc
+  .oneof(
+    fc
+      .array(fc.constantFrom('\r', '\n', '\r\n', '-', '--', 'B', '-x', '--B', 'a', 'é', '\0', ':'), {
+        maxLength: 12,
+      })
+      .map((parts) => parts.join('')),
+    fc.string({ unit: 'grapheme' }),
+    fc.integer({ min: 0, max: 200_000 }).map((length) => 'v'.repeat(length)),
+  )
+  .filter((text) => !`\r\n${text}`.includes(`\r\n--${boundary}`));
+const name = fc
+  .string({ unit: 'grapheme' })
+  .filter((text) => !/["\\\r\n\0]/.test(text) && text.isWellFormed());
+
+const form = fc.array(fc.tuple(name, value), { maxLength: 6 });
+
+function write(entries: readonly (readonly [string, string])[], preamble = '', epilogue = ''): Buffer {
+  const parts = entries.map(
+    ([each, text]) => `--${boundary}\r\nContent-Disposition: form-data; name="${each}"\r\n\r\n${text}\r\n`,
+  );
+  return Buffer.from(`${preamble}${parts.join('')}--${boundary}--${epilogue}`);
+}
+
+/** A reading that never ends would hang the request: it fails here instead. */
+async function read(bytes: Uint8Array): Promise<MultipartEntries> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the reading did not end within 5 s')), 5000);
+  });
+  try {
+    return await Promise.race([readMultipart(bytes, mediaType, contentLimitsDefault), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+test('a form written as multipart is read as the same form', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      form,
+      fc.constantFrom('', 'x\r\n', '\r\n'),
+      fc.constantFrom('', '\r\n', '\r\nx'),
+      async (entries, preamble, epilogue) => {
+        assert.deepEqual(await read(write(entries, preamble, epilogue)), { ok: true, entries });
+      },
+    ),
+    bounds,
+  );
+});
+
+test('a form cut short anywhere is refused', async () => {
+  await fc.assert(
+    fc.asyncProperty(form, fc.nat(), async (entries, at) => {
+      const whole = write(entries);
+      const result = await read(whole.subarray(0, at % whole.length));
+      assert.equal(result.ok ? '' : result.problem.code, 'content_malformed');
+    }),
+    bounds,
+  );
+});
+
+test('a form damaged anywhere is read or refused, and its reading ends', async () => {
+  const damage = fc.tuple(fc.nat(), fc.nat({ max: 6 }), fc.uint8Array({ maxLength: 6 }));
+  await fc.assert(
+    fc.asyncProperty(form, fc.array(damage, { minLength: 1, maxLength: 4 }), async (entries, damages) => {
+      let bytes = write(entries);
+      for (const [at, length, inserted] of damages) {
+        const from = at % (bytes.length + 1);
+        bytes = Buffer.concat([bytes.subarray(0, from), inserted, bytes.subarray(from + length)]);
+      }
+      const result = await read(bytes);
+      if (!result.ok) assert.match(result.problem.code, /^(content_malformed|validation_failed)$/);
+    }),
+    bounds,
+  );
+});
+
+test('pieces of multipart syntax in any order are read or refused, and the reading ends', async () => {
+  const piece = fc.constantFrom(
+    `--${boundary}`,
+    `--${boundary}--`,
+    '\r\n',
+    '\r\n\r\n',
+    '--',
+    '-',
+    'Content-Disposition: form-data; name="a"',
+    'Content-Disposition: form-data; name="f"; filename="x"',
+    'Content-Type: text/plain',
+    'value',
+    ': ',
+    'v'.repeat(70_000),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 14 }), async (pieces) => {
+      const result = await read(Buffer.from(pieces.join('')));
+      if (!result.ok) assert.match(result.problem.code, /^(content_malformed|validation_failed)$/);
+    }),
+    bounds,
+  );
+});

@@ -1,0 +1,159 @@
+/** The document as a whole: by the official schemas of the OpenAPI Initiative, and by what no schema can say. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import {
+  documentOf,
+  type Item,
+  operation,
+  operationsOf,
+  resolved,
+  shopCollections,
+  variety,
+} from './fixture.ts';
+
+const sets = [
+  ['the shop', shopCollections],
+  ['varied collections', variety],
+  ['no collection', new Map()],
+] as const;
+
+async function complaints(document: Item): Promise<unknown> {
+  const { valid, errors } = await new Validator().validate(structuredClone(document));
+  return valid ? undefined : errors;
+}
+
+for (const [label, collections] of sets) {
+  for (const version of ['3.2', '3.1'] as const) {
+    test(`follows the official ${version} schema for ${label}`, async () => {
+      assert.equal(await complaints(documentOf(collections, version)), undefined);
+    });
+  }
+  test(`has no reference that leads nowhere and no component that nothing uses, for ${label}`, () => {
+    const document = documentOf(collections);
+    const used = new Set(references(document));
+    for (const $ref of used) resolved(document, { $ref });
+    const kept = Object.entries(document.components as Record<string, Item>)
+      .filter(([kind]) => kind !== 'securitySchemes')
+      .flatMap(([kind, items]) => Object.keys(items).map((name) => `#/components/${kind}/${name}`));
+    assert.deepEqual(
+      kept.filter((name) => !used.has(name)),
+      [],
+    );
+  });
+  test(`gives each operation an id of its own, for ${label}`, () => {
+    const ids = operationsOf(documentOf(collections)).map(({ item }) => item.operationId);
+    assert.equal(new Set(ids).size, ids.length);
+  });
+}
+
+test('is refused by the official schema when an operation is broken', async () => {
+  const document = documentOf(shopCollections);
+  const broken = structuredClone(document) as {
+    paths: Record<string, Record<string, { responses: unknown }>>;
+  };
+  const query = broken.paths['/api/v1/products']?.query;
+  assert(query);
+  query.responses = [];
+  assert.notEqual(await complaints(broken), undefined);
+});
+
+test('names the operations of a collection as a client library would', () => {
+  const ids = operationsOf(documentOf(shopCollections))
+    .filter(({ path }) => path.startsWith('/api/v1/products'))
+    .map(({ item }) => item.operationId);
+  assert.deepEqual(ids, [
+    'listProducts',
+    'headProducts',
+    'createProduct',
+    'optionsProducts',
+    'queryProducts',
+    'readProduct',
+    'headProduct',
+    'replaceProduct',
+    'patchProduct',
+    'deleteProduct',
+    'optionsProduct',
+    'bulkDeleteProducts',
+    'optionsProductsBulkDelete',
+  ]);
+});
+
+test('keeps its own schemas from a collection of the same name', () => {
+  const { schemas } = documentOf(variety).components as { schemas: Record<string, Item> };
+  assert.deepEqual(schemas.Error?.required, ['error', 'code']);
+  assert.deepEqual(schemas.Error2?.required, ['id', 'text', 'createdAt', 'updatedAt']);
+});
+
+test('has QUERY as an operation in 3.2 and as an extension in 3.1, and says so there', () => {
+  const latest = documentOf(shopCollections);
+  const earlier = documentOf(shopCollections, '3.1');
+  const path = (document: Item) => (document.paths as Record<string, Item>)['/api/v1/products'] ?? {};
+  assert.equal(latest.openapi, '3.2.0');
+  assert.equal(earlier.openapi, '3.1.1');
+  assert('query' in path(latest) && !('x-query' in path(latest)));
+  assert('x-query' in path(earlier) && !('query' in path(earlier)));
+  assert.match((earlier.info as { description: string }).description, /x-query/);
+  assert(!JSON.stringify(earlier).includes('itemSchema'));
+  const content = operation(latest, 'query', '/api/v1/products').requestBody as { content: Item };
+  assert.deepEqual(Object.keys(content.content), [
+    'application/json',
+    'application/x-www-form-urlencoded',
+    'application/sql',
+  ]);
+});
+
+test('describes the items of the event stream in 3.2', () => {
+  const { responses } = operation(documentOf(shopCollections), 'get', '/api/v1/events') as {
+    responses: Record<string, { content: Record<string, Item> }>;
+  };
+  assert('itemSchema' in (responses['200']?.content['text/event-stream'] ?? {}));
+});
+
+test('takes from TypeBox the JSON Schema and nothing else', () => {
+  assert(!JSON.stringify(documentOf(variety)).includes('"~'));
+});
+
+test('marks a deprecated collection and gives its answers the fields that say so', () => {
+  const document = documentOf(variety);
+  for (const { path, item } of operationsOf(document)) {
+    const deprecated = path.includes('/people');
+    assert.equal(item.deprecated ?? false, deprecated, path);
+    for (const response of Object.values(item.responses as Record<string, unknown>)) {
+      const headers = Object.keys(resolved(document, response).headers as Item);
+      assert.equal(headers.includes('Deprecation') && headers.includes('Sunset'), deprecated, path);
+    }
+  }
+});
+
+test('describes TRACE and cross-origin fields where they are enabled, and only there', () => {
+  const plain = documentOf(shopCollections);
+  const open = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEnabled: true });
+  const traces = (document: Item) => operationsOf(document).filter(({ method }) => method === 'trace').length;
+  assert.equal(traces(plain), 0);
+  assert.equal(traces(open), Object.keys(open.paths as Item).length);
+  assert('Access-Control-Expose-Headers' in (open.components as { headers: Item }).headers);
+  assert(!('Access-Control-Expose-Headers' in (plain.components as { headers: Item }).headers));
+});
+
+test('is made of a large configuration in linear size', () => {
+  const many = (count: number) =>
+    new Map(
+      Array.from({ length: count }, (_, index) => {
+        const [products] = [...shopCollections.values()].slice(1);
+        assert(products);
+        return [`c${index}s`, { ...products, name: `c${index}s`, references: [], dependants: [] }] as const;
+      }),
+    );
+  const size = (count: number) => JSON.stringify(documentOf(many(count))).length;
+  const [one, ten, twenty] = [size(1), size(10), size(20)];
+  assert(twenty - ten < ((ten - one) / 9) * 11, `${one}, ${ten}, ${twenty}`);
+});
+
+function references(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(references);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, part]) =>
+    name === '$ref' && typeof part === 'string' ? [part] : references(part),
+  );
+}

@@ -1,0 +1,107 @@
+/** Collections with every trait that the document depends on, and the document of them. */
+import { Type } from 'typebox';
+import { Compile } from 'typebox/schema';
+import shop from '../../examples/shop/comity.config.ts';
+import { resolveCollections } from '../../src/config/collections.ts';
+import { resolveConfiguration } from '../../src/config/configuration.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import { type OpenApiOptions, type OpenApiVersion, openApiDocument } from '../../src/openapi/document.ts';
+
+export type Item = { readonly [name: string]: unknown };
+
+export const limits = { listLimitDefault: 20, listLimitMax: 1000, bulkDeleteIdsMax: 1000 };
+
+/** What the shop has not: deprecation, nested objects, times, nullable fields, names of two words, disclosed existence. */
+export const variety: ReadonlyMap<string, Collection> = resolveCollections({
+  people: {
+    schema: Type.Object({
+      name: Type.String({ minLength: 1, default: 'Ada' }),
+      address: Type.Optional(Type.Object({ city: Type.String(), zip: Type.Optional(Type.String()) })),
+      bornAt: Type.Optional(Type.String({ format: 'date-time' })),
+      height: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
+      scores: Type.Optional(Type.Array(Type.Integer())),
+      anything: Type.Optional(Type.Unknown()),
+    }),
+    access: { read: 'administrator', update: 'owner', delete: 'administrator' },
+    conceal: false,
+    deprecation: { since: '2026-01-01', sunset: '2027-01-01', link: 'https://example.com/people' },
+    unique: ['name'],
+    formats: ['json'],
+    examples: [
+      { name: 'Ada', address: { city: 'London' }, bornAt: '1815-12-10T00:00:00.000Z', height: null },
+    ],
+  },
+  'order-lines': {
+    schema: Type.Object({ amount: Type.Integer({ minimum: 1 }), limit: Type.Optional(Type.Number()) }),
+    access: { read: 'public', create: 'public' },
+  },
+  errors: { schema: Type.Object({ text: Type.String() }) },
+});
+
+export const shopCollections = resolveConfiguration(shop).collections;
+
+export function documentOf(
+  collections: ReadonlyMap<string, Collection>,
+  version: OpenApiVersion = '3.2',
+  options: Partial<OpenApiOptions> = {},
+): Item {
+  const document = openApiDocument({
+    title: 'Test',
+    apiVersion: '1',
+    base: '/api/v1',
+    collections,
+    traceEnabled: false,
+    corsEnabled: false,
+    limits,
+    version,
+    ...options,
+  });
+  // What clients get is the JSON of it.
+  return JSON.parse(JSON.stringify(document)) as Item;
+}
+
+export type Operation = { readonly path: string; readonly method: string; readonly item: Item };
+
+const methods = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options', 'trace', 'query', 'x-query'];
+
+export function operationsOf(document: Item): readonly Operation[] {
+  return Object.entries(document.paths as Record<string, Item>).flatMap(([path, item]) =>
+    methods.flatMap((method) => (method in item ? [{ path, method, item: item[method] as Item }] : [])),
+  );
+}
+
+export function operation(document: Item, method: string, path: string): Item {
+  const found = operationsOf(document).find((one) => one.path === path && one.method === method);
+  if (found === undefined) throw new Error(`no ${method} ${path}`);
+  return found.item;
+}
+
+/** Follows `$ref` as far as it goes. */
+export function resolved(document: Item, item: unknown): Item {
+  const { $ref } = item as { $ref?: string };
+  if ($ref === undefined) return item as Item;
+  let found: unknown = document;
+  for (const part of $ref.split('/').slice(1)) found = (found as Item | undefined)?.[part];
+  if (found === undefined) throw new Error(`${$ref} leads nowhere`);
+  return resolved(document, found);
+}
+
+const compiled = new WeakMap<Item, Map<string, (value: unknown) => readonly string[]>>();
+
+/** What is wrong with the value by the schema, whose references lead into the document; empty when it is sound. */
+export function faults(document: Item, schema: unknown, value: unknown): readonly string[] {
+  const known = compiled.get(document) ?? new Map<string, (value: unknown) => readonly string[]>();
+  compiled.set(document, known);
+  const key = JSON.stringify(schema);
+  const check = known.get(key) ?? compile(document, schema as Item);
+  known.set(key, check);
+  return check(value);
+}
+
+function compile(document: Item, schema: Item): (value: unknown) => readonly string[] {
+  const validator = Compile({ ...schema, components: document.components });
+  return (value) => {
+    const [sound, errors] = validator.Errors(value);
+    return sound ? [] : errors.map(({ instancePath, message }) => `${instancePath} ${message}`);
+  };
+}

@@ -1,0 +1,114 @@
+/** Statuses: read off the decision graph, less what the declaration rules out. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { problems } from '../../src/http/problem-registry.ts';
+import {
+  documentOf,
+  type Item,
+  operation,
+  operationsOf,
+  resolved,
+  shopCollections,
+  variety,
+} from './fixture.ts';
+
+const shop = documentOf(shopCollections);
+/** Any request may end in one of these, by the message or the server. */
+const always = [400, 408, 414, 417, 431, 500, 501, 503, 505];
+
+function statuses(document: Item, method: string, path: string): readonly number[] {
+  const own = Object.keys(operation(document, method, path).responses as Item).map(Number);
+  assert.deepEqual(
+    always.filter((status) => !own.includes(status)),
+    [],
+  );
+  return own.filter((status) => !always.includes(status));
+}
+
+/** Codes of a status, from the `code` that its body may have. */
+function codes(document: Item, method: string, path: string, status: number): readonly string[] {
+  const { responses } = operation(document, method, path) as { responses: Record<string, unknown> };
+  const { content } = resolved(document, responses[status]) as {
+    content: Record<string, { schema: { allOf: readonly Item[] } }>;
+  };
+  const { code } = (content['application/json']?.schema.allOf[1]?.properties ?? {}) as {
+    code: { const?: string; enum?: readonly string[] };
+  };
+  return code.enum ?? [code.const ?? ''];
+}
+
+const shopTable: readonly (readonly [string, string, string])[] = [
+  ['get', 'products', '200 304 401 403 406 412'],
+  ['head', 'products', '200 304 401 403 406 412'],
+  ['query', 'products', '200 304 401 403 406 412 413 415 422'],
+  ['post', 'products', '201 202 303 401 403 406 409 412 413 415 422'],
+  ['options', 'products', '204'],
+  ['get', 'products/{id}', '200 304 401 403 404 406 412'],
+  ['put', 'products/{id}', '200 202 204 401 403 404 406 412 413 415 422'],
+  ['patch', 'products/{id}', '200 202 204 401 403 404 406 409 412 413 415 422'],
+  ['delete', 'products/{id}', '200 202 204 401 403 404 406 412'],
+  ['delete', 'categories/{id}', '200 202 204 401 403 404 406 409 412'],
+  ['put', 'articles/{id}', '200 201 202 204 401 403 404 406 412 413 415 422 428'],
+  ['delete', 'articles/{id}', '200 202 204 401 403 404 406 412 428'],
+  ['post', 'products/bulk-delete', '200 202 204 401 403 406 409 412 413 415 422'],
+  ['get', 'queries/{token}', '200 304 401 403 404 406 412'],
+  ['get', 'queries/{token}/results/{version}', '200 401 403 404 406 410 412'],
+  ['get', 'operations/{id}', '200 303 401 403 404 406 412'],
+  ['get', 'events', '200 304 401 406 412'],
+  ['get', 'events/{id}', '200 304 401 404 406 412'],
+];
+
+for (const [method, path, expected] of shopTable) {
+  test(`gives ${method.toUpperCase()} ${path} the statuses ${expected}`, () => {
+    assert.equal(statuses(shop, method, `/api/v1/${path}`).join(' '), expected);
+  });
+}
+
+test('leaves out conflicts that the declaration rules out', () => {
+  assert.deepEqual(codes(shop, 'post', '/api/v1/products', 409), ['idempotency_key_in_use', 'unique_taken']);
+  assert.deepEqual(codes(shop, 'post', '/api/v1/notes', 409), ['idempotency_key_in_use']);
+  // sku is unique and fixed at creation, so no change of a product can take another's.
+  assert.deepEqual(codes(shop, 'patch', '/api/v1/products/{id}', 409), ['idempotency_key_in_use']);
+  assert.deepEqual(codes(documentOf(variety), 'patch', '/api/v1/people/{id}', 409), [
+    'idempotency_key_in_use',
+    'unique_taken',
+  ]);
+  assert(codes(shop, 'post', '/api/v1/products', 422).includes('reference_missing'));
+  assert(!codes(shop, 'post', '/api/v1/notes', 422).includes('reference_missing'));
+});
+
+test('counts dependants by the member that the body has', () => {
+  const { responses } = operation(shop, 'delete', '/api/v1/categories/{id}') as {
+    responses: Record<string, unknown>;
+  };
+  assert.match(JSON.stringify(resolved(shop, responses['409'])), /"productCount":\{"type":"integer"/);
+});
+
+test('names every code under the status that the registry gives it', () => {
+  for (const { path, method, item } of operationsOf(shop)) {
+    if (method === 'head') continue;
+    for (const status of Object.keys(item.responses as Item).filter((status) => Number(status) >= 400)) {
+      for (const code of codes(shop, method, path, Number(status))) {
+        assert.equal(problems[code as keyof typeof problems].status, Number(status));
+      }
+    }
+  }
+});
+
+test('opens an operation without a credential exactly where the access rule does', () => {
+  const anonymous = (path: string, method: string) =>
+    JSON.stringify((operation(shop, method, `/api/v1/${path}`).security as readonly Item[])[0]) === '{}';
+  assert(
+    anonymous('products', 'get') && anonymous('products', 'query') && anonymous('products/{id}', 'head'),
+  );
+  assert(anonymous('articles/{id}', 'get') && anonymous('notes', 'options'));
+  assert(
+    !anonymous('products', 'post') && !anonymous('notes', 'get') && !anonymous('articles/{id}', 'delete'),
+  );
+  assert(!anonymous('operations/{id}', 'get'));
+});
+
+test('tells an error of HEAD by its fields alone', () => {
+  const { responses } = operation(shop, 'head', '/api/v1/products') as { responses: Record<string, unknown> };
+  for (const response of Object.values(responses)) assert(!('content' in resolved(shop, response)));
+});

@@ -48,7 +48,7 @@ export function prepareFloor(
 /** Seeds and starts Comity; rejects with the reason where it cannot. */
 export async function startComity(pinning: Pinning, folder: string, rows: number): Promise<Subject> {
   mkdirSync(folder, { recursive: true });
-  if (rows > 0) await seed(folder, rows);
+  if (rows > 0) seed(folder, rows);
   const server = await startServer(pinning, [join(root, 'src', 'main.ts'), 'serve'], {
     COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
     COMITY_HOST: '127.0.0.1',

@@ -112,10 +112,13 @@ function inspectProperties(inspection: Inspection): void {
   }
   for (const { path } of inspection.fields.values()) {
     const name = path.at(-1) ?? '';
-    if (!fieldName.test(name) || name.length > nameCharactersMax || name === '__proto__') {
+    if (!fieldName.test(name) || name.length > nameCharactersMax) {
       inspection.refuse(
         `schema declares "${path.join('.')}"; a name starts with a letter and holds letters, digits, _ and -, at most ${nameCharactersMax}`,
       );
+    } else if (name in Object.prototype) {
+      // Compiled validators look a member up by name and would find the inherited one in every document.
+      inspection.refuse(`schema declares "${path.join('.')}", a name that every JavaScript object has`);
     }
   }
 }

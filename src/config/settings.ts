@@ -122,6 +122,10 @@ export const settings = {
       { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
       'Length of request content once its content codings are undone; then 413.',
     ),
+    documentCharactersMax: integer(
+      { unit: 'characters', default: 2 * MiB, least: KiB, most: 256 * MiB },
+      'Length that the representation of a resource may grow to by patches; then 413.',
+    ),
     unreadContentBytesMax: integer(
       { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
       'Content that is read and thrown away after an early answer, so that the client sees the answer.',

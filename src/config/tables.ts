@@ -16,10 +16,12 @@ export type CollectionTable = {
 
 /** The table that keeps a collection: one of the same name, with its indexes, unique fields and references. */
 export function tableOf(collection: Collection): CollectionTable {
+  const id = collection.fields.get('id');
   return {
     name: collection.name,
     fields: [...collection.fields.values()],
-    indexes: collection.indexes,
+    // Lists in order of id would walk past the rows that are only hidden.
+    indexes: id === undefined || !collection.softDelete ? collection.indexes : [...collection.indexes, [id]],
     unique: collection.unique,
     references: collection.references.flatMap((reference) => {
       const field = collection.fields.get(reference.field);

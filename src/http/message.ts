@@ -42,7 +42,7 @@ export type Response = {
   readonly close?: boolean;
   /** For the log and metrics: the pattern of the resource, and the code of a refusal. Never sent. */
   readonly route?: string;
-  readonly code?: ProblemCode;
+  readonly code?: ProblemCode | undefined;
 };
 
 /** Content that is produced while it is sent, such as text/event-stream. */

@@ -197,6 +197,10 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
     { schema: Type.Object({ 'a.b': Type.String() }) },
     'schema declares "a.b"; a name starts with a letter and holds letters, digits, _ and -, at most 63',
   ],
+  [
+    { schema: Type.Object({ constructor: Type.Optional(Type.String()) }) },
+    'schema declares "constructor", a name that every JavaScript object has',
+  ],
   [{ uniqe: ['name'] }, '"uniqe" is not a property of a collection; did you mean unique?'],
   [{ indexes: ['prize'] }, 'indexes names "prize", which is not a field; did you mean price?'],
   [{ indexes: 'price' }, 'indexes must be a list, not a string'],

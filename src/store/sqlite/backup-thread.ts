@@ -15,7 +15,7 @@ async function run({ from, to }: BackupData): Promise<void> {
   const partial = partialPath(to);
   rmSync(partial, { force: true });
   closeSync(openSync(partial, 'wx', 0o600));
-  const database = connect(from, 'reader', { cacheKibibytes: 2048, busyTimeoutMs: 5000 });
+  const database = connect(from, 'reader', { cacheKibibytes: 2048, busyTimeoutMs: 5000, mappedBytesMax: 0 });
   database.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
   await backup(database, partial, {
     rate: pagesPerStep,

@@ -34,6 +34,8 @@ export type SqliteOptions = {
   readonly scanTimeoutMs?: number;
   /** Page cache of each connection. Default 16 MiB. */
   readonly cacheKibibytes?: number;
+  /** Bytes of the database file that readers map into memory. Default 1 GiB. */
+  readonly mappedBytesMax?: number;
   /** Units that may wait for the writer; more are `StoreUnavailable`. Default 10,000. */
   readonly unitsWaitingMax?: number;
   /** Units that one transaction commits. Default 512. */
@@ -71,6 +73,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<SqliteSto
     const connection: ConnectionOptions = {
       cacheKibibytes: options.cacheKibibytes ?? 16_384,
       busyTimeoutMs,
+      mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
       pagesMax: options.pagesMax,
     };
     const numbers = bringUpToDate(path, connection, layouts, observe);
@@ -124,6 +127,7 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
     { readerThreads: options.readerThreads ?? 1, readerQueueMax: options.readerQueueMax ?? 256 },
   );
   const listeners = new Set<() => void>();
+  const explained = new Map<string, boolean>();
   const backups = new Set<() => Promise<void>>();
   const writer = new WriterQueue(
     { path, tables: options.tables, numbers, connection },
@@ -172,7 +176,7 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
     },
     plan(query) {
       const { layout, tableNumber } = tableOf(query.table);
-      return makePlan({ snapshot, readers, layout, tableNumber }, query);
+      return makePlan({ snapshot, readers, layout, tableNumber, explained }, query);
     },
     async count(table, filter) {
       const { layout, tableNumber } = tableOf(table);

@@ -20,7 +20,12 @@ export type PlanSources = {
   readonly readers: ReaderPool;
   readonly layout: Layout;
   readonly tableNumber: number;
+  /** Whether the statement of this text sorts: the same for any values, so each text is explained once. */
+  readonly explained: Map<string, boolean>;
 };
+
+/** Texts of statements, of which a program has as many as kinds of lists; beyond it some are explained again. */
+const explainedMax = 2048;
 
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const { snapshot, layout, tableNumber } = sources;
@@ -38,64 +43,90 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
         ),
     };
   }
-  const scan: Selection = { layout, ...query, service: undefined, timed: true };
-  const walk: Selection = { layout, ...query, service, timed: false };
-  if (service === undefined || (!service.oneRow && sorts(snapshot, walk))) {
+  const { filter, sort } = query;
+  const scan: Selection = { layout, filter, sort, service: undefined, timed: true };
+  const walk: Selection = { layout, filter, sort, service, timed: false };
+  if (service === undefined || (!service.oneRow && sorts(sources, walk))) {
     return { bounded: false, page: (position) => readThere(sources, query, scan, position) };
   }
-  const pages = new Map<string, PreparedPage>();
+  const pages = new Map<string, readonly Prepared[]>();
   return {
     bounded: true,
     page(position): MaybePromise<Page> {
       if (position.from === 'offset' && position.offset > offsetOnCallerMax) {
         return readThere(sources, query, { ...walk, timed: true }, position);
       }
-      return readHere(sources, walk, pages, position);
+      return readHere(sources, query, walk, pages, position);
     },
   };
 }
 
-type PreparedPage = PageStatement & { readonly statement: StatementSync };
+type Prepared = PageStatement & { readonly statement: StatementSync };
 
 /** Whether SQLite would sort rows instead of walking the index in the order asked for. */
-function sorts(snapshot: Snapshot, selection: Selection): boolean {
-  const compiled = compilePage(selection, { from: 'start' });
-  const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${compiled.sql}`);
-  const steps = explain.all(...bind(compiled, selection.sort, { from: 'start' }));
-  return steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
+function sorts({ snapshot, explained }: PlanSources, selection: Selection): boolean {
+  return compilePage(selection, { from: 'start' }).some((page) => {
+    const known = explained.get(page.sql);
+    if (known !== undefined) return known;
+    const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
+    const steps = explain.all(...bind(page, selection.sort, { from: 'start' }, 1));
+    const found = steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
+    if (explained.size >= explainedMax) explained.clear();
+    explained.set(page.sql, found);
+    return found;
+  });
 }
 
 function readHere(
   { snapshot, tableNumber }: PlanSources,
+  query: ListQuery,
   selection: Selection,
-  pages: Map<string, PreparedPage>,
+  pages: Map<string, readonly Prepared[]>,
   position: Position,
 ): Page {
   return snapshot.run(() => {
-    const shape = shapeOf(selection.sort, position);
-    let page = pages.get(shape);
-    if (page === undefined) {
-      const compiled = compilePage(selection, position);
-      page = { ...compiled, statement: snapshot.prepare(compiled.sql) };
-      pages.set(shape, page);
+    const shape = shapeOf(query.sort, position);
+    let statements = pages.get(shape);
+    if (statements === undefined) {
+      statements = compilePage(selection, position).map((page) => ({
+        ...page,
+        statement: snapshot.prepare(page.sql),
+      }));
+      pages.set(shape, statements);
     }
-    const parameters = bind(page, selection.sort, position);
-    const rows = page.statement.all(...parameters) as unknown as readonly Cells[];
-    return pageOf(rows, selection, position.from === 'before', snapshot.version(tableNumber));
+    let rows: readonly Cells[] = [];
+    for (const page of statements) {
+      // One row more than the page holds tells whether rows remain.
+      const wanted = query.limit + 1 - rows.length;
+      if (wanted === 0) break;
+      const values = bind(page, query.sort, position, wanted);
+      const found = page.statement.all(...values) as unknown as readonly Cells[];
+      rows = rows.length === 0 ? found : [...rows, ...found];
+    }
+    return pageOf(rows, query, position.from === 'before', snapshot.version(tableNumber));
   });
 }
 
 async function readThere(
-  { readers, tableNumber }: PlanSources,
+  { readers, tableNumber, snapshot }: PlanSources,
   query: ListQuery,
   selection: Selection,
   position: Position,
 ): Promise<Page> {
   shapeOf(query.sort, position);
-  const compiled = compilePage(selection, position);
-  const parameters = bind(compiled, query.sort, position);
-  const { rows, version } = await readers.read(compiled.sql, parameters, tableNumber);
-  return pageOf(rows, query, position.from === 'before', versionText(version));
+  const [page] = compilePage(selection, position);
+  const backwards = position.from === 'before';
+  if (page === undefined) {
+    return pageOf(
+      [],
+      query,
+      backwards,
+      snapshot.run(() => snapshot.version(tableNumber)),
+    );
+  }
+  const values = bind(page, query.sort, position, query.limit + 1);
+  const { rows, version } = await readers.read(page.sql, values, tableNumber);
+  return pageOf(rows, query, backwards, versionText(version));
 }
 
 function pageOf(

@@ -47,7 +47,7 @@ export const resultNodes = {
     ask: (facts) => facts.result === 'made',
     yes: to('deletion'),
     no: {
-      refuse: ['unique_taken', 'dependants_exist', 'reference_missing', 'unavailable'],
+      refuse: ['unique_taken', 'dependants_exist', 'reference_missing', 'content_too_large', 'unavailable'],
       pick: (facts) => facts.resultProblem,
     },
   },

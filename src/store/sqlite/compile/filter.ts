@@ -88,7 +88,8 @@ function among(field: Field, values: readonly Scalar[], parameters: SqlValue[]):
   }
   const parts: string[] = [];
   if (list.length > listParametersMax) {
-    parts.push(`${valueSql(field)} IN (SELECT value FROM json_each(?))`);
+    const value = kindOf(field) === 'text' ? 'value' : 'CAST(value AS REAL)';
+    parts.push(`${valueSql(field)} IN (SELECT ${value} FROM json_each(?))`);
     parameters.push(JSON.stringify(list));
   } else if (list.length > 0) {
     parts.push(`${valueSql(field)} IN (${list.map(() => '?').join(',')})`);
@@ -109,5 +110,7 @@ function element(value: Scalar, parameters: SqlValue[]): string {
   if (value === null) return `type='null'`;
   if (typeof value === 'boolean') return `type='${value}'`;
   parameters.push(value);
-  return typeof value === 'string' ? `type='text' AND value=?` : `type IN ('integer','real') AND value=?`;
+  return typeof value === 'string'
+    ? `type='text' AND value=?`
+    : `type IN ('integer','real') AND CAST(value AS REAL)=?`;
 }

@@ -25,6 +25,8 @@ export type Range = {
   readonly slots: readonly Slot[];
   /** What orders the rows of the range. */
   readonly order: readonly OrderKey[];
+  /** The key that the range bounds on the side where it starts, or fixes. */
+  readonly starts: OrderKey | undefined;
 };
 
 /** @param nulls for each value of the position's key, whether it is null */
@@ -43,6 +45,7 @@ export function rangesBeyond(order: readonly OrderKey[], nulls: readonly boolean
         condition: parts.map((part) => part.condition).join(' AND '),
         slots: parts.flatMap((part) => part.slots),
         order: order.slice(end.fixes ? at + 1 : at),
+        starts: order[0],
       });
     }
   }
@@ -60,12 +63,20 @@ function beyond({ field, direction, slot }: OrderKey, isNull: boolean): readonly
   const sql = valueSql(field);
   if (direction === 'asc') {
     return isNull
-      ? [{ condition: `${sql} IS NOT NULL`, slots: [], fixes: false }]
+      ? [{ condition: notNull(field), slots: [], fixes: false }]
       : [{ condition: `${sql} > ?`, slots: [{ slot }], fixes: false }];
   }
   if (isNull) return [];
   const below: Part = { condition: `${sql} < ?`, slots: [{ slot }], fixes: false };
   return isNeverNull(field) ? [below] : [below, { condition: `${sql} IS NULL`, slots: [], fixes: true }];
+}
+
+/**
+ * SQLite finds the end of the nulls by `IS NOT NULL` in an index over a column but not over an expression. There a
+ * comparison with minus infinity says the same: numbers are above it, and texts above all numbers.
+ */
+function notNull(field: Field): string {
+  return field.column === undefined ? `${valueSql(field)} > -9e999` : `${valueSql(field)} IS NOT NULL`;
 }
 
 function isNeverNull(field: Field): boolean {

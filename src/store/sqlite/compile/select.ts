@@ -1,16 +1,12 @@
-/**
- * The statement that reads one page. Rows come as (doc, sort keys...); one row more than the page holds is asked for,
- * to know whether rows remain.
- */
-import type { Scalar } from '../../../model/field.ts';
+/** The statements that read one page. Rows come as (doc, sort keys...). */
 import type { Filter, Sort } from '../../../model/filter.ts';
 import type { Position } from '../../store.ts';
 import { quoteName } from '../identifier.ts';
 import type { Layout } from '../layout.ts';
 import { compileFilter } from './filter.ts';
 import { type OrderKey, type Range, rangesBeyond, reversed, type Slot } from './keyset.ts';
-import type { Service } from './serve.ts';
-import { keyParameter, keySql, type SqlValue, valueSql } from './value.ts';
+import { conjuncts, type Service } from './serve.ts';
+import { fieldKey, keyParameter, type SqlValue, valueSql } from './value.ts';
 
 /** One text serves every position of the same shape; `bind` puts in the values of one. */
 export type PageStatement = { readonly sql: string; readonly parameters: readonly (SqlValue | Slot)[] };
@@ -19,7 +15,6 @@ export type Selection = {
   readonly layout: Layout;
   readonly filter: Filter;
   readonly sort: readonly Sort[];
-  readonly limit: number;
   readonly service: Service | undefined;
   /** Whether the statement runs on a reader thread, where `comity_tick` ends it when its time is over. */
   readonly timed: boolean;
@@ -44,64 +39,73 @@ export function shapeOf(sort: readonly Sort[], position: Position): string {
   return shape;
 }
 
-/** The statement for every position of the same shape as this one. */
-export function compilePage(selection: Selection, position: Position): PageStatement {
+/**
+ * The statements that read a page at every position of the same shape as this one. They are run in turn, in one snapshot, until the
+ * page is full: each walks one range of the index, and most pages are full after the first or second. A
+ * query that no index serves has one statement.
+ */
+export function compilePage(selection: Selection, position: Position): readonly PageStatement[] {
   const order = selection.service?.order ?? selection.sort.map((key, slot) => ({ ...key, slot }));
-  if (position.from === 'start') return compileRange(selection, order, undefined);
+  if (position.from === 'start') return [compileRange(selection, order, undefined)];
   if (position.from === 'offset') {
     const { sql, parameters } = compileRange(selection, order, undefined);
-    return { sql: `${sql} OFFSET ?`, parameters: [...parameters, { slot: 0 }] };
+    return [{ sql: `${sql} OFFSET ?`, parameters: [...parameters, { slot: 0 }] }];
   }
   const onwards = position.from === 'after' ? order : reversed(order);
   const ranges = rangesBeyond(
     onwards,
     position.key.map((value) => value === null),
   );
-  if (ranges.length === 0) return { sql: 'SELECT 1 WHERE 0', parameters: [] };
-  if (selection.service === undefined || selection.service.oneRow || ranges.length === 1) {
-    const condition = ranges.map((range) => `(${range.condition})`).join(' OR ');
-    return compileRange(selection, onwards, {
-      condition: `(${condition})`,
-      slots: ranges.flatMap((range) => range.slots),
-    });
+  if (selection.service !== undefined && !selection.service.oneRow) {
+    return ranges.map((range) => compileRange(selection, range.order, range));
   }
-  // The ranges follow each other in sort order and SQLite runs the arms of UNION ALL in turn, stopping
-  // at the limit: each arm is one walk of the index, where an OR would lose the order.
-  const arms = ranges.map((range) => compileRange(selection, range.order, range));
-  return {
-    sql: `${arms.map((arm) => `SELECT * FROM (${arm.sql})`).join(' UNION ALL ')} LIMIT ?`,
-    parameters: [...arms.flatMap((arm) => arm.parameters), selection.limit + 1],
-  };
+  if (ranges.length === 0) return [];
+  const condition = ranges.map((range) => `(${range.condition})`).join(' OR ');
+  const slots = ranges.flatMap((range) => range.slots);
+  return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
 }
 
-/** The values to run the statement with at this position. */
-export function bind(statement: PageStatement, sort: readonly Sort[], position: Position): SqlValue[] {
-  const key: readonly Scalar[] =
-    position.from === 'offset' ? [position.offset] : position.from === 'start' ? [] : position.key;
+/** The values to run the statement with at this position, for at most `limit` rows. */
+export function bind(
+  statement: PageStatement,
+  sort: readonly Sort[],
+  position: Position,
+  limit: number,
+): SqlValue[] {
   return statement.parameters.map((parameter) => {
     if (typeof parameter !== 'object' || parameter === null) return parameter;
-    const value = key[parameter.slot] ?? null;
-    const field = position.from === 'offset' ? undefined : sort[parameter.slot]?.field;
-    return field === undefined ? Number(value) : keyParameter(field, value);
+    if (parameter === limitSlot) return limit;
+    if (position.from === 'offset') return position.offset;
+    const field = sort[parameter.slot]?.field;
+    if (position.from === 'start' || field === undefined) return null;
+    return keyParameter(field, position.key[parameter.slot] ?? null);
   });
 }
 
+/** Stands for the rows that are still wanted. */
+const limitSlot: Slot = { slot: -1 };
+
 function compileRange(
-  { layout, filter, limit, service, timed, sort }: Selection,
+  { layout, filter, service, timed, sort }: Selection,
   order: readonly OrderKey[],
-  range: Pick<Range, 'condition' | 'slots'> | undefined,
+  range: Pick<Range, 'condition' | 'slots' | 'starts'> | undefined,
 ): PageStatement {
   const values: SqlValue[] = [];
   const conditions = ['deleted_at IS NULL'];
-  if (filter.op !== 'always') conditions.push(compileFilter(filter, values));
+  const start = service === undefined || range === undefined ? undefined : range.starts;
+  for (const part of service === undefined ? [filter] : conjuncts(filter)) {
+    if (part.op === 'always') continue;
+    const condition = compileFilter(part, values);
+    conditions.push(start !== undefined && bounds(part, start) ? `+(${condition})` : condition);
+  }
   const parameters: (SqlValue | Slot)[] = values;
   if (range !== undefined) {
     conditions.push(range.condition);
     parameters.push(...range.slots);
   }
   if (timed) conditions.push(tickSql);
-  parameters.push(limit + 1);
-  const keys = sort.map((key) => keySql(key.field)).join(', ');
+  parameters.push(limitSlot);
+  const keys = sort.map((key) => valueSql(key.field)).join(', ');
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
@@ -109,4 +113,14 @@ function compileRange(
     sql: `SELECT doc, ${keys} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
     parameters,
   };
+}
+
+/**
+ * Whether the filter bounds the key on the side where the range starts. SQLite walks from one of two such bounds, not from
+ * the narrower: the filter's, which the position is already beyond, is taken out of its sight by a unary plus.
+ */
+function bounds(filter: Filter, start: OrderKey): boolean {
+  if (filter.op !== 'gt' && filter.op !== 'gte' && filter.op !== 'lt' && filter.op !== 'lte') return false;
+  const side = filter.op === 'gt' || filter.op === 'gte' ? 'asc' : 'desc';
+  return side === start.direction && fieldKey(filter.field) === fieldKey(start.field);
 }

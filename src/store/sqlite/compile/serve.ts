@@ -11,6 +11,9 @@ import type { Layout } from '../layout.ts';
 import type { OrderKey } from './keyset.ts';
 import { fieldKey, kindOf, toParameter } from './value.ts';
 
+/** SQLite's planner takes time by the square of the conditions: a longer conjunction is planned on a reader thread. */
+const conjunctsMax = 32;
+
 export type Service = {
   /** Name of the index to walk. */
   readonly index: string;
@@ -24,14 +27,21 @@ export type Service = {
 export function serve(layout: Layout, filter: Filter, sort: readonly Sort[]): Service | 'never' | undefined {
   const parts = conjuncts(filter);
   if (parts.some(isNever)) return 'never';
+  if (parts.length > conjunctsMax) return undefined;
   const single = parts.map((part) => singleRow(layout, part)).find((index) => index !== undefined);
   if (single !== undefined) return { index: single, oneRow: true, order: effectiveOrder(sort, new Set()) };
 
   const fixed = new Set<string>();
   const ranged = new Set<string>();
+  const sides = new Set<string>();
   for (const part of parts) {
-    if (part.op === 'eq' && kindOf(part.field) !== 'none') fixed.add(fieldKey(part.field));
-    else if (part.op === 'gt' || part.op === 'gte' || part.op === 'lt' || part.op === 'lte') {
+    if (part.op === 'eq' && kindOf(part.field) !== 'none' && !fixed.has(fieldKey(part.field))) {
+      fixed.add(fieldKey(part.field));
+    } else if (part.op === 'gt' || part.op === 'gte' || part.op === 'lt' || part.op === 'lte') {
+      // Of two bounds on one side SQLite would walk from either.
+      const side = part.op.slice(0, 2);
+      if (sides.has(side)) return undefined;
+      sides.add(side);
       ranged.add(fieldKey(part.field));
     } else return undefined;
   }
@@ -50,7 +60,7 @@ export function serve(layout: Layout, filter: Filter, sort: readonly Sort[]): Se
 }
 
 /** The parts of a conjunction, however nested; empty for `always`. */
-function conjuncts(filter: Filter): readonly Exclude<Filter, { op: 'and' | 'always' }>[] {
+export function conjuncts(filter: Filter): readonly Exclude<Filter, { op: 'and' | 'always' }>[] {
   if (filter.op === 'always') return [];
   if (filter.op === 'and') return filter.filters.flatMap(conjuncts);
   return [filter as Exclude<Filter, { op: 'and' | 'always' }>];

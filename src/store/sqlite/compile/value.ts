@@ -1,7 +1,8 @@
 /**
  * The SQL value of a field, and what a value must be to compare with it. A field's value is what stands at
  * its path when it is of the field's type, and null otherwise: the `CASE` keeps `true` from passing for 1
- * and an array for its JSON text. Filters, sorts and indexes use the very same text, which is
+ * and an array for its JSON text, and numbers are doubles as in JSON.parse: SQLite would keep 2^60 exact as an integer,
+ * unequal to itself as JavaScript writes it. Filters, sorts and indexes use the very same text, which is
  * how SQLite recognises an expression index.
  */
 import type { Field, Scalar, ScalarType } from '../../../model/field.ts';
@@ -68,19 +69,13 @@ export function valueSql(field: Field): string {
     case 'boolean':
       return `CASE json_type(doc,${path}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END`;
     case 'number':
-      return `CASE WHEN json_type(doc,${path}) IN ('integer','real') THEN json_extract(doc,${path}) END`;
+      return `CASE WHEN json_type(doc,${path}) IN ('integer','real') THEN CAST(json_extract(doc,${path}) AS REAL) END`;
     case 'text':
     case 'time':
       return `CASE json_type(doc,${path}) WHEN 'text' THEN json_extract(doc,${path}) END`;
     case 'none':
       return `nullif(json_type(doc,${path}),'null')`;
   }
-}
-
-/** The value as a sort key. An integer of the document may exceed what node:sqlite reads as a number: CAST. */
-export function keySql(field: Field): string {
-  const value = valueSql(field);
-  return field.column === undefined && kindOf(field) === 'number' ? `CAST(${value} AS REAL)` : value;
 }
 
 /**

@@ -184,13 +184,14 @@ function currentOf(table: TableStatements, id: string): Cells | undefined {
   return table.current.get(id) as unknown as Cells | undefined;
 }
 
-/** SQLite names the index in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
+/** SQLite names the index, as an SQL text, in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
 function takenField(table: TableStatements, error: unknown): string | undefined {
   if (!isMistake(error) || resultCode(error) !== uniqueViolation) return undefined;
   const message = messageOf(error);
   const start = message.indexOf(`index '`);
   if (start >= 0) {
-    const field = table.layout.uniqueFields.get(message.slice(start + 7, message.lastIndexOf(`'`)));
+    const index = message.slice(start + 7, message.lastIndexOf(`'`)).replaceAll(`''`, `'`);
+    const field = table.layout.uniqueFields.get(index);
     if (field !== undefined) return field;
   }
   // A unique field with a column of its own is named by that column.

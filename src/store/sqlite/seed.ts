@@ -1,0 +1,73 @@
+/**
+ * Fills a store that is not open with rows, through the real schema and by the writer's own statements, for benchmarks and
+ * fixtures: big transactions, no fsync until the end. Not a way to restore data: it checks neither
+ * references nor that the process survives half-way.
+ */
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NextRow, Table } from '../store.ts';
+import { connect } from './connection.ts';
+import { type Layout, layoutsOf } from './layout.ts';
+import { lockFolder } from './lock.ts';
+import { migrate } from './migrate.ts';
+import { reconcile } from './reconcile.ts';
+import { prepareStatements } from './writer/statements.ts';
+
+const rowsPerTransaction = 20_000;
+
+export type SeedRow = { readonly id: string; readonly row: Omit<NextRow, 'references'> };
+
+/**
+ * Adds rows to one table; its indexes are made after the last row. Every transaction of rows has one revision.
+ * @returns how many rows were added
+ */
+export function seedTable(
+  folder: string,
+  tables: readonly Table[],
+  name: string,
+  rows: Iterable<SeedRow>,
+): number {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const release = lockFolder(folder);
+  const path = join(folder, 'comity.db');
+  closeSync(openSync(path, 'a', 0o600));
+  const database = connect(path, 'writer', { cacheKibibytes: 262_144, busyTimeoutMs: 0, mappedBytesMax: 0 });
+  try {
+    migrate(database, path, ignore);
+    const layouts = layoutsOf(tables);
+    const bare = layouts.map(
+      (layout): Layout => (layout.table.name === name ? { ...layout, indexes: [] } : layout),
+    );
+    const numbers = reconcile(database, bare, ignore);
+    database.exec('PRAGMA synchronous = OFF');
+    const statements = prepareStatements(database, layouts, numbers);
+    const table = statements.tables.find((candidate) => candidate.layout.table.name === name);
+    if (table === undefined) throw new TypeError(`no table is named ${name}`);
+    let rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+    let added = 0;
+    for (const { id, row } of rows) {
+      if (added % rowsPerTransaction === 0) {
+        if (added > 0) database.exec('COMMIT');
+        database.exec('BEGIN IMMEDIATE');
+        rev += 1;
+        statements.setCounter.run(rev, 0);
+        statements.setCounter.run(rev, table.number);
+      }
+      const values = [row.doc, row.owner, row.createdAt, row.updatedAt, row.deletedAt, rev];
+      if (table.searched) values.push(row.search);
+      table.insert.run(...values, id);
+      added += 1;
+    }
+    if (database.isTransaction) database.exec('COMMIT');
+    reconcile(database, layouts, ignore);
+    database.exec('PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');
+    return added;
+  } finally {
+    database.close();
+    release();
+  }
+}
+
+function ignore(): void {
+  // Nobody observes.
+}

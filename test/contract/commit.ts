@@ -1,0 +1,210 @@
+/** Units: expectations, atomicity, revisions, uniqueness, versions. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { always } from '../../src/model/filter.ts';
+import { categories, commitAll, event, idsOf, put, remove, revOf, rowAt, things, unit } from './fixture.ts';
+import type { Bench } from './suite.ts';
+
+export function commitTests({ store, fresh }: Bench): void {
+  test('reads back a row exactly as it was put', async () => {
+    const change = put(things, 'back', { name: 'Ünïcode 😀', price: 1.5 }, undefined, {
+      owner: 'usr_1',
+      createdAt: 1_600_000_000_001,
+      updatedAt: 1_600_000_000_002,
+    });
+    const rev = await commitAll(store(), change);
+    assert.deepEqual(await rowAt(store(), things, 'back'), {
+      id: 'back',
+      rev,
+      doc: change.next?.doc,
+      owner: 'usr_1',
+      createdAt: 1_600_000_000_001,
+      updatedAt: 1_600_000_000_002,
+      deletedAt: null,
+    });
+    assert.equal(await rowAt(store(), things, 'never put'), undefined);
+  });
+
+  test('shows a unit to every read that starts after its commit resolved, in the same turn too', async () => {
+    assert.equal(await rowAt(store(), things, 'turn'), undefined);
+    const seen: unknown[] = [];
+    await store()
+      .commit(unit(put(things, 'turn', {})))
+      .then(() => seen.push(store().read('things', 'turn')));
+    assert.equal((await Promise.all(seen)).filter((row) => row !== undefined).length, 1);
+  });
+
+  test('refuses a change that expects no row where one stands, and shows what stands', async () => {
+    const rev = await commitAll(store(), put(things, 'there', { name: 'first' }));
+    const commit = await store().commit(unit(put(things, 'there', { name: 'second' })));
+    const current = await rowAt(store(), things, 'there');
+    assert.equal(current?.rev, rev);
+    assert.deepEqual(commit, { outcome: 'superseded', change: 0, current });
+  });
+
+  test('refuses a change whose revision is not the one that stands, or whose row is gone', async () => {
+    const rev = await commitAll(store(), put(things, 'stale', {}));
+    const next = await commitAll(store(), put(things, 'stale', { name: 'b' }, rev));
+    const stale = await store().commit(unit(put(things, 'stale', { name: 'c' }, rev)));
+    assert.ok(stale.outcome === 'superseded' && stale.current?.rev === next);
+    const gone = await store().commit(unit(remove(things, 'no such row', rev)));
+    assert.deepEqual(gone, { outcome: 'superseded', change: 0, current: undefined });
+  });
+
+  test('takes a unit that expects a row to be absent and leaves it so', async () => {
+    const change = { table: 'things', id: 'still absent', expect: { absent: true as const }, next: null };
+    revOf(await store().commit({ changes: [change], events: [] }));
+    await commitAll(store(), put(things, 'still absent', {}));
+    assert.equal((await store().commit({ changes: [change], events: [] })).outcome, 'superseded');
+  });
+
+  test('treats a softly deleted row as standing: it is read, expected and shown', async () => {
+    const rev = await commitAll(store(), put(things, 'soft', {}));
+    const deleted = await commitAll(store(), put(things, 'soft', {}, rev, { deletedAt: 1_700_000_000_000 }));
+    assert.equal((await rowAt(store(), things, 'soft'))?.deletedAt, 1_700_000_000_000);
+    const again = await store().commit(unit(put(things, 'soft', {})));
+    assert.ok(again.outcome === 'superseded' && again.current?.rev === deleted);
+    assert.ok(!(await idsOf(store(), always)).includes('soft'));
+    await commitAll(store(), put(things, 'soft', {}, deleted));
+    assert.ok((await idsOf(store(), always)).includes('soft'));
+  });
+
+  test('lets one of 200 concurrent changes of the same revision win', async () => {
+    const rev = await commitAll(store(), put(things, 'race', { name: 'start' }));
+    const commits = await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        store().commit(unit(put(things, 'race', { stock: index }, rev))),
+      ),
+    );
+    const winners = commits.filter((commit) => commit.outcome === 'committed');
+    assert.equal(winners.length, 1);
+    const standing = await rowAt(store(), things, 'race');
+    for (const commit of commits) {
+      if (commit.outcome === 'committed') assert.equal(commit.rev, standing?.rev);
+      else assert.deepEqual(commit, { outcome: 'superseded', change: 0, current: standing });
+    }
+  });
+
+  test('lets one of 100 concurrent creations at one id win', async () => {
+    const commits = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => store().commit(unit(put(things, 'first', { stock: index })))),
+    );
+    assert.equal(commits.filter((commit) => commit.outcome === 'committed').length, 1);
+  });
+
+  test('gives every unit a greater revision than any before, which its rows carry', async () => {
+    const revs = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        commitAll(store(), put(things, `rev ${index}`, {}), event(`rev-${index}`)),
+      ),
+    );
+    for (const [index, rev] of revs.entries()) {
+      assert.ok(index === 0 || rev > (revs[index - 1] ?? 0));
+      assert.equal((await rowAt(store(), things, `rev ${index}`))?.rev, rev);
+    }
+  });
+
+  test('never gives a revision out again, also after the newest row is gone and the store is reopened', async () => {
+    const opened = await fresh();
+    const rev = await commitAll(opened.store, put(things, 'newest', {}));
+    const removal = await commitAll(opened.store, remove(things, 'newest', rev));
+    const store = await opened.reopen();
+    assert.equal(await rowAt(store, things, 'newest'), undefined);
+    const next = await commitAll(store, put(things, 'newest', {}));
+    assert.ok(next > removal && removal > rev);
+  });
+
+  test('makes nothing of a unit of which one change is refused, whichever it is', async () => {
+    const rev = await commitAll(store(), put(things, 'atom', { name: 'before' }));
+    const good = [put(things, 'atom 1', {}), put(things, 'atom', { name: 'after' }, rev), event('evt_atom')];
+    const bad = put(things, 'atom 2', {}, rev + 1_000_000);
+    for (const at of [0, 1, 2]) {
+      const parts = [...good.slice(0, at), bad, ...good.slice(at)];
+      const commit = await store().commit(unit(...parts));
+      assert.deepEqual(commit, { outcome: 'superseded', change: at, current: undefined });
+      assert.equal(await rowAt(store(), things, 'atom 1'), undefined);
+      assert.equal((await rowAt(store(), things, 'atom'))?.rev, rev);
+      const tail = await store().tail({ rev: 0, id: '' }, always, 10_000);
+      assert.ok(!tail.some((entry) => entry.id === 'evt_atom'));
+    }
+  });
+
+  test('refuses the second unit that appends the same event, and shows the first as what stands', async () => {
+    await commitAll(store(), event('evt_once'));
+    const commit = await store().commit(
+      unit(put(things, 'with event', {}), event('evt_new'), event('evt_once')),
+    );
+    assert.ok(commit.outcome === 'superseded' && commit.change === 2 && commit.current?.id === 'evt_once');
+    assert.equal(await rowAt(store(), things, 'with event'), undefined);
+  });
+
+  test('applies the changes of a unit in order, so that one may free what a later one takes', async () => {
+    const rev = await commitAll(store(), put(things, 'giver', { sku: 'freed' }));
+    await commitAll(store(), remove(things, 'giver', rev), put(things, 'taker', { sku: 'freed' }));
+    assert.equal(await rowAt(store(), things, 'giver'), undefined);
+  });
+
+  test('names the unique field whose value another undeleted row holds', async () => {
+    const rev = await commitAll(store(), put(things, 'holder', { sku: 'S-1' }));
+    const taken = { outcome: 'taken', change: 0, field: 'sku' };
+    assert.deepEqual(await store().commit(unit(put(things, 'other', { sku: 'S-1' }))), taken);
+    const other = await commitAll(store(), put(things, 'other', { sku: 'S-2' }));
+    assert.deepEqual(await store().commit(unit(put(things, 'other', { sku: 'S-1' }, other))), taken);
+    await commitAll(store(), put(things, 'holder', { sku: 'S-1', name: 'keeps its own' }, rev));
+  });
+
+  test('lets any number of rows have no value, or null, in a unique field', async () => {
+    await commitAll(store(), put(things, 'null 1', { sku: null }), put(things, 'null 2', { sku: null }));
+    await commitAll(store(), put(things, 'none 1', {}), put(things, 'none 2', {}));
+  });
+
+  test('frees a unique value when its row is softly deleted, and checks it when the row comes back', async () => {
+    const rev = await commitAll(store(), put(things, 'gone', { sku: 'again' }));
+    const deleted = await commitAll(store(), put(things, 'gone', { sku: 'again' }, rev, { deletedAt: 1 }));
+    await commitAll(store(), put(things, 'new', { sku: 'again' }));
+    const back = await store().commit(unit(put(things, 'gone', { sku: 'again' }, deleted)));
+    assert.deepEqual(back, { outcome: 'taken', change: 0, field: 'sku' });
+  });
+
+  test('lets one of 50 concurrent units have a unique value', async () => {
+    const commits = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        store().commit(unit(put(things, `sku race ${index}`, { sku: 'raced' }))),
+      ),
+    );
+    assert.equal(commits.filter((commit) => commit.outcome === 'committed').length, 1);
+    assert.equal(commits.filter((commit) => commit.outcome === 'taken').length, 49);
+  });
+
+  test('says that a change is stale before anything else that stands against it', async () => {
+    const rev = await commitAll(store(), put(things, 'stale first', { sku: 'stale first' }));
+    const body = { sku: 'S-1', categoryId: 'no such category' };
+    for (const change of [
+      put(things, 'stale first', body),
+      put(things, 'stale first', body, rev + 1_000_000),
+    ]) {
+      assert.equal((await store().commit(unit(change))).outcome, 'superseded');
+    }
+  });
+
+  test('changes the version of a table with every unit that changed it, and only then', async () => {
+    const opened = await fresh();
+    const versions = async () => [
+      await opened.store.version('things'),
+      await opened.store.version('categories'),
+      await opened.store.version('events'),
+    ];
+    const empty = await versions();
+    const rev = await commitAll(opened.store, put(things, 'v', {}));
+    const one = await versions();
+    assert.notEqual(one[0], empty[0]);
+    assert.deepEqual(one.slice(1), empty.slice(1));
+    await opened.store.commit(unit(put(things, 'v', {})));
+    await opened.store.commit(unit(put(categories, 'c', {}), put(things, 'v', {})));
+    assert.deepEqual(await versions(), one);
+    await commitAll(opened.store, remove(things, 'v', rev), event('evt_v'));
+    const two = await versions();
+    assert.ok(two[0] !== one[0] && two[0] !== empty[0] && two[1] === one[1] && two[2] !== one[2]);
+    await opened.reopen();
+  });
+}

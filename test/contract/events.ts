@@ -1,0 +1,142 @@
+/** The event log: order, completeness under concurrent writers, filters, and the call on append. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { always } from '../../src/model/filter.ts';
+import type { LogPosition, Store, TailEntry } from '../../src/store/store.ts';
+import { commitAll, event, fields, put, remove, rowAt, things, unit } from './fixture.ts';
+import type { Bench } from './suite.ts';
+
+const origin: LogPosition = { rev: 0, id: '' };
+
+export function eventTests({ store, fresh }: Bench): void {
+  test('starts with a head before every event', async () => {
+    const opened = await fresh();
+    const head = await opened.store.head();
+    assert.deepEqual(await opened.store.tail(head, always, 10), []);
+    await commitAll(opened.store, event('evt_first'));
+    assert.equal((await opened.store.tail(head, always, 10)).length, 1);
+    assert.deepEqual(await opened.store.tail(await opened.store.head(), always, 10), []);
+  });
+
+  test('gives each event with its revision, type, collection, owner and bytes', async () => {
+    const entry = event('evt_whole', 'things', 'usr_1');
+    const from = await store().head();
+    const rev = await commitAll(store(), put(things, 'e', {}), entry);
+    const { createdAt, ...rest } = entry;
+    assert.deepEqual(await store().tail(from, always, 10), [{ ...rest, rev }]);
+    const row = await store().read('events', 'evt_whole');
+    assert.ok(
+      row?.rev === rev && row.doc === entry.doc && row.owner === 'usr_1' && row.createdAt === createdAt,
+    );
+    assert.deepEqual(await store().head(), { rev, id: 'evt_whole' });
+  });
+
+  test('orders the events of one unit by id, and stops and goes on between them', async () => {
+    const from = await store().head();
+    await commitAll(store(), event('evt_c'), event('evt_a'), event('evt_b'));
+    const seen: string[] = [];
+    let at = from;
+    for (;;) {
+      const [entry] = await store().tail(at, always, 1);
+      if (entry === undefined) break;
+      seen.push(entry.id);
+      at = { rev: entry.rev, id: entry.id };
+    }
+    assert.deepEqual(seen, ['evt_a', 'evt_b', 'evt_c']);
+  });
+
+  test('passes only the events that the filter passes, near the head and far from it', async () => {
+    const opened = await fresh();
+    for (let index = 0; index < 600; index += 1) {
+      const owner = index % 100 === 7 ? 'usr_7' : null;
+      void opened.store.commit(
+        unit(event(`evt_${String(index).padStart(4, '0')}`, index % 2 === 0 ? 'things' : 'notes', owner)),
+      );
+    }
+    await commitAll(opened.store, event('evt_last', 'notes'));
+    const of = async (filter: Parameters<Store['tail']>[1], after = origin) =>
+      (await opened.store.tail(after, filter, 1000)).map((entry) => entry.id);
+    assert.equal((await of({ op: 'eq', field: fields.collection, value: 'things' })).length, 300);
+    assert.equal((await of({ op: 'eq', field: fields.type, value: 'notes.created' })).length, 301);
+    assert.equal((await of({ op: 'eq', field: fields.owner, value: 'usr_7' })).length, 6);
+    assert.deepEqual(await of({ op: 'never' }), []);
+    const near = await opened.store.tail(origin, always, 590);
+    const last = near.at(-1);
+    assert.deepEqual(
+      await of(
+        { op: 'eq', field: fields.collection, value: 'notes' },
+        { rev: last?.rev ?? 0, id: last?.id ?? '' },
+      ),
+      ['evt_0591', 'evt_0593', 'evt_0595', 'evt_0597', 'evt_0599', 'evt_last'],
+    );
+  });
+
+  test('never skips an event while many writers commit', async () => {
+    const opened = await fresh();
+    const seen: TailEntry[] = [];
+    let at = origin;
+    let writing = true;
+    const writers = Promise.all(
+      Array.from({ length: 16 }, async (_, writer) => {
+        for (let index = 0; index < 50; index += 1) {
+          await commitAll(
+            opened.store,
+            put(things, `t ${writer} ${index}`, {}),
+            event(`evt_${99 - writer}_${index}`),
+          );
+        }
+      }),
+    ).finally(() => {
+      writing = false;
+    });
+    for (let last = false; ; ) {
+      const entries = await opened.store.tail(at, always, 7);
+      seen.push(...entries);
+      const newest = entries.at(-1);
+      if (newest !== undefined) at = { rev: newest.rev, id: newest.id };
+      else if (last) break;
+      else last = !writing;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await writers;
+    assert.equal(new Set(seen.map((entry) => entry.id)).size, 800);
+    assert.equal(seen.length, 800);
+    for (const [index, entry] of seen.entries())
+      assert.ok(index === 0 || entry.rev > (seen[index - 1]?.rev ?? 0));
+  });
+
+  test('calls back after units that appended events are visible, until it is stopped', async () => {
+    const opened = await fresh();
+    let calls = 0;
+    let called = Promise.withResolvers<readonly TailEntry[]>();
+    const stop = opened.store.onAppend(() => {
+      calls += 1;
+      called.resolve(opened.store.tail(origin, always, 10));
+    });
+    await commitAll(opened.store, put(things, 'silent', {}));
+    await commitAll(opened.store, event('evt_1'));
+    assert.equal((await called.promise).at(-1)?.id, 'evt_1');
+    called = Promise.withResolvers();
+    await commitAll(opened.store, event('evt_2'));
+    assert.equal((await called.promise).at(-1)?.id, 'evt_2');
+    stop();
+    const before = calls;
+    await commitAll(opened.store, event('evt_3'));
+    await opened.store.ping();
+    assert.equal(calls, before);
+  });
+
+  test('lists events like the rows of any table, and lets a unit remove one', async () => {
+    const rev = await commitAll(store(), event('evt_listed', 'listed'));
+    const plan = store().plan({
+      table: 'events',
+      filter: { op: 'eq', field: fields.collection, value: 'listed' },
+      sort: [{ field: fields.id, direction: 'asc' }],
+      limit: 5,
+    });
+    assert.equal((await plan.page({ from: 'start' })).docs.length, 1);
+    await commitAll(store(), remove({ ...things, name: 'events' }, 'evt_listed', rev));
+    assert.equal((await plan.page({ from: 'start' })).docs.length, 0);
+    assert.equal(await rowAt(store(), { ...things, name: 'events' }, 'evt_listed'), undefined);
+  });
+}

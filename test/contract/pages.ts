@@ -1,0 +1,305 @@
+/** Lists: order, keyset pages in both directions, boundedness told truly, versions of one snapshot. */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import fc from 'fast-check';
+import type { Field, Scalar } from '../../src/model/field.ts';
+import { always, type Filter, type Sort } from '../../src/model/filter.ts';
+import { compareText, matches, memberAt } from '../../src/model/matches.ts';
+import type { NextRow } from '../../src/store/store.ts';
+import {
+  byId,
+  categories,
+  commitAll,
+  fields,
+  idsOn,
+  matchable,
+  put,
+  remove,
+  things,
+  walk,
+} from './fixture.ts';
+import type { Bench } from './suite.ts';
+
+const sortable: readonly Field[] = [
+  fields.price,
+  fields.name,
+  fields.stock,
+  fields.live,
+  fields.createdAt,
+  fields.owner,
+  fields.categoryId,
+  fields.city,
+];
+const direction = fc.constantFrom('asc' as const, 'desc' as const);
+const sortArbitrary: fc.Arbitrary<readonly Sort[]> = fc
+  .tuple(
+    fc.uniqueArray(fc.constantFrom(...sortable), { maxLength: 3 }),
+    fc.array(direction, { minLength: 4, maxLength: 4 }),
+    fc.boolean(),
+  )
+  .map(([keys, directions, uniform]) =>
+    [...keys, fields.id].map((field, index) => ({
+      field,
+      direction: directions[uniform ? 0 : index] ?? 'asc',
+    })),
+  );
+const filterArbitrary: fc.Arbitrary<Filter> = fc.constantFrom<Filter>(
+  always,
+  always,
+  { op: 'eq', field: fields.categoryId, value: 'c1' },
+  { op: 'eq', field: fields.categoryId, value: null },
+  { op: 'eq', field: fields.live, value: true },
+  { op: 'eq', field: fields.name, value: 'b' },
+  { op: 'gte', field: fields.price, value: 2 },
+  { op: 'lt', field: fields.price, value: 3 },
+  {
+    op: 'and',
+    filters: [
+      { op: 'eq', field: fields.categoryId, value: 'c1' },
+      { op: 'gt', field: fields.price, value: 1 },
+    ],
+  },
+  { op: 'ne', field: fields.name, value: 'b' },
+  { op: 'eq', field: fields.sku, value: 'sku 3' },
+  { op: 'eq', field: fields.id, value: 'row 005' },
+  { op: 'never' },
+);
+
+export function pageTests({ store, fresh }: Bench): void {
+  const rows = new Map<string, NextRow>();
+
+  before(async () => {
+    await commitAll(store(), put(categories, 'c1', {}), put(categories, 'c2', { name: 'two' }));
+    for (let index = 0; index < 120; index += 1) {
+      const id = `row ${String((index * 53) % 120).padStart(3, '0')}`;
+      const body: Record<string, unknown> = { sku: `sku ${index}` };
+      if (index % 3 !== 0) body.price = [null, 1, 2, 2.5, 2 ** 55][index % 5];
+      if (index % 4 !== 0) body.name = ['a', 'b', '😀', '\uffff'][(index >> 2) % 4];
+      if (index % 7 !== 0) body.stock = index % 3;
+      if (index % 5 !== 0) body.live = index % 2 === 0;
+      if (index % 2 !== 0) body.categoryId = index % 6 === 1 ? 'c2' : 'c1';
+      if (index % 8 === 0) body.address = { city: `city ${index % 3}` };
+      const deletedAt = index % 17 === 16 ? 1 : null;
+      const owner = index % 3 === 1 ? `usr_${index % 4}` : null;
+      const change = put(things, id, body, undefined, {
+        deletedAt,
+        owner,
+        createdAt: 1_700_000_000_000 + (index % 9),
+      });
+      await commitAll(store(), change);
+      if (change.next !== null && deletedAt === null) rows.set(id, change.next);
+    }
+  });
+
+  function sorted(filter: Filter, sort: readonly Sort[]): readonly string[] {
+    const kept = [...rows].filter(([id, row]) => matches(filter, matchable(row, id)));
+    return kept.sort((left, right) => compareRows(left, right, sort)).map(([id]) => id);
+  }
+
+  test('pages through any sort forwards and backwards, over ties, nulls and mixed directions', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        sortArbitrary,
+        filterArbitrary,
+        fc.integer({ min: 1, max: 130 }),
+        async (sort, filter, limit) => {
+          const wanted = sorted(filter, sort);
+          const plan = store().plan({ table: 'things', filter, sort, limit });
+          const forwards = await walk(plan, 'after');
+          assert.deepEqual(forwards.flatMap(idsOn), wanted);
+          for (const page of forwards.slice(0, -1)) assert.equal(page.docs.length, limit);
+          const last = forwards.at(-1)?.last;
+          if (last === null || last === undefined) return;
+          const backwards = await walk(plan, 'before', last);
+          assert.deepEqual([...backwards].reverse().flatMap(idsOn), wanted.slice(0, -1));
+          const middle = forwards[forwards.length >> 1];
+          if (middle?.first === null || middle?.first === undefined) return;
+          const before = await plan.page({ from: 'before', key: middle.first });
+          const at = wanted.indexOf(idsOn(middle)[0] ?? '');
+          assert.deepEqual(idsOn(before), wanted.slice(Math.max(0, at - limit), at));
+          assert.equal(before.more, at > limit);
+        },
+      ),
+      { numRuns: 250 },
+    );
+  });
+
+  test('starts a page at an offset', async () => {
+    for (const sort of [byId, [{ field: fields.price, direction: 'desc' as const }, ...byId]]) {
+      const wanted = sorted(always, sort);
+      const plan = store().plan({ table: 'things', filter: always, sort, limit: 10 });
+      for (const offset of [0, 5, wanted.length - 3, wanted.length, 5000]) {
+        const page = await plan.page({ from: 'offset', offset });
+        assert.deepEqual(idsOn(page), wanted.slice(offset, offset + 10));
+        assert.equal(page.more, offset + 10 < wanted.length);
+      }
+    }
+  });
+
+  test('goes on from a key whose row is gone', async () => {
+    const sort: readonly Sort[] = [{ field: fields.price, direction: 'asc' }, ...byId];
+    const opened = await fresh();
+    const revs = new Map<string, number>();
+    for (const id of ['a', 'b', 'c', 'd'])
+      revs.set(id, await commitAll(opened.store, put(things, id, { price: 1 })));
+    const plan = opened.store.plan({ table: 'things', filter: always, sort, limit: 2 });
+    const first = await plan.page({ from: 'start' });
+    await commitAll(opened.store, remove(things, 'b', revs.get('b') ?? 0));
+    assert.deepEqual(idsOn(await plan.page({ from: 'after', key: first.last ?? [] })), ['c', 'd']);
+    assert.deepEqual(idsOn(await plan.page({ from: 'before', key: first.last ?? [] })), ['a']);
+  });
+
+  test('answers an empty page with no keys, nothing more, and a version', async () => {
+    const filters: readonly Filter[] = [
+      { op: 'eq', field: fields.price, value: 77 },
+      { op: 'eq', field: fields.city, value: 'nowhere' },
+      { op: 'never' },
+    ];
+    for (const filter of filters) {
+      const page = await store()
+        .plan({ table: 'things', filter, sort: byId, limit: 5 })
+        .page({ from: 'start' });
+      assert.deepEqual(page, {
+        docs: [],
+        first: null,
+        last: null,
+        more: false,
+        version: await store().version('things'),
+      });
+    }
+  });
+
+  const bounded: readonly (readonly [string, Filter, readonly Sort[]])[] = [
+    ['all by id', always, order([fields.id], 'asc')],
+    ['all by id, descending', always, order([fields.id], 'desc')],
+    ['all by an indexed field', always, order([fields.price, fields.id], 'asc')],
+    ['all by an indexed field, descending', always, order([fields.price, fields.id], 'desc')],
+    ['all by two indexed fields', always, order([fields.name, fields.stock, fields.id], 'desc')],
+    ['all by a column with an index', always, order([fields.createdAt, fields.id], 'desc')],
+    [
+      'an equal prefix by the rest',
+      { op: 'eq', field: fields.categoryId, value: 'c1' },
+      order([fields.price, fields.id], 'desc'),
+    ],
+    [
+      'an equal null prefix by the rest',
+      { op: 'eq', field: fields.categoryId, value: null },
+      order([fields.price, fields.id], 'asc'),
+    ],
+    [
+      'a range of the sort key',
+      { op: 'gt', field: fields.price, value: 1 },
+      order([fields.price, fields.id], 'asc'),
+    ],
+    ['an equal field by id', { op: 'eq', field: fields.live, value: true }, order([fields.id], 'asc')],
+    [
+      'a unique value by anything',
+      { op: 'eq', field: fields.sku, value: 'sku 3' },
+      order([fields.city, fields.id], 'asc'),
+    ],
+    [
+      'one id by anything',
+      { op: 'eq', field: fields.id, value: 'row 005' },
+      order([fields.city, fields.id], 'asc'),
+    ],
+  ];
+  for (const [what, filter, sort] of bounded) {
+    test(`bounds ${what}`, async () => {
+      const plan = store().plan({ table: 'things', filter, sort, limit: 7 });
+      assert.equal(plan.bounded, true);
+      assert.deepEqual((await walk(plan, 'after')).flatMap(idsOn), sorted(filter, sort));
+    });
+  }
+
+  const unbounded: readonly (readonly [string, Filter, readonly Sort[]])[] = [
+    ['a sort without an index', always, order([fields.city, fields.id], 'asc')],
+    ['a filter without an index', { op: 'eq', field: fields.city, value: 'city 1' }, byId],
+    [
+      'a filter that only the first key of an index serves, by another',
+      { op: 'eq', field: fields.name, value: 'b' },
+      order([fields.price, fields.id], 'asc'),
+    ],
+    [
+      'a sort key with two bounds on one side',
+      {
+        op: 'and',
+        filters: [
+          { op: 'gt', field: fields.price, value: 0 },
+          { op: 'and', filters: [{ op: 'gte', field: fields.price, value: 2 }] },
+        ],
+      },
+      order([fields.price, fields.id], 'asc'),
+    ],
+    ['a search', { op: 'search', terms: ['a'] }, byId],
+    ['a negation', { op: 'not', filter: { op: 'eq', field: fields.live, value: true } }, byId],
+    [
+      'an indexed sort with a filter beside it',
+      { op: 'gt', field: fields.stock, value: 0 },
+      order([fields.price, fields.id], 'asc'),
+    ],
+  ];
+  for (const [what, filter, sort] of unbounded) {
+    test(`does not claim to bound ${what}`, () => {
+      assert.equal(store().plan({ table: 'things', filter, sort, limit: 7 }).bounded, false);
+    });
+  }
+
+  test('reads a page and its version from one snapshot while units are committed', async () => {
+    const opened = await fresh();
+    const plans = [byId, [{ field: fields.city, direction: 'asc' as const }, ...byId]].map((sort) =>
+      opened.store.plan({ table: 'things', filter: always, sort, limit: 1000 }),
+    );
+    const seen = new Map<string, number>();
+    let writing = true;
+    const writer = (async () => {
+      for (let index = 0; index < 300; index += 1)
+        await commitAll(opened.store, put(things, `w ${index}`, {}));
+      writing = false;
+    })();
+    while (writing) {
+      for (const plan of plans) {
+        const { version, docs } = await plan.page({ from: 'start' });
+        assert.equal(docs.length, seen.get(version) ?? docs.length, 'one version, one content');
+        seen.set(version, docs.length);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await writer;
+    assert.ok(seen.size > 10);
+  });
+
+  test('refuses a position with too few or too many values', async () => {
+    const plan = store().plan({ table: 'things', filter: always, sort: byId, limit: 7 });
+    for (const key of [[], ['a', 'b']]) {
+      await assert.rejects(async () => plan.page({ from: 'after', key }), RangeError);
+    }
+  });
+}
+
+function order(keys: readonly Field[], way: 'asc' | 'desc'): readonly Sort[] {
+  return keys.map((field) => ({ field, direction: way }));
+}
+
+function compareRows(
+  left: readonly [string, NextRow],
+  right: readonly [string, NextRow],
+  sort: readonly Sort[],
+): number {
+  for (const { field, direction: way } of sort) {
+    const by = compareScalars(scalarAt(left, field), scalarAt(right, field));
+    if (by !== 0) return way === 'asc' ? by : -by;
+  }
+  return 0;
+}
+
+function scalarAt([id, row]: readonly [string, NextRow], field: Field): Scalar {
+  if (field.column === 'id') return id;
+  if (field.column === 'owner') return row.owner;
+  return (memberAt(JSON.parse(row.doc), field.path) ?? null) as Scalar;
+}
+
+function compareScalars(left: Scalar, right: Scalar): number {
+  if (left === null || right === null) return Number(left !== null) - Number(right !== null);
+  if (typeof left === 'string') return compareText(left, String(right));
+  return Number(left) - Number(right);
+}

@@ -1,0 +1,54 @@
+/**
+ * What store.ts promises, as tests that know nothing of an engine. Every engine goes through it unchanged.
+ */
+import { after, before, describe } from 'node:test';
+import type { Store, Table } from '../../src/store/store.ts';
+import { commitTests } from './commit.ts';
+import { eventTests } from './events.ts';
+import { filterTests } from './filters.ts';
+import { type Engine, type Opened, tables } from './fixture.ts';
+import { pageTests } from './pages.ts';
+import { referenceTests } from './references.ts';
+import { upkeepTests } from './upkeep.ts';
+
+/** How each topic gets its store: one for all of its tests, so each test uses ids of its own or says otherwise. */
+export type Bench = {
+  readonly store: () => Store;
+  readonly opened: () => Opened;
+  /** A store that no other test has touched, disposed of with the suite. */
+  readonly fresh: (tables?: readonly Table[]) => Promise<Opened>;
+};
+
+export function contractSuite(name: string, engine: Engine): void {
+  describe(`store contract: ${name}`, () => {
+    topic('commit', engine, commitTests);
+    topic('references', engine, referenceTests);
+    topic('filters', engine, filterTests);
+    topic('pages', engine, pageTests);
+    topic('events', engine, eventTests);
+    topic('upkeep', engine, upkeepTests);
+  });
+}
+
+function topic(title: string, engine: Engine, tests: (bench: Bench) => void): void {
+  describe(title, () => {
+    const all: Opened[] = [];
+    const fresh = async (declared: readonly Table[] = tables): Promise<Opened> => {
+      const opened = await engine(declared);
+      all.push(opened);
+      return opened;
+    };
+    let shared: Opened | undefined;
+    const opened = (): Opened => {
+      if (shared === undefined) throw new Error('the store is not open yet');
+      return shared;
+    };
+    before(async () => {
+      shared = await fresh();
+    });
+    after(async () => {
+      for (const each of all) await each.dispose();
+    });
+    tests({ opened, store: () => opened().store, fresh });
+  });
+}

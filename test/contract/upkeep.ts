@@ -1,0 +1,98 @@
+/** Purge, backup, ping and close. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { always } from '../../src/model/filter.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
+import { commitAll, event, idsOf, put, rowAt, things, unit } from './fixture.ts';
+import type { Bench } from './suite.ts';
+
+export function upkeepTests({ fresh }: Bench): void {
+  test('purges rows last updated before a time, at most as many as asked, deleted ones too', async () => {
+    const { store } = await fresh();
+    for (let index = 0; index < 20; index += 1) {
+      const deletedAt = index === 3 ? 1 : null;
+      await commitAll(
+        store,
+        put(things, `p ${index}`, {}, undefined, { updatedAt: 1000 + index, deletedAt }),
+      );
+    }
+    const version = await store.version('things');
+    assert.equal(await store.purge('things', 1000, 100), 0);
+    assert.equal(await store.version('things'), version);
+    assert.equal(await store.purge('things', 1010, 4), 4);
+    assert.notEqual(await store.version('things'), version);
+    assert.equal(await store.purge('things', 1010, 100), 6);
+    assert.equal((await idsOf(store, always)).length, 10);
+    assert.equal(await rowAt(store, things, 'p 3'), undefined);
+    assert.deepEqual(await store.tail({ rev: 0, id: '' }, always, 10), []);
+  });
+
+  test('purges events like rows, and goes on with new ones', async () => {
+    const { store } = await fresh();
+    for (let index = 0; index < 1200; index += 1) void store.commit(unit(event(`evt_${index}`)));
+    const rev = await commitAll(store, { ...event('evt_new'), createdAt: 1_800_000_000_000 });
+    assert.equal(await store.purge('events', 1_750_000_000_000, 10_000), 1200);
+    assert.deepEqual(await store.head(), { rev, id: 'evt_new' });
+    assert.ok((await commitAll(store, event('evt_0'))) > rev);
+  });
+
+  test('backs up a consistent copy while units are committed', async (context) => {
+    const opened = await fresh();
+    const { store, openBackup } = opened;
+    if (openBackup === undefined) return context.skip('the engine has no backups');
+    for (let index = 0; index < 500; index += 1)
+      void store.commit(unit(put(things, `b ${index}`, { name: 'x'.repeat(2000) }), event(`evt_${index}`)));
+    await commitAll(store, put(things, 'before', {}));
+    const path = opened.freePath();
+    let writing = true;
+    const writer = (async () => {
+      for (let index = 0; writing; index += 1)
+        await commitAll(store, put(things, `w ${index}`, {}), event(`evt_w_${index}`));
+    })();
+    const progress: (readonly [number, number])[] = [];
+    await store.backup(path, (done, total) => progress.push([done, total]));
+    writing = false;
+    await writer;
+    const [done, total] = progress.at(-1) ?? [0, 1];
+    assert.ok(done === total && total > 100);
+    const copy = await openBackup(path);
+    const ids = await idsOf(copy, always);
+    assert.ok(ids.includes('before') && ids.length >= 501);
+    for (const id of ids) assert.ok((await rowAt(copy, things, id)) !== undefined);
+    // A unit is in the copy whole or not at all: every row but one was committed with an event.
+    assert.equal((await copy.tail({ rev: 0, id: '' }, always, 100_000)).length, ids.length - 1);
+    await copy.ping();
+    await copy.close();
+  });
+
+  test('rejects a backup to where nothing can be written, and serves on', async () => {
+    const opened = await fresh();
+    if (opened.openBackup === undefined) return;
+    await assert.rejects(
+      opened.store.backup(`${opened.freePath()}/no/such/folder`, () => undefined),
+      StoreUnavailable,
+    );
+    await commitAll(opened.store, put(things, 'on', {}));
+  });
+
+  test('answers a ping, and refuses everything once closed', async () => {
+    const opened = await fresh();
+    await opened.store.ping();
+    const pending = opened.store.commit(unit(put(things, 'last', {})));
+    await opened.store.close();
+    await opened.store.close();
+    assert.equal((await pending).outcome, 'committed');
+    await assert.rejects(opened.store.ping(), StoreUnavailable);
+    await assert.rejects(opened.store.commit(unit(put(things, 'late', {}))), StoreUnavailable);
+    await assert.rejects(async () => opened.store.read('things', 'last'), StoreUnavailable);
+    const store = await opened.reopen();
+    assert.notEqual(await rowAt(store, things, 'last'), undefined);
+  });
+
+  test('refuses a table that is not declared', async () => {
+    const { store } = await fresh();
+    await assert.rejects(async () => store.read('nowhere', 'x'), TypeError);
+    await assert.rejects(store.commit(unit({ ...put(things, 'x', {}), table: 'nowhere' })), TypeError);
+    await commitAll(store, put(things, 'x', {}));
+  });
+}

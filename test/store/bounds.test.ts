@@ -1,0 +1,171 @@
+/** Every bound at its edge, and storage that fails: what is refused, and that the store is whole again afterwards. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { always, type Filter } from '../../src/model/filter.ts';
+import { seedTable } from '../../src/store/sqlite/seed.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
+import {
+  byId,
+  commitAll,
+  event,
+  fields,
+  idsOf,
+  nextRow,
+  put,
+  remove,
+  rowAt,
+  tables,
+  things,
+  unit,
+} from '../contract/fixture.ts';
+import { folderFor } from './folder.ts';
+
+test('refuses the unit beyond `unitsWaitingMax`, and takes units again once those waiting are made', async (context) => {
+  const store = await folderFor(context).open({ unitsWaitingMax: 10, unitsPerTransactionMax: 3 });
+  const commits = Array.from({ length: 11 }, (_, index) => store.commit(unit(put(things, `w ${index}`, {}))));
+  const results = await Promise.allSettled(commits);
+  assert.deepEqual(
+    results.map((result) => result.status),
+    [...Array.from({ length: 10 }, () => 'fulfilled'), 'rejected'],
+  );
+  const last = results[10];
+  assert.ok(
+    last?.status === 'rejected' &&
+      last.reason instanceof StoreUnavailable &&
+      last.reason.retryAfterSeconds > 0,
+  );
+  await commitAll(store, put(things, 'w 10', {}));
+});
+
+test('commits units in batches of at most `unitsPerTransactionMax` units and `charactersPerTransactionMax` characters', async (context) => {
+  const batches: number[] = [];
+  const store = await folderFor(context).open({
+    unitsPerTransactionMax: 4,
+    charactersPerTransactionMax: 5000,
+    observe: (observation) => {
+      if (observation.kind === 'units-committed') batches.push(observation.units);
+    },
+  });
+  const small = Array.from({ length: 8 }, (_, index) => store.commit(unit(put(things, `s ${index}`, {}))));
+  const large = Array.from({ length: 4 }, (_, index) =>
+    store.commit(unit(put(things, `l ${index}`, { name: 'x'.repeat(3000) }))),
+  );
+  await Promise.all([...small, ...large]);
+  assert.deepEqual(batches, [4, 4, 2, 2]);
+});
+
+test('refuses the long read beyond `readerQueueMax`, ends one beyond `scanTimeoutMs`, and then reads on', async (context) => {
+  const folder = folderFor(context);
+  const rows = Array.from({ length: 60_000 }, (_, index) => ({
+    id: `r ${index}`,
+    row: nextRow(things, `r ${index}`, { name: `n${index}` }),
+  }));
+  seedTable(folder.path, tables, 'things', rows);
+  const store = await folder.open({ readerQueueMax: 2, scanTimeoutMs: 20 });
+  const slow: Filter = {
+    op: 'or',
+    filters: Array.from({ length: 60 }, (_, index) => ({
+      op: 'like',
+      field: fields.city,
+      pattern: `%${index}`,
+    })),
+  };
+  const [first, second, third, fourth] = await Promise.allSettled([
+    store.count('things', slow),
+    store.plan({ table: 'things', filter: slow, sort: byId, limit: 5 }).page({ from: 'start' }),
+    store
+      .plan({
+        table: 'things',
+        filter: slow,
+        sort: [{ field: fields.city, direction: 'asc' }, ...byId],
+        limit: 5,
+      })
+      .page({ from: 'start' }),
+    store.count('things', slow),
+  ]);
+  for (const [result, pattern] of [
+    [first, /20 ms/],
+    [second, /20 ms/],
+    [third, /20 ms/],
+    [fourth, /wait/],
+  ] as const) {
+    assert.ok(result?.status === 'rejected' && result.reason instanceof StoreUnavailable);
+    assert.match(result.reason.message, pattern);
+  }
+  const near: Filter = { op: 'eq', field: fields.id, value: 'r 7' };
+  assert.equal(await store.count('things', near), 1);
+});
+
+test('lets nothing else wait while a long read runs', async (context) => {
+  const folder = folderFor(context);
+  const rows = Array.from({ length: 60_000 }, (_, index) => ({
+    id: `r ${index}`,
+    row: nextRow(things, `r ${index}`, { name: `n${index}` }),
+  }));
+  seedTable(folder.path, tables, 'things', rows);
+  const store = await folder.open();
+  await commitAll(store, put(things, 'writer is up', {}));
+  const patterns = Array.from({ length: 20 }, (_, index) => `%7${'%'.repeat(index)}`);
+  const filters = patterns.map((pattern): Filter => ({ op: 'like', field: fields.name, pattern }));
+  let scanned = false;
+  const scan = (async () => {
+    const count = await store.count('things', { op: 'and', filters });
+    scanned = true;
+    return count;
+  })();
+  await commitAll(store, put(things, 'meanwhile', {}));
+  assert.notEqual(await rowAt(store, things, 'meanwhile'), undefined);
+  assert.equal(scanned, false);
+  assert.equal(await scan, 6000);
+});
+
+test('fails units with StoreUnavailable when the disk is full, keeps every acknowledged one, and recovers', async (context) => {
+  const folder = folderFor(context);
+  const store = await folder.open({ pagesMax: 400 });
+  const revs = new Map<string, number>();
+  let refused = 0;
+  for (let index = 0; refused < 3; index += 1) {
+    assert.ok(index < 10_000, 'the bound is never met');
+    const id = `full ${index}`;
+    try {
+      revs.set(id, await commitAll(store, put(things, id, { name: 'x'.repeat(2000) }), event(`evt_${id}`)));
+    } catch (error) {
+      assert.ok(error instanceof StoreUnavailable, String(error));
+      refused += 1;
+      assert.equal(await rowAt(store, things, id), undefined);
+      assert.equal(await store.read('events', `evt_${id}`), undefined);
+    }
+  }
+  assert.deepEqual([...(await idsOf(store, always))].sort(), [...revs.keys()].sort());
+  let highest = Math.max(...revs.values());
+  for (const [id, rev] of [...revs].slice(0, revs.size >> 1)) {
+    const removal = await commitAll(store, remove(things, id, rev));
+    assert.ok(removal > highest);
+    highest = removal;
+  }
+  await commitAll(store, put(things, 'room again', { name: 'x'.repeat(2000) }), event('evt_room'));
+  await store.close();
+  assert.notEqual(await rowAt(await folder.open(), things, 'room again'), undefined);
+});
+
+test('refuses a unit whose values SQLite does not take without failing its neighbours', async (context) => {
+  const store = await folderFor(context).open();
+  const good = put(things, 'good', {});
+  const bad = { ...put(things, 'bad', {}), next: { ...nextRow(things, 'bad', {}), doc: '{"not json' } };
+  const results = await Promise.allSettled([
+    store.commit(unit(good, event('evt_good'))),
+    store.commit(unit(event('evt_bad'), bad)),
+    store.commit(unit(put(things, 'after', {}))),
+  ]);
+  assert.deepEqual(
+    results.map((result) => result.status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  assert.ok(results[1]?.status === 'rejected' && !(results[1].reason instanceof StoreUnavailable));
+  assert.equal(await rowAt(store, things, 'bad'), undefined);
+  const tail = await store.tail({ rev: 0, id: '' }, always, 10);
+  assert.deepEqual(
+    tail.map((entry) => entry.id),
+    ['evt_good'],
+  );
+});

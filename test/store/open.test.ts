@@ -1,0 +1,175 @@
+/** Opening a folder: who may, what is refused, and how the schema follows the declaration. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { always } from '../../src/model/filter.ts';
+import type { Observation } from '../../src/observe/observation.ts';
+import { FolderInUse } from '../../src/store/sqlite/lock.ts';
+import { UnknownDatabase } from '../../src/store/sqlite/migrate.ts';
+import { UnfitRows } from '../../src/store/sqlite/reconcile.ts';
+import { seedTable } from '../../src/store/sqlite/seed.ts';
+import {
+  categories,
+  commitAll,
+  event,
+  fields,
+  idsOf,
+  nextRow,
+  put,
+  rowAt,
+  tables,
+  things,
+} from '../contract/fixture.ts';
+import { folderFor } from './folder.ts';
+
+test('makes the folder and its files readable by their owner alone', async (context) => {
+  const folder = folderFor(context);
+  await commitAll(await folder.open(), event('evt_1'));
+  assert.equal(statSync(folder.path).mode & 0o777, 0o700);
+  for (const name of ['comity.db', 'comity.db-wal', 'comity.db-shm', 'comity.lock']) {
+    assert.equal(statSync(join(folder.path, name)).mode & 0o777, 0o600, name);
+  }
+});
+
+test('refuses a folder that this process has open, and takes it once that is closed', async (context) => {
+  const folder = folderFor(context);
+  const store = await folder.open();
+  await assert.rejects(
+    folder.open(),
+    (error: Error) => error instanceof FolderInUse && error.message.includes(folder.path),
+  );
+  await commitAll(store, put(things, 'still here', {}));
+  await store.close();
+  assert.notEqual(await rowAt(await folder.open(), things, 'still here'), undefined);
+});
+
+test('refuses a folder that another process has open, and takes it once that is killed', async (context) => {
+  const folder = folderFor(context);
+  const child = spawn(
+    process.execPath,
+    [new URL('./crash-child.ts', import.meta.url).pathname, folder.path],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  await once(child.stdout, 'data');
+  await assert.rejects(folder.open(), FolderInUse);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  await (await folder.open()).ping();
+});
+
+test('refuses a database written by a newer version, in one line, and leaves it as it is', async (context) => {
+  const folder = folderFor(context);
+  await (await folder.open()).close();
+  const database = new DatabaseSync(join(folder.path, 'comity.db'));
+  database.exec('PRAGMA user_version = 4711');
+  await assert.rejects(folder.open(), (error: Error) => {
+    assert.ok(error instanceof UnknownDatabase);
+    assert.match(error.message, /^[^\n]*newer version[^\n]*4711[^\n]*$/);
+    return true;
+  });
+  database.exec('PRAGMA user_version = 1');
+  database.close();
+  await (await folder.open()).ping();
+});
+
+test("refuses another program's database", async (context) => {
+  const folder = folderFor(context);
+  mkdirSync(folder.path, { recursive: true });
+  const database = new DatabaseSync(join(folder.path, 'comity.db'));
+  database.exec('CREATE TABLE theirs (a)');
+  database.close();
+  await assert.rejects(folder.open(), UnknownDatabase);
+});
+
+test('makes, drops and changes indexes as declared, and keeps tables no longer declared', async (context) => {
+  const folder = folderFor(context);
+  const what: string[] = [];
+  const observe = (observation: Observation): void => {
+    if (observation.kind === 'store-migrated') what.push(observation.what);
+  };
+  const bare = { ...things, indexes: [], unique: [], references: [], searched: false };
+  const first = await folder.open({ tables: [bare, categories] });
+  const sort = [
+    { field: fields.price, direction: 'asc' as const },
+    { field: fields.id, direction: 'asc' as const },
+  ];
+  const query = { table: 'things', filter: always, sort, limit: 10 };
+  await commitAll(
+    first,
+    put(bare, 'a', { price: 2 }),
+    put(bare, 'b', { price: 1 }),
+    put(categories, 'kept', {}),
+  );
+  assert.equal(first.plan(query).bounded, false);
+  await first.close();
+
+  const second = await folder.open({
+    tables: [{ ...bare, indexes: [[fields.price]], searched: true }],
+    observe,
+  });
+  assert.deepEqual(what, ['search text of things', 'index things.index["price"]']);
+  assert.equal(second.plan(query).bounded, true);
+  assert.deepEqual(await idsOf(second, always, sort), ['b', 'a']);
+  await commitAll(second, put({ ...bare, searched: true }, 'c', {}, undefined, { search: 'found' }));
+  assert.deepEqual(await idsOf(second, { op: 'search', terms: ['ound'] }), ['c']);
+  await second.close();
+
+  what.length = 0;
+  const third = await folder.open({ tables: [{ ...bare, searched: true }, categories], observe });
+  assert.deepEqual(what, ['index things.index["price"] dropped']);
+  assert.notEqual(await rowAt(third, categories, 'kept'), undefined);
+});
+
+test('refuses to make a field unique whose values are not, names it, and opens without it', async (context) => {
+  const folder = folderFor(context);
+  const open = { ...things, unique: [], references: [] };
+  const store = await folder.open({ tables: [open] });
+  await commitAll(store, put(open, 'a', { sku: 'same' }), put(open, 'b', { sku: 'same' }));
+  await store.close();
+  const unique = [{ ...open, unique: [fields.sku] }];
+  await assert.rejects(
+    folder.open({ tables: unique }),
+    (error: Error) => error instanceof UnfitRows && error.message.includes('sku'),
+  );
+  await (await folder.open({ tables: [open] })).ping();
+});
+
+test('refuses declarations that SQLite could not keep apart or in order', async (context) => {
+  const folder = folderFor(context);
+  const bare = { ...categories, references: [], unique: [], indexes: [] };
+  for (const wrong of [
+    [bare, { ...bare, name: 'CATEGORIES' }],
+    [{ ...bare, name: 'sqlite_x' }],
+    [{ ...bare, name: 'Comity_meta' }],
+    [{ ...bare, name: '' }],
+    [{ ...bare, indexes: [[]] }],
+    [{ ...bare, references: [{ field: fields.parentId, table: 'nowhere' }] }],
+    [{ ...bare, references: [{ field: fields.price, table: 'categories' }] }],
+  ]) {
+    await assert.rejects(folder.open({ tables: wrong }), TypeError);
+  }
+  await (await folder.open({ tables: [{ ...bare, name: 'odd " name; --' }] })).ping();
+});
+
+test('seeds rows that the store then has like any others', async (context) => {
+  const folder = folderFor(context);
+  const rows = Array.from({ length: 25_000 }, (_, index) => {
+    const id = `seed ${String(index).padStart(5, '0')}`;
+    return { id, row: nextRow(things, id, { price: index % 100, sku: id }) };
+  });
+  assert.equal(seedTable(folder.path, tables, 'things', rows), 25_000);
+  const store = await folder.open();
+  assert.equal(await store.count('things', { op: 'eq', field: fields.price, value: 7 }), 250);
+  const rev = await commitAll(store, put(things, 'next', {}));
+  assert.ok(rev > ((await rowAt(store, things, 'seed 24999'))?.rev ?? rev));
+  assert.equal(
+    (await store.commit({ changes: [put(things, 'x', { sku: 'seed 00001' })], events: [] })).outcome,
+    'taken',
+  );
+});

@@ -1,5 +1,5 @@
 /**
- * Renders docs/reference/errors.md from the registry in src/http/problem.ts.
+ * Renders docs/reference/errors.md from the registry in src/http/problem-registry.ts.
  *
  * Usage: npm run docs
  */
@@ -16,7 +16,7 @@ const retries: Readonly<Record<Retry, string>> = {
 
 const preamble = `# Errors
 
-Rendered from \`src/http/problem.ts\` by \`npm run docs\`.
+Rendered from \`src/http/problem-registry.ts\` by \`npm run docs\`.
 
 Every refusal has a JSON body:
 

@@ -330,6 +330,12 @@ const writes: readonly Case[] = [
     `${keyed} exists visible permitted proposal_sound match_required`,
   ],
   [
+    'does not demand If-Match of a creation that If-None-Match refuses',
+    { method: 'PUT', matchRequired: true, ifNoneMatch: 'false' },
+    'precondition_failed',
+    `${keyed} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true if_none_match_safe`,
+  ],
+  [
     'does not demand If-Match for what is not there yet',
     { method: 'PUT', matchRequired: true, exists: false, createsHere: true, created: true },
     'created',

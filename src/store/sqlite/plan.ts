@@ -5,6 +5,7 @@
 import type { StatementSync } from 'node:sqlite';
 import type { Scalar } from '../../model/field.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position } from '../store.ts';
+import { documentKey, isKeyInDocument } from './compile/document-key.ts';
 import { bind, compilePage, type PageStatement, type Selection, shapeOf } from './compile/select.ts';
 import { serve } from './compile/serve.ts';
 import type { Layout } from './layout.ts';
@@ -131,7 +132,7 @@ async function readThere(
 
 function pageOf(
   rows: readonly Cells[],
-  { limit }: { readonly limit: number },
+  { limit, sort }: Pick<ListQuery, 'limit' | 'sort'>,
   backwards: boolean,
   version: string,
 ): Page {
@@ -141,11 +142,23 @@ function pageOf(
   for (let index = 0; index < count; index += 1) {
     docs[backwards ? count - 1 - index : index] = rows[index]?.[0] as string;
   }
-  const nearest = keyOf(count === 0 ? undefined : rows[0]);
-  const farthest = keyOf(count === 0 ? undefined : rows[count - 1]);
-  return { docs, first: backwards ? farthest : nearest, last: backwards ? nearest : farthest, more, version };
-}
-
-function keyOf(row: Cells | undefined): readonly Scalar[] | null {
-  return row === undefined ? null : (row.slice(1) as readonly Scalar[]);
+  const inDocument = isKeyInDocument(sort);
+  const keyOf = (row: Cells | undefined): readonly Scalar[] | null => {
+    if (row === undefined) return null;
+    return inDocument ? documentKey(sort, row[0] as string) : (row.slice(1) as readonly Scalar[]);
+  };
+  const nearest = count === 0 ? undefined : rows[0];
+  const farthest = count === 0 ? undefined : rows[count - 1];
+  return {
+    docs,
+    // Read when asked for: a first page needs the last key alone, and a page that is the whole list none.
+    get first() {
+      return keyOf(backwards ? farthest : nearest);
+    },
+    get last() {
+      return keyOf(backwards ? nearest : farthest);
+    },
+    more,
+    version,
+  };
 }

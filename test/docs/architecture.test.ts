@@ -1,0 +1,102 @@
+/**
+ * ARCHITECTURE.md describes the tree that is there, and the invariants that it states as absences hold where no check of
+ * scripts/checks does. The source is searched without its comments.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+const page = readFileSync('ARCHITECTURE.md', 'utf8');
+
+test('names every folder of src/ down to the second level', () => {
+  const folders = globSync(['src/*/', 'src/*/*/']).map((folder) => folder.replace(/\/$/, ''));
+  assert.ok(folders.includes('src/http/syntax'));
+  assert.deepEqual(
+    folders.filter((folder) => !page.includes(`\`${folder}\``)),
+    [],
+  );
+});
+
+test('names no path that is not there', () => {
+  const named = [...page.matchAll(/`((?:src|test|scripts|docs|examples)\/[\w./-]+)`/g)].map(
+    ([, path = '']) => path,
+  );
+  assert.ok(named.length > 20);
+  assert.deepEqual(
+    named.filter((path) => !existsSync(path)),
+    [],
+  );
+});
+
+test('http and model read no clock, draw no random number and set no timer', () => {
+  const impure =
+    /\b(?:Date\.now|new Date\(\)|performance\.|Math\.random|crypto\.|setTimeout|setInterval|setImmediate)/;
+  assert.deepEqual(find(['src/http/**/*.ts', 'src/model/**/*.ts'], impure), []);
+});
+
+test('only sinks and commands print', () => {
+  const printing = /\bconsole\.|\bprocess\.(?:stdout|stderr)\b|\bstd(?:out|err)\.write\b/;
+  assert.deepEqual(
+    find(['src/**/*.ts'], printing).filter((place) => !/^src\/(?:observe|cli)\//.test(place)),
+    [],
+  );
+  assert.notEqual(find(['src/cli/*.ts'], printing).length, 0);
+});
+
+test('only main.ts looks at the environment', () => {
+  assert.deepEqual(
+    find(['src/**/*.ts'], /\bprocess\.env\b|\bimport\b.*\benv\b.*node:process/).filter(
+      (place) => !place.startsWith('src/main.ts:'),
+    ),
+    [],
+  );
+});
+
+test('nothing at module level changes', () => {
+  // An empty collection at module level is there to be filled, unless its type says that it stays empty.
+  const changing =
+    /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: (?!readonly|Readonly)[^=]*)? = (?:new \w*(?:Map|Set)(?:<.*>)?\(\)|\[\]|\{\});/;
+  assert.deepEqual(find(['src/**/*.ts'], changing), []);
+});
+
+test('src/resources names no status: they come from the answers and the error registry', () => {
+  const choosing = /\bstatus(?:Code)?: ?[1-5]\d\d\b|\b\w*[rR]esponse\([1-5]\d\d\b|\bstatus = [1-5]\d\d\b/;
+  assert.deepEqual(find(['src/resources/**/*.ts'], choosing), []);
+  // The two tables that do name them, so that the pattern is known to find what it looks for.
+  assert.notEqual(find(['src/http/conduct/answers.ts'], choosing).length, 0);
+});
+
+test('a plain read and a list parse no stored document but those at the edges of a page, for cursors', () => {
+  const reading = [
+    'src/resources/collection/{read,list,listing,list-answer,row}.ts',
+    'src/resources/answer/*.ts',
+    'src/resources/document/representation.ts',
+    'src/store/**/*.ts',
+  ];
+  const edges = 'src/store/sqlite/compile/document-key.ts:';
+  const places = find(reading, /\bJSON\.parse\b|\bparseJson\b/);
+  assert.deepEqual(
+    places.filter((place) => !place.startsWith(edges)),
+    [],
+  );
+  // The one exception still needs to be one, so that the pattern is known to find what it looks for.
+  assert.notEqual(places.length, 0);
+});
+
+/** `file:line: text` wherever the pattern is found outside comments. */
+function find(patterns: readonly string[], wanted: RegExp): readonly string[] {
+  const files = globSync(patterns);
+  assert.notEqual(files.length, 0, `no file is named ${patterns.join(', ')}`);
+  return files.sort().flatMap((file) =>
+    withoutComments(readFileSync(file, 'utf8'))
+      .split('\n')
+      .flatMap((line, index) => (wanted.test(line) ? [`${file}:${index + 1}: ${line.trim()}`] : [])),
+  );
+}
+
+/** Block comments keep their line breaks; a line comment goes from `//` at the start of a line or after a space. */
+function withoutComments(text: string): string {
+  return text
+    .replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, ''))
+    .replace(/(^|\s)\/\/ .*$/gm, '$1');
+}

@@ -64,7 +64,7 @@ function selectFiles(paths: readonly string[]): readonly string[] {
 /** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */
 function forgetConfiguration(): void {
   for (const name of Object.keys(process.env)) {
-    if (name.startsWith('COMITY_') && !/^COMITY_(FUZZ|SOAK|TEST)_/.test(name)) delete process.env[name];
+    if (name.startsWith('COMITY_') && !/^COMITY_(FUZZ|SOAK|TEST)(_|$)/.test(name)) delete process.env[name];
   }
 }
 

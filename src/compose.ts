@@ -5,7 +5,7 @@
 import { hash, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { loadAdminKey, secretsTable } from './auth/admin-key.ts';
-import { challenges, createAuthenticate } from './auth/authenticate.ts';
+import { challengesFor, createAuthenticate } from './auth/authenticate.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
@@ -190,10 +190,10 @@ function createHandler(options: HandlerOptions): {
     clock,
     authenticate: createAuthenticate(options.adminKeyHash),
     decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
-    idempotency: createIdempotency(store),
+    idempotency: createIdempotency(store, settings.idempotencySeconds),
     operations,
     cors: corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds),
-    challenges,
+    challengesFor,
     development: settings.development,
     formatDate: createHttpDateCache(httpDatesMax),
   };

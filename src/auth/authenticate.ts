@@ -24,12 +24,22 @@ export const administrator: Authenticated = {
   roles: new Set(['administrator']),
 };
 
-/** Every scheme that would be accepted, for `WWW-Authenticate` (§5.1). */
-export const challenges: string = formatChallenges([
-  { scheme: 'Bearer', parameters: { realm: 'comity' } },
-  { scheme: 'ApiKey', parameters: { realm: 'comity' } },
-  { scheme: 'Basic', parameters: { realm: 'comity', charset: 'UTF-8' } },
+const realm = 'comity';
+const otherSchemes = [
+  { scheme: 'ApiKey', parameters: { realm } },
+  { scheme: 'Basic', parameters: { realm, charset: 'UTF-8' } },
+];
+const plainChallenges = formatChallenges([{ scheme: 'Bearer', parameters: { realm } }, ...otherSchemes]);
+/** RFC 6750 §3.1: only a request that brought a bad token is told so. */
+const tokenChallenges = formatChallenges([
+  { scheme: 'Bearer', parameters: { realm, error: 'invalid_token' } },
+  ...otherSchemes,
 ]);
+
+/** Every scheme that would be accepted, for `WWW-Authenticate` (§5.1). */
+export function challengesFor(problem: ProblemCode): string {
+  return problem === 'invalid_token' ? tokenChallenges : plainChallenges;
+}
 
 export type Authenticate = (
   request: Request,

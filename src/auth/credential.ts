@@ -9,7 +9,7 @@ export type Credential =
   /** The carrier was used but holds nothing readable. */
   | {
       readonly kind: 'unreadable';
-      readonly problem: 'invalid_token' | 'invalid_credentials' | 'api_key_required';
+      readonly problem: 'invalid_token' | 'invalid_credentials' | 'invalid_api_key' | 'api_key_required';
     };
 
 /** Looks in one place of the request; undefined: nothing there. */

@@ -63,7 +63,10 @@ function lineOf(observation: Observation): Line {
       return { level: 'info', message: 'store opened' };
     case 'store-migrated':
       // A new store makes a dozen tables in as many milliseconds; only what kept people waiting is news.
-      return { level: observation.durationMs < slowMigrationMs ? 'debug' : 'info', message: 'store migrated' };
+      return {
+        level: observation.durationMs < slowMigrationMs ? 'debug' : 'info',
+        message: 'store migrated',
+      };
     case 'store-failed':
       return { level: 'error', message: 'store failed' };
     case 'units-committed':

@@ -45,14 +45,15 @@ export function fingerprintOf(ask: Ask, content: Uint8Array): string {
   return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
 }
 
-export function createIdempotency(store: Store): Idempotency {
+/** @param lifetimeSeconds how long a key is remembered; what the store keeps beyond that, until it is purged, counts no more */
+export function createIdempotency(store: Store, lifetimeSeconds = Number.POSITIVE_INFINITY): Idempotency {
   return {
     async claim(ask, fingerprint) {
       const key = parseIdempotencyKey(ask.request.fields.idempotencyKey ?? '') ?? '';
       const id = hash('sha256', `${audienceOf(ask.principal)}\n${key}`, 'base64url');
       const found = await store.read(idempotencyTable, id);
-      if (found !== undefined && !isStale(found, ask.now)) return judge(found, fingerprint);
-      const row = recordRow({ fingerprint, result: null }, found?.createdAt ?? ask.now, ask.now);
+      if (found !== undefined && !isStale(found, ask.now, lifetimeSeconds)) return judge(found, fingerprint);
+      const row = recordRow({ fingerprint, result: null }, ask.now, ask.now);
       const expect = found === undefined ? ({ absent: true } as const) : { rev: found.rev };
       const commit = await store.commit({
         changes: [{ table: idempotencyTable, id, expect, next: row }],
@@ -99,7 +100,8 @@ function judge(
   return { status: 'replay', result };
 }
 
-function isStale(row: Row, now: number): boolean {
+function isStale(row: Row, now: number, lifetimeSeconds: number): boolean {
+  if (now - row.updatedAt > lifetimeSeconds * 1000) return true;
   return now - row.updatedAt > claimSeconds * 1000 && (JSON.parse(row.doc) as Record_).result === null;
 }
 

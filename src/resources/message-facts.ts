@@ -11,7 +11,7 @@ import { isHost } from '../http/syntax/host.ts';
 import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
 import { isOrigin } from '../http/syntax/origin.ts';
-import { decodePathSegments, parseRequestTarget } from '../http/syntax/request-target.ts';
+import { parseRequestTarget } from '../http/syntax/request-target.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
 import { type Preferences, readPreferences } from './preferences.ts';
 import type { Operation, Route } from './resource.ts';
@@ -144,9 +144,10 @@ function readTarget(request: Request, router: Router): TargetParts {
   if (target.form === 'asterisk') return { ...noParts, valid: true, serverWide: true };
   if (target.form === 'authority') return { ...noParts, valid: true };
   if (target.path === '*') return { ...noParts, valid: true, serverWide: true };
-  const segments = decodePathSegments(target.path);
-  if (segments === undefined) return noParts;
-  return { valid: true, serverWide: false, query: target.query, route: router.find(segments) };
+  const found = router.find(target.path);
+  if (found === undefined) return noParts;
+  const route = found === 'missing' ? undefined : found;
+  return { valid: true, serverWide: false, query: target.query, route };
 }
 
 /** HTTP/1.0 may come without Host; a Host that came must be one and valid in any version. */
@@ -160,7 +161,10 @@ function hasContent({ fields }: Request): boolean {
   return fields.contentLength !== undefined && Number(fields.contentLength) > 0;
 }
 
-function complaint({ fields }: Request): string | undefined {
+function complaint({ method, fields, rawFields }: Request): string | undefined {
+  if (method === 'PUT' && hasField(rawFields, 'content-range')) {
+    return 'Content-Range is not supported: a PUT replaces the whole resource';
+  }
   if (fields.repeated !== undefined) return `${fields.repeated} may come only once`;
   if (fields.ifMatch !== undefined && parseEntityTagList(fields.ifMatch) === undefined) {
     return 'If-Match must be * or a list of quoted entity tags';
@@ -170,6 +174,14 @@ function complaint({ fields }: Request): string | undefined {
   }
   if (fields.origin !== undefined && !isOrigin(fields.origin)) return 'Origin must be a serialized origin';
   return undefined;
+}
+
+/** Looks among all fields for one that nothing else reads: a partial PUT must not be taken for a whole one (RFC 9110 §14.5). */
+function hasField(rawFields: readonly string[], name: string): boolean {
+  for (let index = 0; index < rawFields.length; index += 2) {
+    if (rawFields[index]?.toLowerCase() === name) return true;
+  }
+  return false;
 }
 
 /** Errors take application/problem+json besides, so asking for it alone is no reason for 406. */

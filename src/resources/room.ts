@@ -32,7 +32,7 @@ export type Room = {
   readonly idempotency: Idempotency;
   readonly operations: Operations;
   readonly cors: CorsPolicy;
-  readonly challenges: string;
+  readonly challengesFor: (problem: ProblemCode) => string;
   /** Adds `Comity-Trace` to every answer. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;

@@ -41,6 +41,7 @@ export type RoutesOptions = {
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
   readonly bulkDeleteIdsMax: number;
+  readonly documentCharactersMax: number;
   readonly resultCacheCharactersMax: number;
   readonly planCacheEntriesMax: number;
   readonly storedQuerySeconds: number;
@@ -137,5 +138,6 @@ function servedOf(options: RoutesOptions, collection: Collection, path: string, 
     newId: options.newId,
     clock: options.clock,
     bulkDeleteIdsMax: options.bulkDeleteIdsMax,
+    documentCharactersMax: options.documentCharactersMax,
   };
 }

@@ -30,7 +30,8 @@ export class Walk {
   readonly #request: Request;
   readonly #reading: MessageReading;
   readonly #facts: Facts;
-  readonly #trace: NodeName[] = [];
+  /** Kept only where someone will read it. */
+  readonly #trace: NodeName[] | undefined;
   readonly #presetPrincipal: Principal | undefined;
   #node: NodeName = start;
   #ask: Ask | undefined;
@@ -51,6 +52,7 @@ export class Walk {
     this.#request = request;
     this.#reading = readMessage(request, room.router, room.limits);
     this.#facts = this.#reading.facts;
+    this.#trace = room.development ? [] : undefined;
     this.#presetPrincipal = principal;
     this.#companions = companions;
   }
@@ -233,9 +235,13 @@ export class Walk {
     return this.#respond(step);
   }
 
-  /** A request refused before the store was asked leaves its Idempotency-Key free for a corrected one. */
+  /**
+   * A request refused before the store was asked leaves its Idempotency-Key free for a corrected one, and one that
+   * gave up on lost races leaves it free for another try.
+   */
   async #giveBack(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
-    await this.#claim?.release(this.#facts.result === 'refused' ? this.#problem : undefined);
+    const settled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
+    await this.#claim?.release(settled ? this.#problem : undefined);
     return this.#respond(step);
   }
 

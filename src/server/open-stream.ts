@@ -35,7 +35,6 @@ class OpenStream implements ContentSink {
     context.streams.add(this);
     connection.streaming = true;
     outgoing.on('close', this.#onLeft);
-    outgoing.on('drain', this.#onDrain);
     connection.socket.on('end', this.#onLeft);
     outgoing.flushHeaders();
     try {
@@ -51,8 +50,8 @@ class OpenStream implements ContentSink {
   write(text: string): boolean {
     if (this.#mode !== 'open') return false;
     const { outgoing, context } = this.#exchange;
-    const taken = outgoing.write(text);
-    if (outgoing.writableLength <= context.limits.streamBufferBytesMax) return taken;
+    outgoing.write(text, this.#onFlushed);
+    if (outgoing.writableLength <= context.limits.streamBufferBytesMax) return this.#isReady();
     context.observe({ kind: 'stream-cut', peer: this.#exchange.peer, waitingBytes: outgoing.writableLength });
     this.#onLeft();
     return false;
@@ -79,7 +78,18 @@ class OpenStream implements ContentSink {
     outgoing.end();
   }
 
-  readonly #onDrain = (): void => this.#onReady?.();
+  /**
+   * Asked of each write's callback, not of 'drain': when a message of several chunks fills its own buffer within one turn and the
+   * socket then takes it all at once, node 26 answers false and never emits 'drain'.
+   */
+  readonly #onFlushed = (): void => {
+    if (this.#mode === 'open' && this.#isReady()) this.#onReady?.();
+  };
+
+  #isReady(): boolean {
+    const { outgoing } = this.#exchange;
+    return outgoing.writableLength < outgoing.writableHighWaterMark;
+  }
 
   readonly #onLeft = (): void => {
     if (this.#mode !== 'open') return;
@@ -94,7 +104,6 @@ class OpenStream implements ContentSink {
     context.streams.delete(this);
     connection.streaming = false;
     outgoing.off('close', this.#onLeft);
-    outgoing.off('drain', this.#onDrain);
     connection.socket.off('end', this.#onLeft);
   }
 

@@ -8,7 +8,7 @@ import type { Carrier, Credential } from '../credential.ts';
 export const authorizationCarrier: Carrier = (request) => {
   if (request.authorization === undefined) return undefined;
   const credentials = parseCredentials(request.authorization);
-  if (credentials === undefined) return { kind: 'unreadable', problem: 'invalid_token' };
+  if (credentials === undefined) return { kind: 'unreadable', problem: unreadable(request.authorization) };
   const token = credentials.token68 ?? '';
   switch (credentials.scheme) {
     case 'bearer':
@@ -22,6 +22,13 @@ export const authorizationCarrier: Carrier = (request) => {
       return { kind: 'unreadable', problem: 'invalid_token' };
   }
 };
+
+/** A scheme that is known is refused in its own words, also where what follows it breaks the grammar. */
+function unreadable(field: string): 'invalid_token' | 'invalid_credentials' | 'invalid_api_key' {
+  const scheme = field.trimStart().split(' ', 1)[0]?.toLowerCase();
+  if (scheme === 'basic') return 'invalid_credentials';
+  return scheme === 'apikey' || scheme === 'api-key' ? 'invalid_api_key' : 'invalid_token';
+}
 
 function basic(token: string): Credential {
   const decoded = decodeBasic(token);

@@ -37,10 +37,16 @@ export function allowedOrigin(policy: CorsPolicy, origin: string | undefined): s
   return policy.origins.has(origin) ? origin : undefined;
 }
 
+/** What allows an origin: named ones may send credentials, `*` never (§5.5). */
+export function allowingFields(allowed: string): readonly string[] {
+  const fields = ['Access-Control-Allow-Origin', allowed];
+  return allowed === '*' ? fields : [...fields, 'Access-Control-Allow-Credentials', 'true'];
+}
+
 /** Fields of an answer that is no preflight. Vary is sent whenever the answer would differ by origin. */
 export function corsFields(policy: CorsPolicy, origin: string | undefined): readonly string[] {
   const allowed = allowedOrigin(policy, origin);
   const vary = policy.origins === '*' ? [] : ['Vary', 'Origin'];
   if (allowed === undefined) return vary;
-  return ['Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', exposedFields, ...vary];
+  return [...allowingFields(allowed), 'Access-Control-Expose-Headers', exposedFields, ...vary];
 }

@@ -12,7 +12,8 @@ import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
 export type Ended = {
   readonly request: Request;
   readonly reading: MessageReading;
-  readonly trace: readonly NodeName[];
+  /** The nodes passed; undefined outside development. */
+  readonly trace: readonly NodeName[] | undefined;
   readonly ask: Ask | undefined;
   readonly principal: Principal;
   readonly bytes: Uint8Array | undefined;

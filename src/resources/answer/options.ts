@@ -9,13 +9,14 @@ import { knownMethods } from '../message-facts.ts';
 import type { Room } from '../room.ts';
 import type { Ended } from './ended.ts';
 
-/** What some resource or other supports, for `OPTIONS *`. */
+/** What some resource or other supports, for `OPTIONS *`; TRACE besides where it is enabled. */
 export const serverMethods: readonly string[] = [...knownMethods].filter(
   (method) => method !== 'CONNECT' && method !== 'TRACE',
 );
 
-export function serverOptionsResponse(status: number): Response {
-  return { status, fields: ['Allow', serverMethods.join(', ')], content: null };
+export function serverOptionsResponse(status: number, ended: Ended): Response {
+  const methods = ended.reading.facts.traceEnabled ? [...serverMethods, 'TRACE'] : serverMethods;
+  return { status, fields: ['Allow', methods.join(', ')], content: null };
 }
 
 export function optionsResponse(status: number, room: Room, ended: Ended): Response {

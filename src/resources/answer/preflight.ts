@@ -4,7 +4,7 @@
  */
 import type { Response } from '../../http/message.ts';
 import type { Room } from '../room.ts';
-import { allowedOrigin, allowedRequestFields } from './cors.ts';
+import { allowedOrigin, allowedRequestFields, allowingFields } from './cors.ts';
 import type { Ended } from './ended.ts';
 import { allowedMethods } from './options.ts';
 
@@ -17,8 +17,7 @@ export function preflightResponse(status: number, room: Room, ended: Ended): Res
   }
   if (allowed !== undefined) {
     fields.push(
-      'Access-Control-Allow-Origin',
-      allowed,
+      ...allowingFields(allowed),
       'Access-Control-Allow-Methods',
       methods,
       'Access-Control-Allow-Headers',

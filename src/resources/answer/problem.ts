@@ -58,7 +58,7 @@ function describe(code: ProblemCode, ended: Ended): Problem {
 function demandedFields(room: Room, code: ProblemCode, ended: Ended): readonly string[] {
   switch (problemStatus(code)) {
     case 401:
-      return ['WWW-Authenticate', room.challenges];
+      return ['WWW-Authenticate', room.challengesFor(code)];
     case 405:
       return ['Allow', allowedMethods(ended).join(', ')];
     case 412: {

@@ -55,11 +55,12 @@ function encoded(
 
 function fieldsOf(room: Room, representation: Representation): string[] {
   const { tag, modifiedAt } = representation.validators;
+  const { mediaType, cacheControl } = representation;
   const fields = [
     'Content-Type',
-    representation.mediaType,
+    mediaType,
     'Cache-Control',
-    representation.cacheControl,
+    cacheControl,
     'Vary',
     'Accept, Accept-Encoding',
   ];

@@ -31,7 +31,7 @@ export function respond(room: Room, end: End, ended: Ended): MaybePromise<Respon
 type Builder = (room: Room, ended: Ended) => MaybePromise<Response>;
 
 const builders: Readonly<Record<AnswerName, Builder>> = {
-  server_options: () => serverOptionsResponse(answers.server_options.status),
+  server_options: (_room, ended) => serverOptionsResponse(answers.server_options.status, ended),
   trace: (_room, ended) => traceResponse(answers.trace.status, ended),
   preflight: (room, ended) => preflightResponse(answers.preflight.status, room, ended),
   options: (room, ended) => optionsResponse(answers.options.status, room, ended),
@@ -51,15 +51,21 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
 /** Fields that depend on no answer: the resource's own, CORS, and the trace in development. */
 function complete(room: Room, ended: Ended, response: Response): Response {
   const { route, facts } = ended.reading;
-  const extra = [
-    ...(route === undefined ? [] : route.resource.constantFields),
-    ...(room.cors.enabled && !facts.preflight ? corsFields(room.cors, ended.request.fields.origin) : []),
-    ...(room.development ? ['Comity-Trace', ended.trace.join(' ')] : []),
-  ];
+  let { fields } = response;
+  if (route !== undefined && route.resource.constantFields.length > 0) {
+    fields = [...fields, ...route.resource.constantFields];
+  }
+  if (room.cors.enabled && !facts.preflight) {
+    fields = [...fields, ...corsFields(room.cors, ended.request.fields.origin)];
+  }
+  if (ended.trace !== undefined) fields = [...fields, 'Comity-Trace', ended.trace.join(' ')];
   return {
-    ...response,
-    fields: extra.length === 0 ? response.fields : [...response.fields, ...extra],
+    status: response.status,
+    fields,
+    content: response.content,
     headOnly: ended.request.method === 'HEAD',
+    close: response.close ?? false,
     route: route?.resource.pattern ?? 'none',
+    code: response.code,
   };
 }

@@ -19,7 +19,13 @@ export function traceResponse(status: number, ended: Ended): Response {
   return {
     status,
     fields: ['Content-Type', 'message/http', 'Cache-Control', 'no-store'],
-    content: formatHttpMessage({ method, target: withoutKey(target), version, rawFields, withheld }),
+    content: formatHttpMessage({
+      method,
+      target: withoutKey(target),
+      version: `HTTP/${version}`,
+      rawFields,
+      withheld,
+    }),
   };
 }
 

@@ -9,6 +9,10 @@ import type { Ask, Made, Result } from '../resource.ts';
 import type { Served } from './served.ts';
 
 export async function commitUnit(served: Served, ask: Ask, unit: Unit, made: Made): Promise<Result> {
+  if (unit.changes.some(({ next }) => (next?.doc.length ?? 0) > served.documentCharactersMax)) {
+    const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
+    return { refused: { code: 'content_too_large', message } };
+  }
   const companions = ask.companions.map((companion) => companion(made));
   const commit = await served.store.commit({
     changes: [...unit.changes, ...companions],
@@ -46,7 +50,7 @@ function refusal(served: Served, commit: Exclude<Commit, { outcome: 'committed' 
   );
   return {
     code: 'dependants_exist',
-    message: `${commit.count} of ${commit.table} refer to this resource`,
+    message: `in use by ${commit.count} ${commit.count === 1 ? 'resource' : 'resources'} of ${commit.table}`,
     context: { [dependant?.countAs ?? 'count']: commit.count },
   };
 }

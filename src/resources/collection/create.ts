@@ -29,6 +29,8 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
         ? { problem: null, fields: proposed.fields }
         : { problem: proposed.problem, fields: {} };
     },
+    // The target of a POST is the collection, and what stands there is its list (RFC 9110 §13.1).
+    validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
     act: (ask, _standing, proposal) => {
       const id = served.newId();
       const at = served.clock();

@@ -27,6 +27,9 @@ export type ListAnswer = {
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
+/** `Prefer: count=exact` changes what a list answers, so a cache must look at it (RFC 7240 §2). */
+export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
+
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
   const page =
@@ -51,7 +54,7 @@ function count(answer: ListAnswer, principal: Principal): MaybePromise<number> {
 }
 
 function representation(answer: ListAnswer, page: ListPage, total: number | undefined): Representation {
-  const fields = [...(answer.fields?.(page) ?? []), 'Link', links(answer, page, total)];
+  const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference, 'Link', links(answer, page, total)];
   if (total !== undefined) fields.push('X-Total-Count', String(total));
   return {
     content: page.body,

@@ -5,11 +5,11 @@ import { formatQueryString, parseQueryString } from '../../http/syntax/query-str
 import type { Permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Position } from '../../store/store.ts';
-import type { QueryLimits } from '../query/asked.ts';
+import type { Asked, QueryLimits } from '../query/asked.ts';
 import { compileForm } from '../query/form.ts';
 import type { Operation, Proposal, Standing } from '../resource.ts';
 import { alteredCursor, parameterProblem } from './fault-problem.ts';
-import { type ListTarget, representList } from './list-answer.ts';
+import { type ListTarget, representList, varyByPreference } from './list-answer.ts';
 import type { Listing, Prepared } from './listing.ts';
 
 export type ListProposal = Proposal & {
@@ -38,6 +38,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       tag: await listing.tag(ask.principal),
       modifiedAt: null,
       cacheControl,
+      fields: varyByPreference,
     }),
     represent: (ask, _standing, proposal) => {
       if (proposal?.list === undefined) throw new Error('a list without a query');
@@ -59,7 +60,13 @@ export function proposeList(options: ListOptions, query: string): ListProposal {
   if ('faults' in prepared) return { problem: parameterProblem(prepared.faults), list: undefined };
   const position = listing.position(prepared);
   if (position === undefined) return { problem: alteredCursor, list: undefined };
-  const { source } = prepared.asked;
-  const parameters = source === undefined || source.length === 0 ? '' : `${formatQueryString(source)}&`;
-  return { problem: null, list: { prepared, position, target: { path: options.path, parameters } } };
+  const target = { path: options.path, parameters: keptParameters(query, prepared.asked.source) };
+  return { problem: null, list: { prepared, position, target } };
+}
+
+/** What a link to another page repeats: the query as it was written, unless it names a page or carries a credential. */
+function keptParameters(query: string, source: Asked['source']): string {
+  if (query === '' || source === undefined || source.length === 0) return '';
+  const written = query.includes('page=') || query.includes('cursor=') || query.includes('api_key=');
+  return `${written ? formatQueryString(source) : query}&`;
 }

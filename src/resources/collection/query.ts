@@ -10,7 +10,7 @@ import type { MaybePromise, Position } from '../../store/store.ts';
 import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
 import type { Operation, Proposal, Representation, Standing, Understood } from '../resource.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
-import { representList } from './list-answer.ts';
+import { representList, varyByPreference } from './list-answer.ts';
 import type { Listing, Prepared } from './listing.ts';
 import { compileQueryText, type QueryText, type QueryTextLimits, queryTypes } from './query-text.ts';
 
@@ -51,12 +51,15 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
       if (content === undefined) throw new Error('a QUERY without content');
       return proposeQuery(options, content);
     },
-    validators: async (ask, _standing, proposal) => ({
-      tag: await queryTag(options, ask.principal, proposal),
-      modifiedAt: null,
-      cacheControl: collection.cacheControl,
-      fields: ['Location', locationOf(options, proposal)],
-    }),
+    validators: async (ask, _standing, proposal) => {
+      const listTag = await listing.tag(ask.principal);
+      return {
+        tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
+        modifiedAt: null,
+        cacheControl: collection.cacheControl,
+        fields: [...locationFields(locationOf(options, proposal), listTag), ...varyByPreference],
+      };
+    },
     represent: (ask, _standing, proposal) => {
       if (proposal?.query === undefined) throw new Error('a query result without a query');
       const { prepared, position, stored } = proposal.query;
@@ -68,7 +71,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         target: { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
         cached: true,
-        fields: (page) => ['Location', location, 'Content-Location', `${location}/results/${page.tag}`],
+        fields: (page) => locationFields(location, page.tag),
       });
       const keeping = options.storedQueries.keep(stored, ask.now);
       return keeping === undefined ? withToken(answer, stored.token) : later(answer, keeping, stored.token);
@@ -91,12 +94,13 @@ export function proposeQuery(options: QueryOptions, content: QueryText): QueryPr
 }
 
 /** The version of the table and the query itself: two queries to one URI must not share a tag. */
-async function queryTag(
-  options: QueryOptions,
-  principal: Parameters<Listing['tag']>[0],
-  proposal: QueryProposal | undefined,
-): Promise<string> {
-  return `${await options.listing.tag(principal)}.${proposal?.query?.stored.token.slice(0, tokenTagCharacters)}`;
+function queryTag(listTag: string | null, token: string): string {
+  return `${listTag}.${token.slice(0, tokenTagCharacters)}`;
+}
+
+/** Where the query repeats, and where this result lies: in the 200 and in its 304 (RFC 9110 §15.4.5). */
+function locationFields(location: string, listTag: string): readonly string[] {
+  return ['Location', location, 'Content-Location', `${location}/results/${listTag}`];
 }
 
 /** 48 bits of the token are enough to tell queries to one URI apart. */
@@ -105,7 +109,7 @@ const tokenTagCharacters = 8;
 function withToken(answer: MaybePromise<Representation>, token: string): MaybePromise<Representation> {
   const mark = (found: Representation): Representation => ({
     ...found,
-    validators: { ...found.validators, tag: `${found.validators.tag}.${token.slice(0, tokenTagCharacters)}` },
+    validators: { ...found.validators, tag: queryTag(found.validators.tag, token) },
   });
   return answer instanceof Promise ? answer.then(mark) : mark(answer);
 }

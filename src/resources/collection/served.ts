@@ -22,4 +22,6 @@ export type Served = {
   readonly newId: () => string;
   readonly clock: () => number;
   readonly bulkDeleteIdsMax: number;
+  /** A representation may not grow beyond this, by however many patches. */
+  readonly documentCharactersMax: number;
 };

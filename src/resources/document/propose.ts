@@ -19,6 +19,7 @@ import {
   madeMembers,
   misstatedMembers,
   unpatchableChanges,
+  unpatchableTargets,
 } from './unpatchable.ts';
 import type { Validator } from './validator.ts';
 
@@ -68,7 +69,16 @@ export function proposePatch(
   limits: PatchLimits = patchLimitsDefault,
 ): Proposed {
   const patched = applyPatch(current as Members, patch, limits);
-  if (!patched.ok) return patched;
+  if (!patched.ok) {
+    // A patch with both kinds of fault is refused for the graver one (surface, "400 or 422").
+    const fixed =
+      patched.problem.code === 'patch_not_applicable'
+        ? unpatchableTargets(collection, current, patch.value)
+        : [];
+    return fixed.length === 0
+      ? patched
+      : { ok: false, problem: { code: 'field_unpatchable', errors: fixed } };
+  }
   const after = patched.value;
   if (!isMembers(after)) return notAnObject;
   const fields = orderedFields(collection, after);

@@ -4,7 +4,7 @@
  * already stands there is accepted, and leaving a fixed field out of a PUT changes it.
  */
 import type { FieldError } from '../../http/problem.ts';
-import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson } from './json-value.ts';
 
@@ -70,6 +70,30 @@ export function fixedChanges(
     errors.push({ pointer: formatJsonPointer([name]), message: 'is fixed at creation' });
   }
   return errors;
+}
+
+/**
+ * Members that may not change and that a JSON Patch names as its target: for a patch that cannot be applied, which leaves
+ * no representation to compare. What only says what stands already is left out, as above.
+ */
+export function unpatchableTargets(
+  collection: Pick<Collection, 'unpatchable'>,
+  before: Resource,
+  operations: unknown,
+): readonly FieldError[] {
+  const errors = new Map<string, FieldError>();
+  for (const operation of Array.isArray(operations) ? operations : []) {
+    const { op, path, from, value } = operation as Readonly<Record<string, unknown>>;
+    if (op === 'test') continue;
+    for (const pointer of op === 'move' ? [path, from] : [path]) {
+      const [name] = typeof pointer === 'string' ? (parseJsonPointer(pointer) ?? []) : [];
+      if (name === undefined || !(madeMembers.includes(name) || collection.unpatchable.has(name))) continue;
+      if ((op === 'add' || op === 'replace') && equalJson(own(before, name), value)) continue;
+      const message = madeMembers.includes(name) ? 'is assigned by the server' : 'is fixed at creation';
+      errors.set(name, { pointer: formatJsonPointer([name]), message });
+    }
+  }
+  return [...errors.values()];
 }
 
 function own(resource: Resource, name: string): unknown {

@@ -7,8 +7,9 @@
  * Last-Event-ID (it may have been purged) starts at the oldest event kept: rather twice than never.
  */
 import type { Filter } from '../../model/filter.ts';
-import type { LogPosition, MaybePromise, Store } from '../../store/store.ts';
+import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
+import { createPieceWriter } from './piece-writer.ts';
 import { eventsTable } from './visibility.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
@@ -43,7 +44,7 @@ function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
   let open = true;
-
+  const writer = createPieceWriter(sink);
   const stopListening = store.onAppend(() => {
     grown = true;
     if (mode === 'waiting') pump();
@@ -56,44 +57,46 @@ function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits
   function pump(): void {
     mode = 'reading';
     grown = false;
-    const batch: MaybePromise<readonly { id: string; rev: number; type: string; doc: string }[]> = store.tail(
-      position,
-      filter,
-      limits.batchEventsMax,
-    );
-    if (batch instanceof Promise) batch.then(deliver, fail);
-    else deliver(batch);
+    try {
+      const batch: MaybePromise<readonly TailEntry[]> = store.tail(position, filter, limits.batchEventsMax);
+      if (batch instanceof Promise) batch.then(deliver, fail);
+      else deliver(batch);
+    } catch {
+      // The store cannot answer, for whatever reason: the client resumes where it was.
+      fail();
+    }
   }
 
-  function deliver(batch: readonly { id: string; rev: number; type: string; doc: string }[]): void {
+  function deliver(batch: readonly TailEntry[]): void {
     if (!open) return;
     mode = 'writing';
     let text = '';
-    for (const event of batch) {
-      text += `id: ${event.id}\nevent: ${event.type}\ndata: ${event.doc}\n\n`;
-      position = { rev: event.rev, id: event.id };
-    }
-    const more = batch.length === limits.batchEventsMax || grown;
-    const next = () => {
-      if (!open) return;
+    for (const event of batch) text += `id: ${event.id}\nevent: ${event.type}\ndata: ${event.doc}\n\n`;
+    const last = batch.at(-1);
+    if (last !== undefined) position = { rev: last.rev, id: last.id };
+    const more = batch.length === limits.batchEventsMax;
+    writer.write(text, () => {
       mode = 'waiting';
       if (more || grown) setImmediate(() => open && mode === 'waiting' && pump());
-    };
-    if (text === '' || sink.write(text)) next();
-    else sink.onReady(next);
+    });
+  }
+
+  function close(): void {
+    open = false;
+    writer.close();
+    stopListening();
+    clearInterval(heartbeat);
   }
 
   function fail(): void {
-    if (open) sink.end();
+    if (!open) return;
+    close();
+    sink.end();
   }
 
   // The comment makes the header section arrive at once, before the first event.
   sink.write(': comity events\n\n');
   pump();
 
-  return () => {
-    open = false;
-    stopListening();
-    clearInterval(heartbeat);
-  };
+  return close;
 }

@@ -17,14 +17,15 @@ export function operationResources(store: Store, path: string): readonly Resourc
   const read: Operation<OperationStanding> = {
     permission: (principal) => permission('owner', 'read', principal),
     standing: (ask) => standing(store, ask, true),
-    represent: (_ask, { row }) => represent(row, row?.doc ?? ''),
+    // Whoever sees more than 303 here sees an operation that is pending or failed.
+    represent: (_ask, { row }) => represent(row, row?.doc ?? '', statusOf(row) === 'pending'),
   };
   const result: Operation<OperationStanding> = {
     permission: (principal) => permission('owner', 'read', principal),
     standing: (ask) => standing(store, ask, false),
     represent: (_ask, { row }) => {
       const { outcome } = JSON.parse(row?.doc ?? '{}') as { outcome?: unknown };
-      return represent(row, JSON.stringify(outcome ?? null));
+      return represent(row, JSON.stringify(outcome ?? null), false);
     },
   };
   const resource = (pattern: string, operation: Operation<OperationStanding>): Resource => ({
@@ -51,8 +52,11 @@ function judge(ask: Ask, row: Row | undefined, redirects: boolean): OperationSta
   return { exists: true, visible, permitted: visible, elsewhere: doc.result, row };
 }
 
-function represent(row: Row | undefined, content: string): Representation {
-  const pending = content.includes('"status":"pending"');
+function statusOf(row: Row | undefined): unknown {
+  return (JSON.parse(row?.doc ?? '{}') as { status?: unknown }).status;
+}
+
+function represent(row: Row | undefined, content: string, pending: boolean): Representation {
   return {
     content,
     mediaType: 'application/json',

@@ -49,9 +49,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
         return openApi(version) ?? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` };
       },
     }),
-    ...options.assets.map((asset) =>
-      documentResource({ ...asset, read: readOnce(asset) }),
-    ),
+    ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
   ];
 }
 

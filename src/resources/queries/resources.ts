@@ -5,7 +5,7 @@
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { permission } from '../../model/access.ts';
 import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
-import { representList } from '../collection/list-answer.ts';
+import { representList, varyByPreference } from '../collection/list-answer.ts';
 import type { ListPage } from '../collection/listing.ts';
 import { proposeQuery, type QueryOptions, type QueryProposal } from '../collection/query.ts';
 import { compileForm } from '../query/form.ts';
@@ -54,6 +54,7 @@ function repeatOperation(
         tag: await listing.tag(ask.principal),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
+        fields: varyByPreference,
       };
     },
     represent: (ask, { found }, proposal) => represent(path, ask, present(found), proposal),

@@ -1,0 +1,164 @@
+/**
+ * The producer of the event stream (§6) against a client that is slow, goes away or cannot be served: a real store, and a
+ * sink in this file that says when it is ready.
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { eventDocument } from '../../../src/model/event.ts';
+import { always } from '../../../src/model/filter.ts';
+import { openEventStream } from '../../../src/resources/events/stream.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
+
+const limits = { batchEventsMax: 3, heartbeatMs: 60_000 };
+let folder: string;
+let store: Store;
+let made = 0;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  store = await openSqliteStore({ folder, tables: [] });
+});
+
+after(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function emit(text: string): Promise<string> {
+  made += 1;
+  const id = `evt_${String(made).padStart(4, '0')}`;
+  const doc = eventDocument(id, 'things.created', Date.now(), JSON.stringify({ text }));
+  const entry = { id, type: 'things.created', collection: 'things', owner: null, doc, createdAt: Date.now() };
+  const commit = await store.commit({ changes: [], events: [entry] });
+  assert.equal(commit.outcome, 'committed');
+  return id;
+}
+
+/** Takes `room` writes, then says that it is full until `empty` is called. */
+class SlowSink {
+  text = '';
+  longest = 0;
+  ended = false;
+  room: number;
+  #listener: () => void = () => undefined;
+
+  constructor(room: number) {
+    this.room = room;
+  }
+
+  write(text: string): boolean {
+    this.text += text;
+    this.longest = Math.max(this.longest, text.length);
+    this.room -= 1;
+    return this.room > 0;
+  }
+
+  onReady(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  empty(room: number): void {
+    this.room = room;
+    this.#listener();
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+}
+
+const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);
+
+async function drained(sink: SlowSink, room: number, until: () => boolean): Promise<void> {
+  for (let turns = 0; !until() && turns < 10_000; turns += 1) {
+    if (sink.room <= 0) sink.empty(room);
+    await turn();
+  }
+  assert.ok(until());
+}
+
+test('a slow client gets every event once, in pieces that are whole characters', async () => {
+  const first = await emit('first');
+  const wanted: string[] = [];
+  for (let index = 0; index < 10; index += 1) wanted.push(await emit('😀'.repeat(20_000 + index)));
+  const sink = new SlowSink(1);
+  const stream = await openEventStream(store, always, first, limits);
+  const close = stream.open(sink);
+  await drained(sink, 1, () => sink.text.endsWith('"}}}\n\n') && idsIn(sink.text).length === 10);
+  close();
+  assert.deepEqual(idsIn(sink.text), wanted);
+  assert.ok(sink.longest <= 16 * 1024, 'no piece is larger than may wait');
+  assert.ok(sink.text.isWellFormed());
+});
+
+test('a client that says twice that it is ready gets nothing twice', async () => {
+  const first = await emit('before');
+  const wanted = [await emit('x'.repeat(50_000)), await emit('last')];
+  const sink = new SlowSink(1);
+  const stream = await openEventStream(store, always, first, limits);
+  const close = stream.open(sink);
+  await drained(sink, 1, () => sink.text.includes('evt_'));
+  sink.empty(100);
+  // What an emptied socket says again after a heartbeat that filled it.
+  sink.empty(100);
+  await drained(sink, 100, () => sink.text.includes('last'));
+  sink.empty(100);
+  await turn();
+  close();
+  assert.deepEqual(idsIn(sink.text), wanted);
+  assert.equal(sink.text.split('"text":"x').length, 2);
+  assert.equal(
+    sink.text.split('\n\n').length,
+    1 + 1 + wanted.length,
+    'a comment and the events, each ended once',
+  );
+});
+
+for (const [how, tail] of [
+  ['rejects', () => Promise.reject(new StoreUnavailable('gone', { retryAfterSeconds: 1 }))],
+  [
+    'throws',
+    () => {
+      throw new StoreUnavailable('gone', { retryAfterSeconds: 1 });
+    },
+  ],
+] as const) {
+  test(`a log that ${how} ends the stream and leaves no listener behind`, async () => {
+    let listeners = 0;
+    const failing: Store = {
+      ...store,
+      head: () => store.head(),
+      tail,
+      onAppend: () => {
+        listeners += 1;
+        return () => {
+          listeners -= 1;
+        };
+      },
+    };
+    const sink = new SlowSink(100);
+    const stream = await openEventStream(failing, always, undefined, limits);
+    stream.open(sink);
+    await turn();
+    assert.equal(sink.ended, true);
+    assert.equal(listeners, 0);
+  });
+}
+
+test('a closed stream stays silent', async () => {
+  const sink = new SlowSink(100);
+  const stream = await openEventStream(store, always, undefined, limits);
+  const close = stream.open(sink);
+  await emit('heard');
+  await drained(sink, 100, () => idsIn(sink.text).length === 1);
+  close();
+  const before = sink.text;
+  await emit('unheard');
+  await turn();
+  assert.equal(sink.text, before);
+});

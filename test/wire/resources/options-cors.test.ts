@@ -1,0 +1,183 @@
+/**
+ * OPTIONS (§4.8, §2.8) and cross-origin sharing (§4.8, §5.5; Fetch).
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Program, startProgram } from '../program.ts';
+
+const origin = 'https://app.example';
+const path = '/api/v1/products';
+let named: Program;
+let any: Program;
+
+before(async () => {
+  [named, any] = await Promise.all([
+    startProgram({ env: { COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443` } }),
+    startProgram({ env: { COMITY_CORS_ORIGINS: '*' } }),
+  ]);
+});
+
+after(() => Promise.all([named.stop(), any.stop()]));
+
+const list = (value: unknown) => String(value).split(', ').sort();
+const options = (target: string, headers: Record<string, string> = {}) =>
+  named.send('OPTIONS', target, { anonymous: true, headers });
+const preflight = (program: Program, from: string, method: string, fields = 'authorization, content-type') =>
+  program.send('OPTIONS', path, {
+    anonymous: true,
+    headers: {
+      Origin: from,
+      'Access-Control-Request-Method': method,
+      'Access-Control-Request-Headers': fields,
+    },
+  });
+
+for (const [target, allow] of [
+  [path, ['GET', 'HEAD', 'OPTIONS', 'POST', 'QUERY']],
+  [`${path}/any`, ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'PUT']],
+  [`${path}/bulk-delete`, ['OPTIONS', 'POST']],
+  ['/api/v1/queries/any', ['GET', 'HEAD', 'OPTIONS']],
+  ['/api/v1/operations/any', ['GET', 'HEAD', 'OPTIONS']],
+  ['/api/v1/events', ['GET', 'HEAD', 'OPTIONS']],
+  ['/api/v1/events/any', ['GET', 'HEAD', 'OPTIONS']],
+  ['/health/live', ['GET', 'HEAD', 'OPTIONS']],
+] as const) {
+  test(`OPTIONS ${target} lists its methods, needs no credential and has no content`, async () => {
+    const answer = await options(target);
+    assert.equal(answer.status, 204);
+    assert.equal(answer.body, '');
+    assert.equal(answer.headers['content-length'], undefined);
+    assert.deepEqual(list(answer.headers.allow), allow);
+    assert.equal(answer.headers['api-version'], '1');
+  });
+}
+
+test('OPTIONS says which media types each method takes, and how long content may be', async () => {
+  const collection = await options(path);
+  const formats = ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data'];
+  assert.deepEqual(list(collection.headers['accept-post']), formats);
+  assert.deepEqual(list(collection.headers.accept), formats);
+  assert.deepEqual(list(collection.headers['accept-query']), [
+    'application/json',
+    'application/sql',
+    'application/x-www-form-urlencoded',
+  ]);
+  assert.equal(collection.headers['accept-patch'], undefined);
+  assert.equal(collection.headers['max-content-length'], '1048576');
+  const member = await options(`${path}/any`);
+  assert.deepEqual(list(member.headers['accept-patch']), [
+    'application/json',
+    'application/json-patch+json',
+    'application/merge-patch+json',
+  ]);
+  assert.deepEqual(list(member.headers.accept), formats, 'of a PUT');
+  assert.equal(member.headers['accept-post'], undefined);
+  assert.match(String((await options('/api/v1/notes')).headers['accept-post']), /text\/plain/);
+  assert.equal((await options('/api/v1/events')).headers['max-content-length'], undefined);
+});
+
+test('OPTIONS * is about the server as a whole', async () => {
+  const answer = await options('*');
+  assert.equal(answer.status, 204);
+  assert.deepEqual(list(answer.headers.allow), [
+    'DELETE',
+    'GET',
+    'HEAD',
+    'OPTIONS',
+    'PATCH',
+    'POST',
+    'PUT',
+    'QUERY',
+  ]);
+});
+
+test('OPTIONS of a path where no resource can be is 404', async () => {
+  assert.equal((await options('/api/v1/nothing')).status, 404);
+});
+
+test('a preflight of an allowed origin gets the methods, QUERY among them, and the fields it may send', async () => {
+  const answer = await preflight(named, origin, 'QUERY');
+  assert.equal(answer.status, 204);
+  assert.equal(answer.headers['access-control-allow-origin'], origin);
+  assert.match(String(answer.headers['access-control-allow-methods']), /\bQUERY\b/);
+  assert.deepEqual(list(answer.headers['access-control-allow-headers']), [
+    'Authorization',
+    'Content-Type',
+    'Idempotency-Key',
+    'If-Match',
+    'If-None-Match',
+    'Prefer',
+    'X-API-Key',
+  ]);
+  assert.equal(answer.headers['access-control-max-age'], '86400');
+  assert.equal(answer.headers['access-control-allow-credentials'], 'true');
+  assert.match(String(answer.headers.vary), /\bOrigin\b/);
+  assert.ok(answer.headers.allow);
+});
+
+test('a preflight of another origin is answered without any permission', async () => {
+  for (const other of ['https://evil.example', 'http://app.example', 'https://app.example:444', 'null']) {
+    const answer = await preflight(named, other, 'POST');
+    assert.equal(answer.status, 204, other);
+    assert.match(String(answer.headers.vary), /\bOrigin\b/);
+    const granted = Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'));
+    assert.deepEqual(granted, [], other);
+  }
+});
+
+test('an answer to an allowed origin names it, exposes what scripts need, and varies by origin', async () => {
+  const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: origin } });
+  assert.equal(answer.headers['access-control-allow-origin'], origin);
+  assert.equal(answer.headers['access-control-allow-credentials'], 'true');
+  const exposed = list(answer.headers['access-control-expose-headers']);
+  for (const name of [
+    'ETag',
+    'Location',
+    'Link',
+    'Retry-After',
+    'RateLimit',
+    'RateLimit-Policy',
+    'X-RateLimit-Remaining',
+  ]) {
+    assert.ok(exposed.includes(name), name);
+  }
+  assert.match(String(answer.headers.vary), /\bOrigin\b/);
+});
+
+test('refusals and 304 carry the CORS fields too, so that a script can read them', async () => {
+  const headers = { Origin: origin };
+  const refused = await named.send('POST', path, { anonymous: true, headers, json: {} });
+  assert.equal(refused.status, 401);
+  assert.equal(refused.headers['access-control-allow-origin'], origin);
+  const { etag } = (await named.send('GET', path, { headers })).headers;
+  const unchanged = await named.send('GET', path, { headers: { ...headers, 'If-None-Match': String(etag) } });
+  assert.equal(unchanged.status, 304);
+  assert.equal(unchanged.headers['access-control-allow-origin'], origin);
+});
+
+test('an answer without Origin, or to another one, still varies by origin and permits nothing', async () => {
+  for (const headers of [{}, { Origin: 'https://evil.example' }]) {
+    const answer = await named.send('GET', path, { anonymous: true, headers });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers['access-control-allow-origin'], undefined);
+    assert.match(String(answer.headers.vary), /\bOrigin\b/);
+  }
+});
+
+test('where every origin is allowed the answer is *, never with credentials', async () => {
+  const answer = await any.send('GET', path, {
+    anonymous: true,
+    headers: { Origin: 'https://evil.example' },
+  });
+  assert.equal(answer.headers['access-control-allow-origin'], '*');
+  assert.equal(answer.headers['access-control-allow-credentials'], undefined);
+  const asked = await preflight(any, 'https://evil.example', 'PATCH');
+  assert.equal(asked.headers['access-control-allow-origin'], '*');
+  assert.equal(asked.headers['access-control-allow-credentials'], undefined);
+});
+
+test('a malformed Origin is 400', async () => {
+  const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: 'app.example' } });
+  assert.equal(answer.status, 400);
+  assert.equal(answer.json()['code'], 'field_invalid');
+});

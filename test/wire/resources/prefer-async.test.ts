@@ -1,0 +1,378 @@
+/**
+ * Prefer (RFC 7240): return=minimal and return=representation on every unsafe method, respond-async and what becomes of an
+ * operation (§4.1, §4.7, §4.12; surface, "Resources").
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { readRequestFields } from '../../../src/http/request-fields.ts';
+import { createIdSource } from '../../../src/model/id.ts';
+import {
+  createOperations,
+  operationRequestsTable,
+  operationsTable,
+} from '../../../src/resources/operations/operations.ts';
+import { noPreferences } from '../../../src/resources/preferences.ts';
+import type { Ask } from '../../../src/resources/resource.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
+
+let program: Program;
+let categoryId: string;
+const products = '/api/v1/products';
+const later = { Prefer: 'respond-async' };
+/** How long an operation may take before the test gives up. */
+const patienceMs = 10_000;
+
+before(async () => {
+  program = await startProgram();
+  categoryId = String(
+    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
+  );
+});
+
+after(() => program.stop());
+
+const body = (fields: Record<string, unknown> = {}) => ({ name: 'P', price: 1, categoryId, ...fields });
+
+async function make(fields: Record<string, unknown> = {}) {
+  const answer = await program.send('POST', products, { json: body(fields) });
+  return { path: String(answer.headers.location), etag: String(answer.headers.etag) };
+}
+
+/** Asks after an operation until it has ended: 303, or 200 with another status than pending. */
+async function ended(at: Program, location: string): Promise<Answer> {
+  const until = Date.now() + patienceMs;
+  for (;;) {
+    const answer = await at.send('GET', location);
+    if (answer.status === 303) return answer;
+    assert.equal(answer.status, 200, answer.body);
+    if (answer.json()['status'] !== 'pending') return answer;
+    assert.equal(answer.headers['retry-after'], '1', 'a pending operation says when to ask again');
+    assert.ok(Date.now() < until, `${location} is still pending`);
+    await pause(10);
+  }
+}
+
+async function accepted(method: string, path: string, options: RequestOptions = {}): Promise<string> {
+  const answer = await program.send(method, path, {
+    ...options,
+    headers: { ...later, ...options.headers },
+  });
+  assert.equal(answer.status, 202, answer.body);
+  assert.match(String(answer.headers.location), /^\/api\/v1\/operations\/op_\w+$/);
+  assert.equal(answer.headers['preference-applied'], 'respond-async');
+  assert.equal(answer.headers['cache-control'], 'no-store');
+  assert.equal(answer.json()['status'], 'pending');
+  assert.equal(answer.headers.location, `/api/v1/operations/${answer.json()['id']}`);
+  return String(answer.headers.location);
+}
+
+for (const [preference, status] of [
+  ['return=minimal', 201],
+  ['return=representation', 201],
+] as const) {
+  test(`POST with ${preference} says that it was applied, and has Location and ETag either way`, async () => {
+    const answer = await program.send('POST', products, { json: body(), headers: { Prefer: preference } });
+    assert.equal(answer.status, status);
+    assert.equal(answer.headers['preference-applied'], preference);
+    assert.ok(answer.headers.location);
+    assert.ok(answer.headers.etag);
+    assert.equal(answer.body === '', preference === 'return=minimal');
+  });
+}
+
+test('PUT and PATCH answer 204 with return=minimal and 200 with return=representation', async () => {
+  for (const [method, json] of [
+    ['PUT', body({ price: 2 })],
+    ['PATCH', { price: 3 }],
+  ] as const) {
+    const { path } = await make();
+    const minimal = await program.send(method, path, { json, headers: { Prefer: 'return=minimal' } });
+    assert.equal(minimal.status, 204, method);
+    assert.equal(minimal.body, '');
+    assert.equal(minimal.headers['content-type'], undefined);
+    assert.equal(minimal.headers['content-length'], undefined);
+    assert.equal(minimal.headers['preference-applied'], 'return=minimal');
+    const whole = await program.send(method, path, { json, headers: { Prefer: 'return=representation' } });
+    assert.equal(whole.status, 200, method);
+    assert.equal(whole.json()['price'], json.price);
+    assert.equal(whole.headers['preference-applied'], 'return=representation');
+    const plain = await program.send(method, path, { json });
+    assert.equal(plain.status, 200, method);
+    assert.equal(plain.headers['preference-applied'], undefined);
+  }
+});
+
+test('PUT that creates answers 201, with return=minimal without content', async () => {
+  const answer = await program.send('PUT', '/api/v1/articles/minimal', {
+    json: { title: 'T' },
+    headers: { Prefer: 'return=minimal' },
+  });
+  assert.equal(answer.status, 201);
+  assert.equal(answer.body, '');
+  assert.equal(answer.headers.location, '/api/v1/articles/minimal');
+  assert.equal(answer.headers['preference-applied'], 'return=minimal');
+});
+
+test('DELETE answers 204 unless return=representation asks for what is gone', async () => {
+  const first = await make();
+  const minimal = await program.send('DELETE', first.path, { headers: { Prefer: 'return=minimal' } });
+  assert.equal(minimal.status, 204);
+  assert.equal(minimal.headers['preference-applied'], 'return=minimal');
+  const second = await make();
+  const whole = await program.send('DELETE', second.path, { headers: { Prefer: 'return=representation' } });
+  assert.equal(whole.status, 200);
+  assert.equal(whole.headers['preference-applied'], 'return=representation');
+  assert.equal(`${products}/${whole.json()['id']}`, second.path);
+});
+
+test('unknown preferences are ignored, and of two returns the first counts', async () => {
+  const odd = await program.send('POST', products, {
+    json: body(),
+    headers: { Prefer: 'colour=red; shade=dark, wait=10, return=everything' },
+  });
+  assert.equal(odd.status, 201);
+  assert.equal(odd.headers['preference-applied'], undefined);
+  const two = await program.send('POST', products, {
+    json: body(),
+    headers: { Prefer: ['return=minimal', 'return=representation'] },
+  });
+  assert.equal(two.headers['preference-applied'], 'return=minimal');
+});
+
+test('respond-async POST is accepted, and its operation ends in 303 to what was made', async () => {
+  const location = await accepted('POST', products, { json: body({ name: 'Later' }) });
+  const answer = await ended(program, location);
+  assert.equal(answer.status, 303);
+  assert.equal(answer.headers['cache-control'], 'no-store');
+  const made = await program.send('GET', String(answer.headers.location));
+  assert.equal(made.status, 200);
+  assert.equal(made.json()['name'], 'Later');
+});
+
+test('respond-async PUT and PATCH end in 303 to what was changed', async () => {
+  for (const [method, json] of [
+    ['PUT', body({ price: 20 })],
+    ['PATCH', { price: 30 }],
+  ] as const) {
+    const { path, etag } = await make();
+    const location = await accepted(method, path, { json, headers: { 'If-Match': etag } });
+    const answer = await ended(program, location);
+    assert.equal(answer.status, 303, `${method} ${answer.body}`);
+    assert.equal(answer.headers.location, path);
+    assert.equal((await program.send('GET', path)).json()['price'], json.price);
+  }
+});
+
+test('respond-async DELETE ends in 303 to what was deleted', async () => {
+  const { path } = await make({ name: 'Goner' });
+  const location = await accepted('DELETE', path);
+  const answer = await ended(program, location);
+  assert.equal(answer.status, 303);
+  assert.equal(answer.headers.location, `${location}/result`);
+  const result = await program.send('GET', String(answer.headers.location));
+  assert.equal(result.status, 200);
+  assert.equal(result.json()['name'], 'Goner');
+  assert.equal((await program.send('GET', path)).status, 404);
+});
+
+test('respond-async bulk-delete ends in 303 to its count', async () => {
+  const { path } = await make();
+  const ids = [path.slice(products.length + 1), 'none'];
+  const location = await accepted('POST', `${products}/bulk-delete`, { json: { ids } });
+  const answer = await ended(program, location);
+  assert.equal(answer.headers.location, `${location}/result`);
+  assert.deepEqual((await program.send('GET', `${location}/result`)).json(), { deleted: 1 });
+});
+
+test('what is wrong with the request itself is refused at once, not accepted', async () => {
+  const send = (method: string, path: string, options: RequestOptions) =>
+    program.send(method, path, { ...options, headers: { ...later, ...options.headers } });
+  const { path } = await make();
+  assert.equal((await send('POST', products, { json: {} })).status, 400);
+  assert.equal((await send('POST', products, { json: body({ price: 'x' }) })).status, 422);
+  assert.equal((await send('POST', products, { json: body(), anonymous: true })).status, 401);
+  assert.equal((await send('DELETE', `${products}/none`, {})).status, 404);
+  assert.equal(
+    (await send('PATCH', path, { json: { price: 2 }, headers: { 'If-Match': '"0"' } })).status,
+    412,
+  );
+});
+
+test('a result that happens to say pending is not taken for a pending operation', async (t) => {
+  const config = fileURLToPath(new URL('../fixtures/orders.config.ts', import.meta.url));
+  const orders = await startProgram({ config });
+  t.after(() => orders.stop());
+  const { headers } = await orders.send('POST', '/api/v1/orders', { json: { status: 'pending' } });
+  const gone = await orders.send('DELETE', String(headers.location), { headers: later });
+  const location = String((await ended(orders, String(gone.headers.location))).headers.location);
+  const result = await orders.send('GET', location);
+  assert.equal(result.json()['status'], 'pending');
+  assert.equal(result.headers['retry-after'], undefined);
+});
+
+test('an operation that the store refuses ends as failed, with the error', async () => {
+  const location = await accepted('POST', products, { json: body({ categoryId: 'none' }) });
+  const answer = await ended(program, location);
+  assert.equal(answer.status, 200);
+  assert.equal(answer.json()['status'], 'failed');
+  const outcome = answer.json()['outcome'] as Record<string, unknown>;
+  assert.equal(outcome['code'], 'reference_missing');
+  assert.equal(typeof outcome['error'], 'string');
+  assert.equal(answer.headers['retry-after'], undefined, 'it has ended');
+  const result = await program.send('GET', `${location}/result`);
+  assert.equal((result.json() as { code?: string }).code, 'reference_missing');
+});
+
+test('a failed operation changed nothing and emitted nothing', async () => {
+  const taken = await make({ sku: 'ASYNC-1' });
+  const location = await accepted('POST', products, { json: body({ sku: 'ASYNC-1', name: 'Ghost' }) });
+  assert.equal((await ended(program, location)).json()['status'], 'failed');
+  assert.ok(!(await program.send('GET', `${products}?name=Ghost`)).body.includes('Ghost'));
+  const events = await program.send('GET', '/api/v1/events?order=desc&limit=1');
+  assert.ok(
+    events.body.includes(taken.path.slice(products.length + 1)),
+    'the newest event is the one before',
+  );
+});
+
+test('an unknown operation is 404, and so is its result', async () => {
+  assert.equal((await program.send('GET', '/api/v1/operations/op_none')).status, 404);
+  assert.equal((await program.send('GET', '/api/v1/operations/op_none/result')).status, 404);
+});
+
+test('nobody without a credential sees an operation', async () => {
+  const location = await accepted('POST', products, { json: body() });
+  await ended(program, location);
+  for (const path of [location, `${location}/result`]) {
+    assert.equal((await program.send('GET', path, { anonymous: true })).status, 401);
+  }
+});
+
+test('respond-async means nothing to a safe method', async () => {
+  assert.equal((await program.send('GET', products, { headers: later })).status, 200);
+  const query = await program.send('QUERY', products, { json: {}, headers: later });
+  assert.equal(query.status, 200);
+  assert.equal(query.headers['preference-applied'], undefined);
+});
+
+test('with an Idempotency-Key the result itself is answered, since a preference may be passed over', async () => {
+  const headers = { ...later, 'Idempotency-Key': '"async-and-key"' };
+  const answer = await program.send('POST', products, { json: body(), headers });
+  assert.equal(answer.status, 201);
+  assert.equal(answer.headers['preference-applied'], undefined);
+});
+
+test('an accepted operation survives a kill before it was carried out, and happens exactly once', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const first = await startProgram({ folder });
+  const category = await first.send('POST', '/api/v1/categories', { json: { name: 'Survivor' } });
+  await first.kill();
+
+  // A process that accepts, commits, and dies before it carries anything out: what a kill leaves at the worst moment.
+  const location = await acceptOnly(folder, '/api/v1/categories', { name: 'Accepted' });
+
+  const second = await startProgram({ folder });
+  t.after(() => second.kill());
+  const answer = await ended(second, location);
+  assert.equal(answer.status, 303);
+  assert.equal((await second.send('GET', String(answer.headers.location))).json()['name'], 'Accepted');
+  await second.stop();
+  const third = await startProgram({ folder });
+  t.after(() => third.kill());
+  const list = await third.send('GET', '/api/v1/categories?sort=createdAt');
+  const names = (list.json()['items'] as { name: string }[]).map(({ name }) => name);
+  assert.deepEqual(names, ['Survivor', 'Accepted']);
+  assert.equal((await third.send('GET', location)).headers.location, answer.headers.location);
+  assert.equal((await third.send('GET', String(category.headers.location))).status, 200);
+});
+
+test('many operations under a kill: each acknowledged one happens exactly once after the restart', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const first = await startProgram({ folder });
+  const acknowledged: string[] = [];
+  let enough: () => void = () => undefined;
+  const reached = new Promise<void>((resolve) => {
+    enough = resolve;
+  });
+  const writers = Array.from({ length: 60 }, async (_, index) => {
+    const json = { name: `Async ${index}` };
+    const answer = await first.send('POST', '/api/v1/categories', { json, headers: later });
+    acknowledged.push(String(answer.headers.location));
+    if (acknowledged.length === 20) enough();
+  });
+  const settled = Promise.allSettled(writers);
+  await reached;
+  await first.kill();
+  await settled;
+  const second = await startProgram({ folder });
+  t.after(() => second.kill());
+  const results = new Set<string>();
+  for (const location of acknowledged) {
+    const answer = await ended(second, location);
+    assert.equal(answer.status, 303, answer.body);
+    results.add(String(answer.headers.location));
+  }
+  assert.equal(results.size, acknowledged.length);
+  const list = await second.send('GET', '/api/v1/categories?limit=1000');
+  const names = (list.json()['items'] as { name: string }[]).map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length, 'nothing was made twice');
+});
+
+async function acceptOnly(folder: string, target: string, json: unknown): Promise<string> {
+  const tables = [operationsTable, operationRequestsTable].map((name) => ({
+    name,
+    fields: [],
+    indexes: [],
+    unique: [],
+    references: [],
+    searched: false,
+  }));
+  const store = await openSqliteStore({ folder, tables });
+  const operations = createOperations(
+    {
+      store,
+      path: '/api/v1/operations',
+      newId: createIdSource(Date.now, () => Math.floor(Math.random() * 32)),
+      clock: Date.now,
+      onFailure: (_operation, error) => {
+        throw error;
+      },
+    },
+    () => new Promise(() => undefined),
+  );
+  const rawFields = ['Host', 'localhost', 'Content-Type', 'application/json', 'Prefer', 'respond-async'];
+  const ask: Ask = {
+    request: {
+      method: 'POST',
+      target,
+      version: '1.1',
+      fields: readRequestFields(rawFields),
+      rawFields,
+      readContent: () => Promise.reject(new Error('the content was read before')),
+      peer: '',
+      id: 'test',
+    },
+    captures: [],
+    query: undefined,
+    preferences: { ...noPreferences, respondAsync: true },
+    principal: {
+      kind: 'authenticated',
+      id: 'administrator',
+      scopes: new Set(['read', 'write', 'admin'] as const),
+      roles: new Set(),
+    },
+    now: Date.now(),
+    companions: [],
+  };
+  const { location } = await operations.accept(ask, Buffer.from(JSON.stringify(json)));
+  await store.close();
+  return location;
+}

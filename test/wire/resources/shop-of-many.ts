@@ -1,0 +1,142 @@
+/**
+ * The shop served to several people: the parts that compose.ts wires, in this process and over real sockets, with a store of its
+ * own. `Authorization: Bearer NAME` is the person NAME, who may read and write; `reader` may only read and `root` is an administrator.
+ * The clock can be moved forward.
+ */
+import { randomInt } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Configuration } from '../../../src/config/configuration.ts';
+import { loadConfiguration } from '../../../src/config/load-configuration.ts';
+import { loadSettings } from '../../../src/config/load-settings.ts';
+import { tableOf } from '../../../src/config/tables.ts';
+import { createHttpDateCache } from '../../../src/http/syntax/http-date.ts';
+import { createIdSource } from '../../../src/model/id.ts';
+import { anonymous, type Principal, type Scope } from '../../../src/model/principal.ts';
+import { corsPolicy } from '../../../src/resources/answer/cors.ts';
+import { decodeContent } from '../../../src/resources/content/decode-content.ts';
+import { createIdempotency, idempotencyTable } from '../../../src/resources/idempotency.ts';
+import {
+  createOperations,
+  operationRequestsTable,
+  operationsTable,
+} from '../../../src/resources/operations/operations.ts';
+import { queriesTable } from '../../../src/resources/queries/stored-queries.ts';
+import type { Room } from '../../../src/resources/room.ts';
+import { createRouter } from '../../../src/resources/router.ts';
+import { createRoutes } from '../../../src/resources/routes.ts';
+import { Walk } from '../../../src/resources/walk.ts';
+import { createListener } from '../../../src/server/listener.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import type { Store, Table } from '../../../src/store/store.ts';
+import { type Answer, type RequestOptions, send, shopConfig } from '../program.ts';
+
+export type Shop = {
+  readonly port: number;
+  /** As a person, or as nobody. */
+  as(name: string | undefined, method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  moveClock(seconds: number): void;
+  stop(): Promise<void>;
+};
+
+const idempotencySeconds = 3600;
+
+export async function openShop(): Promise<Shop> {
+  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  const { configuration } = await loadConfiguration(shopConfig);
+  const store = await openSqliteStore({ folder, tables: tablesOf(configuration) });
+  let ahead = 0;
+  const room = roomOf(configuration, store, () => Date.now() + ahead);
+  const listener = createListener({
+    handler: (request) => new Walk(room, request).run(),
+    observe: () => undefined,
+    apiVersion: '1',
+  });
+  const { port } = await listener.listen('127.0.0.1', 0);
+  return {
+    port,
+    as: (name, method, path, options = {}) => {
+      const credential = name === undefined ? {} : { Authorization: `Bearer ${name}` };
+      const headers = { ...credential, ...options.headers };
+      return send(port, method, path, { ...options, anonymous: true, headers });
+    },
+    moveClock: (seconds) => {
+      ahead += seconds * 1000;
+    },
+    async stop() {
+      await listener.drain(0);
+      await room.operations.idle();
+      await store.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function tablesOf({ collections }: Configuration): readonly Table[] {
+  const plain = [idempotencyTable, operationsTable, operationRequestsTable, queriesTable].map((name) => ({
+    name,
+    fields: [],
+    indexes: [],
+    unique: [],
+    references: [],
+    searched: false,
+  }));
+  return [...[...collections.values()].map(tableOf), ...plain];
+}
+
+function roomOf({ collections }: Configuration, store: Store, clock: () => number): Room {
+  const { settings } = loadSettings({}, {}, {});
+  const newId = createIdSource(clock, () => randomInt(32));
+  const operations = createOperations(
+    {
+      store,
+      path: '/api/v1/operations',
+      newId,
+      clock,
+      onFailure: (_operation, error) => {
+        throw error;
+      },
+    },
+    async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
+  );
+  const room: Room = {
+    router: createRouter(
+      createRoutes({
+        ...settings,
+        store,
+        base: '/api/v1',
+        collections,
+        newId,
+        clock,
+        mac: (text) => Buffer.from(text).toString('base64url').slice(-22),
+        queryLimits: {
+          ...settings,
+          json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
+        },
+        contentLimits: settings,
+        streamLimits: { batchEventsMax: 100, heartbeatMs: 15_000 },
+        resultCacheCharactersMax: settings.resultCacheBytesMax,
+      }),
+    ),
+    limits: { ...settings, traceEnabled: false },
+    clock,
+    authenticate: (request) => ({ principal: principalOf(request.fields.authorization) }),
+    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
+    idempotency: createIdempotency(store, idempotencySeconds),
+    operations,
+    cors: corsPolicy('', 0),
+    challengesFor: () => 'Bearer realm="test"',
+    development: true,
+    formatDate: createHttpDateCache(64),
+  };
+  return room;
+}
+
+function principalOf(authorization: string | undefined): Principal {
+  if (authorization === undefined) return anonymous;
+  const id = authorization.slice('Bearer '.length);
+  const scopes: readonly Scope[] =
+    id === 'root' ? ['read', 'write', 'admin'] : id === 'reader' ? ['read'] : ['read', 'write'];
+  return { kind: 'authenticated', id, scopes: new Set(scopes), roles: new Set() };
+}

@@ -80,6 +80,10 @@ function lineOf(observation: Observation): Line {
 
 /** The members of the fact as they are; an error becomes its name, message and stack. */
 function membersOf(observation: Observation): Record<string, unknown> {
+  if (observation.kind === 'answered') {
+    const { exchange, ...facts } = observation;
+    return { ...facts, id: exchange.id, peer: exchange.peer };
+  }
   if (!('error' in observation)) return observation;
   const { error, ...rest } = observation;
   return { ...rest, error: describe(error) };

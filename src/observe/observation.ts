@@ -10,14 +10,14 @@ export type Observation =
   | { readonly kind: 'stopped'; readonly drainedMs: number }
   | {
       readonly kind: 'answered';
-      readonly id: string;
+      /** Whose id and peer are made only when they are read: a log that is silent about answers never does. */
+      readonly exchange: { readonly id: string; readonly peer: string };
       readonly method: string;
       /** The route's pattern, never the path: `/api/v1/products/{id}`. */
       readonly route: string;
       readonly status: number;
       readonly code: string | undefined;
       readonly durationMs: number;
-      readonly peer: string;
     }
   /** What came was not an HTTP request that could be handed on. */
   | { readonly kind: 'client-error'; readonly code: string; readonly status: number; readonly peer: string }

@@ -106,13 +106,12 @@ export class Exchange implements Request, Received {
     context.underWay -= 1;
     context.observe({
       kind: 'answered',
-      id: this.id,
+      exchange: this,
       method: this.method,
       route: response.route ?? 'none',
       status: response.status,
       code: response.code,
       durationMs: nowMs - this.startedMs,
-      peer: connection.peer,
     });
   }
 }

@@ -29,7 +29,7 @@ function answered(status: number): Observation {
     route: '/api/v1/products/{id}',
     code: undefined,
   } as const;
-  return { ...common, id: 'a-1', status, durationMs: 1.5, peer: '127.0.0.1' };
+  return { ...common, exchange: { id: 'a-1', peer: '127.0.0.1' }, status, durationMs: 1.5 };
 }
 
 test('logs an answer at info only when its status is 500 or more', () => {

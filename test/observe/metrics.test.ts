@@ -8,7 +8,15 @@ import type { Observation } from '../../src/observe/observation.ts';
 const route = '/api/v1/products/{id}';
 
 function answered(status: number, durationMs: number, method = 'GET'): Observation {
-  return { kind: 'answered', id: 'a-1', method, route, status, code: undefined, durationMs, peer: '' };
+  return {
+    kind: 'answered',
+    exchange: { id: 'a-1', peer: '' },
+    method,
+    route,
+    status,
+    code: undefined,
+    durationMs,
+  };
 }
 
 /** Value of each series, by its name and labels as written. */

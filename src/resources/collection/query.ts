@@ -12,7 +12,7 @@ import type { Operation, Proposal, Representation, Standing, Understood } from '
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { representList, varyByPreference } from './list-answer.ts';
 import type { Listing, Prepared } from './listing.ts';
-import { compileQueryText, type QueryText, type QueryTextLimits, queryTypes } from './query-text.ts';
+import { type QueryText, type QueryTextLimits, queryTypes, readQueryText } from './query-text.ts';
 
 export type QueryProposal = Proposal & {
   readonly query:
@@ -29,6 +29,15 @@ export type QueryOptions = {
   readonly queriesPath: string;
 };
 
+const notUtf8: Understood<QueryText> = {
+  ok: false,
+  problem: { code: 'content_malformed', message: 'the content is not UTF-8' },
+};
+
+function understood(value: QueryText): Understood<QueryText> {
+  return { ok: true, value };
+}
+
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 export function queryOperation(options: QueryOptions): Operation<Standing, QueryText, QueryProposal> {
@@ -36,11 +45,11 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
   return {
     permission: (principal) => permission(collection.access.read, 'read', principal),
     contentTypes: queryTypes,
-    understand: (_ask, bytes, mediaType): Understood<QueryText> => {
+    understand: (_ask, bytes, mediaType) => {
       const text = decodeUtf8(bytes);
-      return text === undefined
-        ? { ok: false, problem: { code: 'content_malformed', message: 'the content is not UTF-8' } }
-        : { ok: true, value: { mediaType: mediaType.type, text } };
+      if (text === undefined) return notUtf8;
+      const query = readQueryText(mediaType.type, text);
+      return query instanceof Promise ? query.then(understood) : understood(query);
     },
     standing: () => open,
     propose: (ask, _standing, content) => {
@@ -83,13 +92,14 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
 export function proposeQuery(options: QueryOptions, content: QueryText): QueryProposal {
   const { collection, listing, storedQueries } = options;
   const prepared = listing.prepare(`${content.mediaType} ${content.text}`, () =>
-    compileQueryText(content, listing.listable, options.limits),
+    content.compile(content.text, listing.listable, options.limits),
   );
   if ('faults' in prepared) return { problem: queryProblem(prepared.faults), query: undefined };
   const position = listing.position(prepared);
   if (position === undefined) return { problem: alteredCursor, query: undefined };
-  const token = storedQueries.tokenOf(collection.name, content.mediaType, content.text);
-  const stored = { token, collection: collection.name, ...content };
+  const { mediaType, text } = content;
+  const token = storedQueries.tokenOf(collection.name, mediaType, text);
+  const stored = { token, collection: collection.name, mediaType, text };
   return { problem: null, query: { prepared, position, stored } };
 }
 

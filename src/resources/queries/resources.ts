@@ -8,12 +8,17 @@ import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts'
 import { representList, varyByPreference } from '../collection/list-answer.ts';
 import type { ListPage } from '../collection/listing.ts';
 import { proposeQuery, type QueryOptions, type QueryProposal } from '../collection/query.ts';
+import { type QueryText, readQueryText } from '../collection/query-text.ts';
 import { compileForm } from '../query/form.ts';
 import type { Ask, Operation, Representation, Resource, Standing } from '../resource.ts';
 import type { StoredQueries, StoredQuery } from './stored-queries.ts';
 
 /** A stored query that was found, with how its collection is queried. */
-type Found = { readonly stored: StoredQuery; readonly options: QueryOptions };
+type Found = {
+  readonly stored: StoredQuery;
+  readonly options: QueryOptions;
+  readonly content: QueryText;
+};
 
 type QueryStanding = Standing & { readonly found: Found | undefined };
 
@@ -103,13 +108,14 @@ async function find(
   if (stored === undefined || options === undefined) {
     return { exists: false, visible: false, permitted: false, found: undefined };
   }
+  const content = await readQueryText(stored.mediaType, stored.text);
   const permitted = permission(options.collection.access.read, 'read', ask.principal) !== 'denied';
-  return { exists: true, visible: true, permitted, found: { stored, options } };
+  return { exists: true, visible: true, permitted, found: { stored, options, content } };
 }
 
 /** The stored query, from the page that `cursor` or `page` names. */
-function proposeRepeat({ stored, options }: Found, query: string | undefined): QueryProposal {
-  const proposal = proposeQuery(options, { mediaType: stored.mediaType, text: stored.text });
+function proposeRepeat({ content, options }: Found, query: string | undefined): QueryProposal {
+  const proposal = proposeQuery(options, content);
   if (proposal.query === undefined || query === undefined || query === '') return proposal;
   const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
   const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');

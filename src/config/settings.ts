@@ -229,7 +229,7 @@ export const settings = {
       'Memory for results of lists and queries, each kept until its collection changes; 0 keeps none.',
     ),
     planCacheEntriesMax: integer(
-      { unit: 'plans', default: 512, least: 1, most: 100_000 },
+      { unit: 'plans', default: 2048, least: 1, most: 100_000 },
       'Compiled queries kept for the next request that asks the same.',
     ),
   }),

@@ -2,10 +2,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
+import type { Bench } from './engine.ts';
 import { categories, commitAll, event, idsOf, put, remove, revOf, rowAt, things, unit } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
-export function commitTests({ store, fresh }: Bench): void {
+export function commitTests(bench: Bench): void {
+  rowTests(bench);
+  expectationTests(bench);
+  raceTests(bench);
+  revisionTests(bench);
+  atomicityTests(bench);
+  uniquenessTests(bench);
+  versionTests(bench);
+}
+
+/** What a put leaves, and who sees it from when. */
+function rowTests({ store }: Bench): void {
   test('reads back a row exactly as it was put', async () => {
     const change = put(things, 'back', { name: 'Ünïcode 😀', price: 1.5 }, undefined, {
       owner: 'usr_1',
@@ -33,7 +44,10 @@ export function commitTests({ store, fresh }: Bench): void {
       .then(() => seen.push(store().read('things', 'turn')));
     assert.equal((await Promise.all(seen)).filter((row) => row !== undefined).length, 1);
   });
+}
 
+/** What a change expects of the row that stands. */
+function expectationTests({ store }: Bench): void {
   test('refuses a change that expects no row where one stands, and shows what stands', async () => {
     const rev = await commitAll(store(), put(things, 'there', { name: 'first' }));
     const commit = await store().commit(unit(put(things, 'there', { name: 'second' })));
@@ -68,7 +82,10 @@ export function commitTests({ store, fresh }: Bench): void {
     await commitAll(store(), put(things, 'soft', {}, deleted));
     assert.ok((await idsOf(store(), always)).includes('soft'));
   });
+}
 
+/** Changes of one row at the same time. */
+function raceTests({ store }: Bench): void {
   test('lets one of 200 concurrent changes of the same revision win', async () => {
     const rev = await commitAll(store(), put(things, 'race', { name: 'start' }));
     const commits = await Promise.all(
@@ -91,7 +108,10 @@ export function commitTests({ store, fresh }: Bench): void {
     );
     assert.equal(commits.filter((commit) => commit.outcome === 'committed').length, 1);
   });
+}
 
+/** Revisions grow, over reopening too. */
+function revisionTests({ store, fresh }: Bench): void {
   test('gives every unit a greater revision than any before, which its rows carry', async () => {
     const revs = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
@@ -113,7 +133,10 @@ export function commitTests({ store, fresh }: Bench): void {
     const next = await commitAll(store, put(things, 'newest', {}));
     assert.ok(next > removal && removal > rev);
   });
+}
 
+/** A unit is made whole and in order, or not at all. */
+function atomicityTests({ store }: Bench): void {
   test('makes nothing of a unit of which one change is refused, whichever it is', async () => {
     const rev = await commitAll(store(), put(things, 'atom', { name: 'before' }));
     const good = [put(things, 'atom 1', {}), put(things, 'atom', { name: 'after' }, rev), event('evt_atom')];
@@ -143,7 +166,10 @@ export function commitTests({ store, fresh }: Bench): void {
     await commitAll(store(), remove(things, 'giver', rev), put(things, 'taker', { sku: 'freed' }));
     assert.equal(await rowAt(store(), things, 'giver'), undefined);
   });
+}
 
+/** Unique values: who holds one, who frees it, and what is looked at before. */
+function uniquenessTests({ store }: Bench): void {
   test('names the unique field whose value another undeleted row holds', async () => {
     const rev = await commitAll(store(), put(things, 'holder', { sku: 'S-1' }));
     const taken = { outcome: 'taken', change: 0, field: 'sku' };
@@ -186,7 +212,10 @@ export function commitTests({ store, fresh }: Bench): void {
       assert.equal((await store().commit(unit(change))).outcome, 'superseded');
     }
   });
+}
 
+/** Versions of tables tell whether a list may have changed. */
+function versionTests({ fresh }: Bench): void {
   test('changes the version of a table with every unit that changed it, and only then', async () => {
     const opened = await fresh();
     const versions = async () => [

@@ -3,12 +3,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import type { LogPosition, Store, TailEntry } from '../../src/store/store.ts';
+import type { Bench } from './engine.ts';
 import { commitAll, event, fields, put, remove, rowAt, things, unit } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
 const origin: LogPosition = { rev: 0, id: '' };
 
-export function eventTests({ store, fresh }: Bench): void {
+export function eventTests(bench: Bench): void {
+  readingTests(bench);
+  deliveryTests(bench);
+  rowTests(bench);
+}
+
+/** What a tail gives, in which order, and what a filter keeps back. */
+function readingTests({ store, fresh }: Bench): void {
   test('starts with a head before every event', async () => {
     const opened = await fresh();
     const head = await opened.store.head();
@@ -70,7 +77,10 @@ export function eventTests({ store, fresh }: Bench): void {
       ['evt_0591', 'evt_0593', 'evt_0595', 'evt_0597', 'evt_0599', 'evt_last'],
     );
   });
+}
 
+/** A follower of the log gets every event once, and is called when there are new ones. */
+function deliveryTests({ fresh }: Bench): void {
   test('never skips an event while many writers commit', async () => {
     const opened = await fresh();
     const seen: TailEntry[] = [];
@@ -125,7 +135,10 @@ export function eventTests({ store, fresh }: Bench): void {
     await opened.store.ping();
     assert.equal(calls, before);
   });
+}
 
+/** Events are also rows of a table. */
+function rowTests({ store }: Bench): void {
   test('lists events like the rows of any table, and lets a unit remove one', async () => {
     const rev = await commitAll(store(), event('evt_listed', 'listed'));
     const plan = store().plan({

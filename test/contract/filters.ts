@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import type { Field, Scalar } from '../../src/model/field.ts';
 import type { Filter } from '../../src/model/filter.ts';
 import { matches } from '../../src/model/matches.ts';
-import type { NextRow } from '../../src/store/store.ts';
+import type { NextRow, Store } from '../../src/store/store.ts';
+import type { Bench } from './engine.ts';
 import { type Body, byId, fields, idsOf, matchable, put, things, unit } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
 const texts = [
   '',
@@ -95,7 +95,24 @@ const filter: fc.Arbitrary<Filter> = fc.letrec<{ filter: Filter; leaf: Filter }>
   ) as fc.Arbitrary<Filter>,
 })).filter;
 
-export function filterTests({ store, fresh }: Bench): void {
+/** The rows that filters are asked of, and what they should pass. */
+type Sample = {
+  readonly store: () => Store;
+  readonly rows: ReadonlyMap<string, NextRow>;
+  /** The ids of the rows that `matches` passes. */
+  readonly expected: (asked: Filter) => readonly string[];
+};
+
+export function filterTests(bench: Bench): void {
+  const sample = sampleOf(bench);
+  randomTests(sample);
+  comparisonTests(sample);
+  trapTests(sample);
+  oddNameTests(bench);
+}
+
+/** Loads the sample before the tests of the topic. */
+function sampleOf({ store }: Bench): Sample {
   const rows = new Map<string, NextRow>();
 
   async function load(bodies: readonly Body[]): Promise<void> {
@@ -120,6 +137,11 @@ export function filterTests({ store, fresh }: Bench): void {
     );
   });
 
+  return { store, rows, expected };
+}
+
+/** Filters at random. */
+function randomTests({ store, rows, expected }: Sample): void {
   test('passes exactly the rows that `matches` passes, for filters at random', async () => {
     await fc.assert(
       fc.asyncProperty(filter, async (asked) => {
@@ -141,7 +163,10 @@ export function filterTests({ store, fresh }: Bench): void {
       { numRuns: 100 },
     );
   });
+}
 
+/** Every field with every kind of value. */
+function comparisonTests({ store, expected }: Sample): void {
   for (const op of ['eq', 'ne', 'gt', 'gte', 'lt', 'lte'] as const) {
     test(`compares every field with every kind of value by ${op}`, async () => {
       for (const each of allFields) {
@@ -164,7 +189,10 @@ export function filterTests({ store, fresh }: Bench): void {
       }
     }
   });
+}
 
+/** Patterns and sizes that an engine may take in a way of its own. */
+function trapTests({ store, expected }: Sample): void {
   test('takes every special character of a pattern as itself, unless it is one of like', async () => {
     const patterns = [
       '*',
@@ -208,7 +236,10 @@ export function filterTests({ store, fresh }: Bench): void {
       assert.deepEqual(await idsOf(store(), { op, filters }), expected({ op, filters }));
     }
   });
+}
 
+/** Names of fields that would mean something in a statement. */
+function oddNameTests({ fresh }: Bench): void {
   test('reads fields of any name, and lets none of them out of its place', async () => {
     const names = [
       'a"b',

@@ -16,20 +16,6 @@ import type {
   Unit,
 } from '../../src/store/store.ts';
 
-/** A store over fresh data, and what the suite needs to look at it from outside. */
-export type Opened = {
-  readonly store: Store;
-  /** Closes the store and opens the same data again. */
-  reopen(): Promise<Store>;
-  /** Opens what `backup` wrote; absent where an engine has no backups. */
-  readonly openBackup?: (path: string) => Promise<Store>;
-  /** A path that does not exist yet, removed by `dispose`. */
-  readonly freePath: () => string;
-  dispose(): Promise<void>;
-};
-
-export type Engine = (tables: readonly Table[]) => Promise<Opened>;
-
 const doc = (name: string, type: Field['type'], item?: Field['item']): Field => ({
   name,
   path: name.split('.'),

@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import type { Field, Scalar } from '../../src/model/field.ts';
 import { always, type Filter, type Sort } from '../../src/model/filter.ts';
 import { compareText, matches, memberAt } from '../../src/model/matches.ts';
-import type { NextRow } from '../../src/store/store.ts';
+import type { NextRow, Store } from '../../src/store/store.ts';
+import type { Bench } from './engine.ts';
 import {
   byId,
   categories,
@@ -18,7 +19,6 @@ import {
   things,
   walk,
 } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
 const sortable: readonly Field[] = [
   fields.price,
@@ -65,7 +65,90 @@ const filterArbitrary: fc.Arbitrary<Filter> = fc.constantFrom<Filter>(
   { op: 'never' },
 );
 
-export function pageTests({ store, fresh }: Bench): void {
+/** What a list asks, and how a title names it. */
+type ListCase = readonly [what: string, filter: Filter, sort: readonly Sort[]];
+
+const bounded: readonly ListCase[] = [
+  ['all by id', always, order([fields.id], 'asc')],
+  ['all by id, descending', always, order([fields.id], 'desc')],
+  ['all by an indexed field', always, order([fields.price, fields.id], 'asc')],
+  ['all by an indexed field, descending', always, order([fields.price, fields.id], 'desc')],
+  ['all by two indexed fields', always, order([fields.name, fields.stock, fields.id], 'desc')],
+  ['all by a column with an index', always, order([fields.createdAt, fields.id], 'desc')],
+  [
+    'an equal prefix by the rest',
+    { op: 'eq', field: fields.categoryId, value: 'c1' },
+    order([fields.price, fields.id], 'desc'),
+  ],
+  [
+    'an equal null prefix by the rest',
+    { op: 'eq', field: fields.categoryId, value: null },
+    order([fields.price, fields.id], 'asc'),
+  ],
+  [
+    'a range of the sort key',
+    { op: 'gt', field: fields.price, value: 1 },
+    order([fields.price, fields.id], 'asc'),
+  ],
+  ['an equal field by id', { op: 'eq', field: fields.live, value: true }, order([fields.id], 'asc')],
+  [
+    'a unique value by anything',
+    { op: 'eq', field: fields.sku, value: 'sku 3' },
+    order([fields.city, fields.id], 'asc'),
+  ],
+  [
+    'one id by anything',
+    { op: 'eq', field: fields.id, value: 'row 005' },
+    order([fields.city, fields.id], 'asc'),
+  ],
+];
+
+const unbounded: readonly ListCase[] = [
+  ['a sort without an index', always, order([fields.city, fields.id], 'asc')],
+  ['a filter without an index', { op: 'eq', field: fields.city, value: 'city 1' }, byId],
+  [
+    'a filter that only the first key of an index serves, by another',
+    { op: 'eq', field: fields.name, value: 'b' },
+    order([fields.price, fields.id], 'asc'),
+  ],
+  [
+    'a sort key with two bounds on one side',
+    {
+      op: 'and',
+      filters: [
+        { op: 'gt', field: fields.price, value: 0 },
+        { op: 'and', filters: [{ op: 'gte', field: fields.price, value: 2 }] },
+      ],
+    },
+    order([fields.price, fields.id], 'asc'),
+  ],
+  ['a search', { op: 'search', terms: ['a'] }, byId],
+  ['a negation', { op: 'not', filter: { op: 'eq', field: fields.live, value: true } }, byId],
+  [
+    'an indexed sort with a filter beside it',
+    { op: 'gt', field: fields.stock, value: 0 },
+    order([fields.price, fields.id], 'asc'),
+  ],
+];
+
+/** The rows that lists are asked of, and how they should be listed. */
+type Sample = {
+  readonly store: () => Store;
+  /** The ids of the rows that the filter passes, in the order of the sort. */
+  readonly sorted: (filter: Filter, sort: readonly Sort[]) => readonly string[];
+};
+
+export function pageTests(bench: Bench): void {
+  const sample = sampleOf(bench);
+  walkTests(sample);
+  positionTests(bench, sample);
+  boundTests(sample);
+  snapshotTests(bench);
+  refusalTests(bench);
+}
+
+/** Loads the sample before the tests of the topic. */
+function sampleOf({ store }: Bench): Sample {
   const rows = new Map<string, NextRow>();
 
   before(async () => {
@@ -96,6 +179,11 @@ export function pageTests({ store, fresh }: Bench): void {
     return kept.sort((left, right) => compareRows(left, right, sort)).map(([id]) => id);
   }
 
+  return { store, sorted };
+}
+
+/** All pages from one end to the other. */
+function walkTests({ store, sorted }: Sample): void {
   test('pages through any sort forwards and backwards, over ties, nulls and mixed directions', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -123,7 +211,10 @@ export function pageTests({ store, fresh }: Bench): void {
       { numRuns: 250 },
     );
   });
+}
 
+/** Pages from an offset, from a key, and of nothing. */
+function positionTests({ fresh }: Bench, { store, sorted }: Sample): void {
   test('starts a page at an offset', async () => {
     for (const sort of [byId, [{ field: fields.price, direction: 'desc' as const }, ...byId]]) {
       const wanted = sorted(always, sort);
@@ -168,41 +259,10 @@ export function pageTests({ store, fresh }: Bench): void {
       });
     }
   });
+}
 
-  const bounded: readonly (readonly [string, Filter, readonly Sort[]])[] = [
-    ['all by id', always, order([fields.id], 'asc')],
-    ['all by id, descending', always, order([fields.id], 'desc')],
-    ['all by an indexed field', always, order([fields.price, fields.id], 'asc')],
-    ['all by an indexed field, descending', always, order([fields.price, fields.id], 'desc')],
-    ['all by two indexed fields', always, order([fields.name, fields.stock, fields.id], 'desc')],
-    ['all by a column with an index', always, order([fields.createdAt, fields.id], 'desc')],
-    [
-      'an equal prefix by the rest',
-      { op: 'eq', field: fields.categoryId, value: 'c1' },
-      order([fields.price, fields.id], 'desc'),
-    ],
-    [
-      'an equal null prefix by the rest',
-      { op: 'eq', field: fields.categoryId, value: null },
-      order([fields.price, fields.id], 'asc'),
-    ],
-    [
-      'a range of the sort key',
-      { op: 'gt', field: fields.price, value: 1 },
-      order([fields.price, fields.id], 'asc'),
-    ],
-    ['an equal field by id', { op: 'eq', field: fields.live, value: true }, order([fields.id], 'asc')],
-    [
-      'a unique value by anything',
-      { op: 'eq', field: fields.sku, value: 'sku 3' },
-      order([fields.city, fields.id], 'asc'),
-    ],
-    [
-      'one id by anything',
-      { op: 'eq', field: fields.id, value: 'row 005' },
-      order([fields.city, fields.id], 'asc'),
-    ],
-  ];
+/** Which lists cost no more than their page. */
+function boundTests({ store, sorted }: Sample): void {
   for (const [what, filter, sort] of bounded) {
     test(`bounds ${what}`, async () => {
       const plan = store().plan({ table: 'things', filter, sort, limit: 7 });
@@ -211,39 +271,15 @@ export function pageTests({ store, fresh }: Bench): void {
     });
   }
 
-  const unbounded: readonly (readonly [string, Filter, readonly Sort[]])[] = [
-    ['a sort without an index', always, order([fields.city, fields.id], 'asc')],
-    ['a filter without an index', { op: 'eq', field: fields.city, value: 'city 1' }, byId],
-    [
-      'a filter that only the first key of an index serves, by another',
-      { op: 'eq', field: fields.name, value: 'b' },
-      order([fields.price, fields.id], 'asc'),
-    ],
-    [
-      'a sort key with two bounds on one side',
-      {
-        op: 'and',
-        filters: [
-          { op: 'gt', field: fields.price, value: 0 },
-          { op: 'and', filters: [{ op: 'gte', field: fields.price, value: 2 }] },
-        ],
-      },
-      order([fields.price, fields.id], 'asc'),
-    ],
-    ['a search', { op: 'search', terms: ['a'] }, byId],
-    ['a negation', { op: 'not', filter: { op: 'eq', field: fields.live, value: true } }, byId],
-    [
-      'an indexed sort with a filter beside it',
-      { op: 'gt', field: fields.stock, value: 0 },
-      order([fields.price, fields.id], 'asc'),
-    ],
-  ];
   for (const [what, filter, sort] of unbounded) {
     test(`does not claim to bound ${what}`, () => {
       assert.equal(store().plan({ table: 'things', filter, sort, limit: 7 }).bounded, false);
     });
   }
+}
 
+/** A page and its version belong together. */
+function snapshotTests({ fresh }: Bench): void {
   test('reads a page and its version from one snapshot while units are committed', async () => {
     const opened = await fresh();
     const plans = [byId, [{ field: fields.city, direction: 'asc' as const }, ...byId]].map((sort) =>
@@ -267,7 +303,10 @@ export function pageTests({ store, fresh }: Bench): void {
     await writer;
     assert.ok(seen.size > 10);
   });
+}
 
+/** Positions that no page gave. */
+function refusalTests({ store }: Bench): void {
   test('refuses a position with too few or too many values', async () => {
     const plan = store().plan({ table: 'things', filter: always, sort: byId, limit: 7 });
     for (const key of [[], ['a', 'b']]) {

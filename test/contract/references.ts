@@ -1,10 +1,16 @@
 /** References: what must exist, what cannot be removed, and in which order that is looked at. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Bench } from './engine.ts';
 import { categories, commitAll, put, remove, rowAt, things, unit } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
-export function referenceTests({ store }: Bench): void {
+export function referenceTests(bench: Bench): void {
+  existenceTests(bench);
+  removalTests(bench);
+}
+
+/** What a row names must exist. */
+function existenceTests({ store }: Bench): void {
   test('refuses a row that names one that does not exist', async () => {
     const commit = await store().commit(unit(put(things, 'a', { categoryId: 'nowhere' })));
     assert.deepEqual(commit, { outcome: 'dangling', change: 0, field: 'categoryId' });
@@ -33,7 +39,10 @@ export function referenceTests({ store }: Bench): void {
       ['committed', 'committed'],
     );
   });
+}
 
+/** What others name stays. */
+function removalTests({ store }: Bench): void {
   test('refuses to remove a row that undeleted rows name, softly or not, and counts them', async () => {
     const rev = await commitAll(store(), put(categories, 'used', {}));
     const first = await commitAll(store(), put(things, 'u1', { categoryId: 'used' }));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Store, Table } from '../../src/store/store.ts';
-import type { Opened } from './fixture.ts';
+import type { Opened } from './engine.ts';
 import { contractSuite } from './suite.ts';
 
 contractSuite('SQLite', async (tables: readonly Table[]): Promise<Opened> => {

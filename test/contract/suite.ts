@@ -2,22 +2,15 @@
  * What store.ts promises, as tests that know nothing of an engine. Every engine goes through it unchanged.
  */
 import { after, before, describe } from 'node:test';
-import type { Store, Table } from '../../src/store/store.ts';
+import type { Table } from '../../src/store/store.ts';
 import { commitTests } from './commit.ts';
+import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests } from './filters.ts';
-import { type Engine, type Opened, tables } from './fixture.ts';
+import { tables } from './fixture.ts';
 import { pageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { upkeepTests } from './upkeep.ts';
-
-/** How each topic gets its store: one for all of its tests, so each test uses ids of its own or says otherwise. */
-export type Bench = {
-  readonly store: () => Store;
-  readonly opened: () => Opened;
-  /** A store that no other test has touched, disposed of with the suite. */
-  readonly fresh: (tables?: readonly Table[]) => Promise<Opened>;
-};
 
 export function contractSuite(name: string, engine: Engine): void {
   describe(`store contract: ${name}`, () => {

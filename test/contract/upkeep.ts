@@ -3,10 +3,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
+import type { Bench } from './engine.ts';
 import { commitAll, event, idsOf, put, rowAt, things, unit } from './fixture.ts';
-import type { Bench } from './suite.ts';
 
-export function upkeepTests({ fresh }: Bench): void {
+export function upkeepTests(bench: Bench): void {
+  purgeTests(bench);
+  backupTests(bench);
+  lifeTests(bench);
+}
+
+/** Rows and events that are old enough go, and nothing else. */
+function purgeTests({ fresh }: Bench): void {
   test('purges rows last updated before a time, at most as many as asked, deleted ones too', async () => {
     const { store } = await fresh();
     for (let index = 0; index < 20; index += 1) {
@@ -35,7 +42,10 @@ export function upkeepTests({ fresh }: Bench): void {
     assert.deepEqual(await store.head(), { rev, id: 'evt_new' });
     assert.ok((await commitAll(store, event('evt_0'))) > rev);
   });
+}
 
+/** Copies of a store in use; an engine without backups has none. */
+function backupTests({ fresh }: Bench): void {
   test('backs up a consistent copy while units are committed', async (context) => {
     const opened = await fresh();
     const { store, openBackup } = opened;
@@ -74,7 +84,10 @@ export function upkeepTests({ fresh }: Bench): void {
     );
     await commitAll(opened.store, put(things, 'on', {}));
   });
+}
 
+/** When the store answers, and what it refuses. */
+function lifeTests({ fresh }: Bench): void {
   test('answers a ping, and refuses everything once closed', async () => {
     const opened = await fresh();
     await opened.store.ping();

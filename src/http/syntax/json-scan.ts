@@ -5,8 +5,8 @@
  * while names are scanned, does not prove it new; an object with more than `FILTERED_NAMES_MAX` members switches to
  * a Set, so that hostile names cannot make the work grow faster than the text.
  */
+import { escapeLength } from './json-escape.ts';
 import { checkNumber } from './json-number.ts';
-import { isHexCode } from './uri-characters.ts';
 
 /** The deepest nesting that is scanned whatever the caller allows: the scan descends one call a level. */
 export const jsonDepthCeiling = 1000;
@@ -268,24 +268,6 @@ export class JsonScan {
     this.offset = offset;
     return false;
   }
-}
-
-/** The length of the escape at `at` (12 for a surrogate pair); 0 when it is malformed, -1 for a lone surrogate. */
-function escapeLength(text: string, at: number): number {
-  const kind = text.charCodeAt(at + 1);
-  if (kind !== 0x75) return '"\\/bfnrt'.includes(text.charAt(at + 1) || ' ') ? 2 : 0;
-  const unit = hexUnit(text, at + 2);
-  if (unit === -1) return 0;
-  if (unit < 0xd800 || unit > 0xdfff) return 6;
-  if (unit > 0xdbff || text.charCodeAt(at + 6) !== 0x5c || text.charCodeAt(at + 7) !== 0x75) return -1;
-  const low = hexUnit(text, at + 8);
-  return low >= 0xdc00 && low <= 0xdfff ? 12 : -1;
-}
-
-/** The code unit that four hexadecimal digits name, or -1. */
-function hexUnit(text: string, at: number): number {
-  for (let index = at; index < at + 4; index += 1) if (!isHexCode(text.charCodeAt(index))) return -1;
-  return Number.parseInt(text.slice(at, at + 4), 16);
 }
 
 function hashOf(name: string): number {

@@ -22,8 +22,6 @@ export type ListAnswer = {
   readonly position: Position;
   readonly target: ListTarget;
   readonly cacheControl: string;
-  /** Through the cache of finished pages: a QUERY, whose result has a URI of its own besides. */
-  readonly cached?: boolean;
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
@@ -32,10 +30,7 @@ export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
-  const page =
-    answer.cached === true
-      ? listing.cachedPage(prepared, ask.principal, position)
-      : listing.page(prepared, ask.principal, position);
+  const page = listing.page(prepared, ask.principal, position);
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
   return representation(answer, page, undefined);
 }

@@ -44,9 +44,8 @@ export type Listing = {
   prepare(key: string, compile: () => Compiled): Prepared | { readonly faults: readonly Fault[] };
   /** The position that was asked for; undefined: the cursor is not one of ours for this query. */
   position(prepared: Prepared): Position | undefined;
+  /** From the finished pages where the table has not changed since, else from the store. */
   page(prepared: Prepared, principal: Principal, position: Position): MaybePromise<ListPage>;
-  /** The same through the cache of finished pages: for what costs more than looking at the table's version. */
-  cachedPage(prepared: Prepared, principal: Principal, position: Position): MaybePromise<ListPage>;
   /** The tag that `page` would give now, without reading the page. */
   tag(principal: Principal): MaybePromise<string>;
   /** A finished page under an earlier tag, while it is still kept. */
@@ -77,13 +76,13 @@ export function createListing(options: ListingOptions): Listing {
       finish(mac, entry, position, page, tagOf(page.version, principal)),
     );
 
-  const cached = (entry: Prepared, principal: Principal, position: Position) =>
+  const page = (entry: Prepared, principal: Principal, position: Position) =>
     whenKnown(version(principal), (tag) => {
       const known = cache.get(pageKey(entry, position, tag));
       if (known !== undefined) return known;
-      return whenKnown(fresh(entry, principal, position), (page) => {
-        cache.set(pageKey(entry, position, page.tag), page);
-        return page;
+      return whenKnown(fresh(entry, principal, position), (made) => {
+        cache.set(pageKey(entry, position, made.tag), made);
+        return made;
       });
     });
 
@@ -105,11 +104,7 @@ export function createListing(options: ListingOptions): Listing {
       const opened = openCursor(mac, shape, position.cursor);
       return opened === undefined ? undefined : { from: opened.direction, key: opened.key };
     },
-    page: (entry, principal, position) =>
-      planOf(store, listable, entry, principal).bounded && position.from !== 'offset'
-        ? fresh(entry, principal, position)
-        : cached(entry, principal, position),
-    cachedPage: cached,
+    page,
     tag: version,
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
     count: (entry, principal) => store.count(listable.table, filterOf(listable, entry, principal)),

@@ -79,7 +79,6 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         position,
         target: { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
-        cached: true,
         fields: (page) => locationFields(location, page.tag),
       });
       const keeping = options.storedQueries.keep(stored, ask.now);

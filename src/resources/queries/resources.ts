@@ -142,7 +142,6 @@ function represent(path: string, ask: Ask, { options }: Found, proposal: QueryPr
     position,
     target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
     cacheControl: options.collection.cacheControl,
-    cached: true,
   }) satisfies Representation | Promise<Representation>;
 }
 

@@ -6,7 +6,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Observe } from '../../observe/observation.ts';
 import type { Store, Table } from '../store.ts';
-import { startBackup } from './backup.ts';
+import { AppendListeners } from './append-listeners.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { countRows } from './count.ts';
 import { messageOf, unavailable } from './failure.ts';
@@ -17,8 +17,10 @@ import { makePlan } from './plan.ts';
 import { purgeRows } from './purge.ts';
 import { ReaderPool } from './reader/pool.ts';
 import { reconcile, type TableNumbers } from './reconcile.ts';
-import { type Cells, rowColumns, rowOf } from './row.ts';
+import { type Cells, rowOf } from './row.ts';
+import { RunningBackups } from './running-backups.ts';
 import { Snapshot } from './snapshot.ts';
+import { type TableDirectory, tableDirectory } from './table-directory.ts';
 import { readHead, readTail } from './tail.ts';
 import { WriterQueue } from './writer/queue.ts';
 
@@ -119,17 +121,41 @@ type Parts = {
   readonly observe: Observe;
 };
 
+/** What the store is made of while it is open. */
+type Running = {
+  readonly snapshot: Snapshot;
+  readonly readers: ReaderPool;
+  readonly writer: WriterQueue;
+  readonly tableOf: TableDirectory;
+  readonly listeners: AppendListeners;
+  readonly backups: RunningBackups;
+  readonly release: () => void;
+};
+
+/** Starts the connections in the order in which they need each other. */
 function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
-  const { path, connection, layouts, numbers, observe } = parts;
+  const { path, connection, layouts, numbers, release } = parts;
   const snapshot = new Snapshot(connect(path, 'reader', connection));
   const readers = new ReaderPool(
     { path, connection, scanTimeoutMs: options.scanTimeoutMs ?? 10_000 },
     { readerThreads: options.readerThreads ?? 1, readerQueueMax: options.readerQueueMax ?? 256 },
   );
-  const listeners = new Set<() => void>();
-  const explained = new Map<string, boolean>();
-  const backups = new Set<() => Promise<void>>();
-  const writer = new WriterQueue(
+  const listeners = new AppendListeners();
+  const writer = startWriter(options, parts, snapshot, listeners);
+  const tableOf = tableDirectory(layouts, numbers);
+  const backups = new RunningBackups(path);
+  return storeOver({ snapshot, readers, writer, tableOf, listeners, backups, release });
+}
+
+/** Apart, since these are the only ways by which the writer reaches the rest: the snapshot, the listeners, the observer. */
+function startWriter(
+  options: SqliteOptions,
+  parts: Parts,
+  snapshot: Snapshot,
+  listeners: AppendListeners,
+): WriterQueue {
+  const { path, connection, layouts, numbers, observe } = parts;
+  return new WriterQueue(
     { path, tables: options.tables, numbers, connection },
     layouts.map((layout) => layout.table.name),
     {
@@ -137,35 +163,18 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
       unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
       charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
       onCommitted: () => snapshot.end(),
-      onAppended: () => {
-        for (const listener of listeners) listener();
-      },
+      onAppended: () => listeners.callAll(),
       onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
       onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     },
   );
-  const tables = new Map(
-    layouts.map((layout) => {
-      const { name } = layout.table;
-      const readSql = `SELECT ${rowColumns} FROM ${layout.name} WHERE id = ?`;
-      return [name, { layout, tableNumber: numbers.get(name) ?? 0, readSql }];
-    }),
-  );
-  const tableOf = (name: string) => {
-    const table = tables.get(name);
-    if (table === undefined) throw new TypeError(`no table is named ${name}`);
-    return table;
-  };
+}
+
+/** One object of closures over what runs, and no more between: `read` is what most requests wait for. */
+function storeOver(running: Running): SqliteStore {
+  const { snapshot, readers, writer, tableOf, listeners, backups } = running;
+  const explained = new Map<string, boolean>();
   let closing: Promise<void> | undefined;
-
-  async function close(): Promise<void> {
-    for (const stop of backups) await stop();
-    await writer.close();
-    await readers.close();
-    snapshot.close();
-    parts.release();
-  }
-
   return {
     read(table, id) {
       const { readSql } = tableOf(table);
@@ -191,40 +200,36 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
       return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, { after, filter, limit });
     },
     head: () => readHead(snapshot),
-    onAppend(listener) {
-      // Wrapped, so that one listener added twice is called twice and stopped once.
-      const call = (): void => listener();
-      listeners.add(call);
-      return () => {
-        listeners.delete(call);
-      };
-    },
+    onAppend: (listener) => listeners.add(listener),
     async purge(table, updatedBefore, limit) {
       const { layout, tableNumber } = tableOf(table);
       return purgeRows(readers, writer, layout, tableNumber, { updatedBefore, limit });
     },
-    async backup(to, onProgress) {
-      if (closing !== undefined) throw unavailable('the store is closed');
-      const copy = startBackup(path, to, onProgress);
-      backups.add(copy.stop);
-      try {
-        await copy.done;
-      } finally {
-        backups.delete(copy.stop);
-      }
-    },
-    async ping() {
-      if (!writer.alive) throw unavailable('the writer thread is not running');
-      try {
-        snapshot.run(() => snapshot.prepare('SELECT rev FROM comity_counters WHERE n = 0').get());
-      } catch (error) {
-        throw unavailable(`storage failed: ${messageOf(error)}`, error);
-      }
-    },
+    backup: (to, onProgress) => backups.run(to, onProgress),
+    ping: async () => ping(writer, snapshot),
     close() {
-      closing ??= close();
+      closing ??= closeAll(running);
       return closing;
     },
     unitsWaiting: () => writer.unitsWaiting,
   };
+}
+
+/** Both sides must answer: a writer that runs, and storage that can be read. */
+function ping(writer: WriterQueue, snapshot: Snapshot): void {
+  if (!writer.alive) throw unavailable('the writer thread is not running');
+  try {
+    snapshot.run(() => snapshot.prepare('SELECT rev FROM comity_counters WHERE n = 0').get());
+  } catch (error) {
+    throw unavailable(`storage failed: ${messageOf(error)}`, error);
+  }
+}
+
+/** In this order, so that units that were taken are still committed, and the folder is free only when nothing uses it. */
+async function closeAll({ backups, writer, readers, snapshot, release }: Running): Promise<void> {
+  await backups.close();
+  await writer.close();
+  await readers.close();
+  snapshot.close();
+  release();
 }

@@ -1,7 +1,16 @@
 /** The command line of `npm run bench`. */
 import { parseArgs } from 'node:util';
 
-export const rowNames = ['read', 'not-modified', 'list', 'query', 'create', 'scan'] as const;
+export const rowNames = [
+  'read',
+  'not-modified',
+  'list',
+  'query',
+  'list-new',
+  'query-new',
+  'create',
+  'scan',
+] as const;
 export type RowName = (typeof rowNames)[number];
 
 export type BenchOptions = {

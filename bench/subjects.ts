@@ -4,6 +4,7 @@
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { seedFloor } from './floor/store.ts';
 import type { RequestKind } from './load/plan.ts';
@@ -12,6 +13,8 @@ import { seed } from './seed.ts';
 import { type ServerProcess, startServer } from './server-process.ts';
 
 export const adminKey = 'sk_benchBENCHbenchBENCHbenchBENCHbench42';
+
+const idleAfterMs = 3000;
 
 export type Subject = {
   readonly server: ServerProcess;
@@ -24,7 +27,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Which floor program answers a kind of request. */
 export function floorKindOf(kind: RequestKind): FloorKind {
-  if (kind === 'query' || kind === 'list') return 'list';
+  if (kind === 'query' || kind === 'list' || kind === 'query-new' || kind === 'list-new') return 'list';
   return kind === 'create' || kind === 'not-modified' ? kind : 'read';
 }
 
@@ -59,5 +62,7 @@ export async function startComity(pinning: Pinning, folder: string, rows: number
     COMITY_RATE_LIMIT_WRITES: '0',
     NODE_ENV: 'production',
   });
+  // Idle is what it is when nothing has happened for a while.
+  if (rows > 0) await setTimeout(idleAfterMs);
   return { server, idleMemoryBytes: server.memoryBytes() };
 }

@@ -7,6 +7,8 @@ export const leastRatio: Readonly<Record<Exclude<RowName, 'scan'>, number>> = {
   'not-modified': 0.85,
   list: 0.7,
   query: 0.7,
+  'list-new': 0.7,
+  'query-new': 0.7,
   create: 0.8,
 };
 
@@ -22,8 +24,10 @@ export const noiseMost = 0.05;
 export const titles: Readonly<Record<RowName, string>> = {
   read: 'read by id',
   'not-modified': 'conditional, 304',
-  list: 'list of 20 by an index',
-  query: 'QUERY of 20, JSON body',
+  list: 'list of 20 by an index, 256 different',
+  query: 'QUERY of 20, JSON body, 256 different',
+  'list-new': 'list of 20, never the same twice',
+  'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
   scan: 'read by id under a scan',
 };

@@ -4,7 +4,17 @@
  */
 import type { LatencySummary } from './histogram.ts';
 
-export type RequestKind = 'constant' | 'read' | 'not-modified' | 'list' | 'query' | 'create' | 'search';
+/** `list` and `query` ask the same few hundred questions again and again, `list-new` and `query-new` never one twice. */
+export type RequestKind =
+  | 'constant'
+  | 'read'
+  | 'not-modified'
+  | 'list'
+  | 'list-new'
+  | 'query'
+  | 'query-new'
+  | 'create'
+  | 'search';
 
 export type LoadPlan = {
   readonly host: string;

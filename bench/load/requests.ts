@@ -16,6 +16,7 @@ export type RequestSource = {
 };
 
 const preparedMax = 32_768;
+const questionsRepeated = 256;
 const listLimit = 20;
 
 /** The source for the plan's kind. `etags` maps identifiers to entity tags and is needed for `not-modified` alone. */
@@ -32,15 +33,17 @@ export function createRequestSource(plan: LoadPlan, etags: ReadonlyMap<string, s
     case 'not-modified':
       return repeated(304, conditional(plan, etags), checkEmpty);
     case 'list':
+    case 'list-new':
       return repeated(
         200,
-        prepared(plan, (index) => getRequest(plan, `${plan.path}?${listQuery(index, plan.rows)}`)),
+        questions(plan, (gte) => getRequest(plan, `${plan.path}?${listQuery(gte)}`)),
         checkList,
       );
     case 'query':
+    case 'query-new':
       return repeated(
         200,
-        prepared(plan, (index) => queryRequest(plan, index)),
+        questions(plan, (gte) => queryRequest(plan, gte)),
         checkList,
       );
     case 'search':
@@ -63,6 +66,18 @@ function prepared(plan: LoadPlan, make: (index: number) => Buffer): readonly Buf
   const buffers: Buffer[] = [];
   const count = Math.min(plan.rows, preparedMax);
   for (let step = 0; step < count; step += 1) buffers.push(make(spreadIndex(step, plan.rows)));
+  return buffers;
+}
+
+/** A few hundred lower bounds, or so many that each is out of every cache before it comes again. */
+function questions(plan: LoadPlan, make: (gte: number) => Buffer): readonly Buffer[] {
+  const renewed = plan.kind === 'list-new' || plan.kind === 'query-new';
+  const count = renewed ? preparedMax : questionsRepeated;
+  const buffers: Buffer[] = [];
+  for (let step = 0; step < count; step += 1) {
+    const gte = priceFrom(spreadIndex(step, plan.rows), plan.rows);
+    buffers.push(make(renewed ? gte + step / 1e6 : gte));
+  }
   return buffers;
 }
 
@@ -115,12 +130,11 @@ function priceFrom(index: number, rows: number): number {
   return productPrice(index % rows) / 2;
 }
 
-function listQuery(index: number, rows: number): string {
-  return `price%5Bgte%5D=${priceFrom(index, rows)}&sort=price&limit=${listLimit}`;
+function listQuery(gte: number): string {
+  return `price%5Bgte%5D=${gte}&sort=price&limit=${listLimit}`;
 }
 
-function queryRequest(plan: LoadPlan, index: number): Buffer {
-  const gte = priceFrom(index, plan.rows);
+function queryRequest(plan: LoadPlan, gte: number): Buffer {
   return bodyRequest(
     plan,
     'QUERY',

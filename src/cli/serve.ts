@@ -13,6 +13,7 @@ import { fanOut } from '../observe/fan-out.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
+import { giveBackMemorySoon } from './give-back-memory.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
 import { welcomeText } from './welcome.ts';
@@ -32,6 +33,7 @@ export async function serve(environment: Environment, options: WrittenSettings):
   const running = await start(() => compose({ configuration, settings, observe, metrics }), settings);
   const data = resolve(settings.data);
   process.stdout.write(welcomeText({ url: running.url, data, adminKey: running.adminKey, configuration }));
+  giveBackMemorySoon();
   await stop(running, await signal, settings.drainMs + lateMs);
   return exitCodes.done;
 }

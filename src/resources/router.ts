@@ -3,7 +3,7 @@
  * (`bulk-delete`) hides a member of that name. A path that ends in a slash names nothing.
  *
  * The two shapes that nearly every request has, all literal and one capture at the end, are found by one or two
- * lookups of the whole text: 0.15 µs against 1.0 µs for a walk down a tree of segments (two-core machine, Node 26).
+ * lookups of text: 0.4 µs against 0.9 µs for a walk down a tree of segments (two-core machine, Node 26).
  */
 import { decodePathSegments } from '../http/syntax/request-target.ts';
 import type { Resource, Route } from './resource.ts';
@@ -24,30 +24,36 @@ type Branch = {
 export function createRouter(resources: readonly Resource[]): Router {
   const root = branch();
   const literals = new Map<string, Route>();
-  const members = new Map<string, Resource>();
+  const members = new Map<string, Members>();
   for (const resource of resources) {
     plant(root, resource);
     const capture = resource.pattern.indexOf('/{');
     if (capture === -1) literals.set(resource.pattern, { resource, captures: [] });
     else if (!resource.pattern.includes('/', capture + 1)) {
-      members.set(resource.pattern.slice(0, capture), resource);
+      members.set(resource.pattern.slice(0, capture), { resource, hidden: [] });
     }
+  }
+  for (const path of literals.keys()) {
+    const end = path.lastIndexOf('/');
+    members.get(path.slice(0, end))?.hidden.push(path.slice(end + 1));
   }
   return {
     resources,
     find(path) {
       // Only an escape or a segment that begins with a dot needs the segments looked at one by one.
       if (path.includes('%') || path.includes('/.')) return findDecoded(root, path);
-      const literal = literals.get(path);
-      if (literal !== undefined) return literal;
       const end = path.lastIndexOf('/');
-      const member = end < path.length - 1 ? members.get(path.slice(0, end)) : undefined;
-      return member === undefined
-        ? findDecoded(root, path)
-        : { resource: member, captures: [path.slice(end + 1)] };
+      const found = members.get(path.slice(0, end));
+      if (found === undefined || end === path.length - 1)
+        return literals.get(path) ?? findDecoded(root, path);
+      const id = path.slice(end + 1);
+      return found.hidden.includes(id) ? literals.get(path) : { resource: found.resource, captures: [id] };
     },
   };
 }
+
+/** The members of one collection, and the names that literal paths beside them hide. */
+type Members = { readonly resource: Resource; readonly hidden: string[] };
 
 function findDecoded(root: Branch, path: string): Route | 'missing' | undefined {
   const segments = decodePathSegments(path);

@@ -2,8 +2,8 @@
  * Walks the decision graph: facts in, an end or a want out, and the trace of nodes between (design §2).
  * Pure: the caller gathers what is wanted, writes it into the facts and walks on from where it stopped.
  *
- * The table is linked once into objects that point at each other: a walk of 30 nodes then takes 0.3 µs
- * instead of 1.3 µs with a lookup by name at each (two-core machine, Node 26).
+ * The table is linked once into objects that point at each other: in profiles of reads by id the walk took 0.2 µs so,
+ * and 1.3 µs with a lookup by name at each node (two-core machine, Node 26).
  */
 import type { ProblemCode } from '../problem-registry.ts';
 import type { AnswerName } from './answers.ts';

@@ -47,10 +47,11 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   const { filter, sort } = query;
   const scan: Selection = { layout, filter, sort, service: undefined, timed: true };
   const walk: Selection = { layout, filter, sort, service, timed: false };
-  if (service === undefined || (!service.oneRow && sorts(sources, walk))) {
+  const start = service === undefined ? [] : compilePage(walk, { from: 'start' });
+  if (service === undefined || (!service.oneRow && sorts(sources, sort, start))) {
     return { bounded: false, page: (position) => readThere(sources, query, scan, position) };
   }
-  const pages = new Map<string, readonly Prepared[]>();
+  const pages = new Map<string, readonly Prepared[]>([['start', prepare(snapshot, start)]]);
   return {
     bounded: true,
     page(position): MaybePromise<Page> {
@@ -64,13 +65,21 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
 
 type Prepared = PageStatement & { readonly statement: StatementSync };
 
+function prepare(snapshot: Snapshot, pages: readonly PageStatement[]): readonly Prepared[] {
+  return pages.map((page) => ({ ...page, statement: snapshot.prepare(page.sql) }));
+}
+
 /** Whether SQLite would sort rows instead of walking the index in the order asked for. */
-function sorts({ snapshot, explained }: PlanSources, selection: Selection): boolean {
-  return compilePage(selection, { from: 'start' }).some((page) => {
+function sorts(
+  { snapshot, explained }: PlanSources,
+  sort: ListQuery['sort'],
+  pages: readonly PageStatement[],
+): boolean {
+  return pages.some((page) => {
     const known = explained.get(page.sql);
     if (known !== undefined) return known;
     const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
-    const steps = explain.all(...bind(page, selection.sort, { from: 'start' }, 1));
+    const steps = explain.all(...bind(page, sort, { from: 'start' }, 1));
     const found = steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
     if (explained.size >= explainedMax) explained.clear();
     explained.set(page.sql, found);
@@ -89,10 +98,7 @@ function readHere(
     const shape = shapeOf(query.sort, position);
     let statements = pages.get(shape);
     if (statements === undefined) {
-      statements = compilePage(selection, position).map((page) => ({
-        ...page,
-        statement: snapshot.prepare(page.sql),
-      }));
+      statements = prepare(snapshot, compilePage(selection, position));
       pages.set(shape, statements);
     }
     let rows: readonly Cells[] = [];

@@ -6,6 +6,7 @@ import { isMistake, messageOf } from '../failure.ts';
 import type { Cells } from '../row.ts';
 import { StatementCache } from '../statement-cache.ts';
 import { installDeadline } from './deadline.ts';
+import { lowerOwnPriority } from './priority.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
 
 const statementsKeptMax = 128;
@@ -41,4 +42,5 @@ function run(data: ReaderData): void {
   });
 }
 
+lowerOwnPriority();
 run(workerData as ReaderData);

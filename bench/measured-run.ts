@@ -35,7 +35,7 @@ export function machine({ options, pinning }: Run): readonly string[] {
   const processors = cpus();
   return [
     `Node ${process.version}, ${process.platform} ${process.arch}, ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB; ${pinning.words}.`,
-    `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s; medians, spread in brackets; rate limits off; creates with \`synchronous=FULL\` on both sides.`,
+    `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s, and ${options.settlingRounds} thrown away before them; medians, spread in brackets; rate limits off; creates with \`synchronous=FULL\` on both sides.`,
   ];
 }
 

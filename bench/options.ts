@@ -18,6 +18,8 @@ export type BenchOptions = {
   readonly only: readonly RowName[];
   readonly warmupMs: number;
   readonly measuredMs: number;
+  /** Rounds before them that are thrown away. */
+  readonly settlingRounds: number;
   readonly rounds: number;
   readonly connections: number;
   /** Reads a second of the scan rows. */
@@ -66,6 +68,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     only: (values.only ?? rowNames.join(',')).split(',').map(rowName),
     warmupMs: quick ? 200 : 500,
     measuredMs: seconds * 1000,
+    settlingRounds: quick ? 0 : 3,
     rounds: positive('--rounds', values.rounds ?? (quick ? '1' : '5')),
     connections: positive('--connections', values.connections),
     scanReadsPerSecond: positive('--scan-rate', values['scan-rate']),

@@ -37,6 +37,7 @@ async function main(options: BenchOptions): Promise<void> {
     await measureRounds(
       pairs.flatMap(({ floor, comity }) => [floor, comity]),
       options.rounds,
+      options.settlingRounds,
       (round) => process.stderr.write(`round ${round + 1} of ${options.rounds}\n`),
     );
     say(

@@ -3,6 +3,7 @@
  * stored: the key has 160 random bits, so a slow password hash would add nothing.
  */
 import { hash, randomBytes } from 'node:crypto';
+import { keptRow } from '../store/kept-row.ts';
 import type { Store } from '../store/store.ts';
 
 export const secretsTable = 'server_secrets';
@@ -24,15 +25,7 @@ export async function loadAdminKey(store: Store, given: string | undefined, now:
   }
   const made = `sk_${randomBytes(20).toString('hex')}`;
   const doc = JSON.stringify({ sha256: digest(made).toString('hex') });
-  const next = {
-    doc,
-    owner: null,
-    createdAt: now,
-    updatedAt: now,
-    deletedAt: null,
-    search: null,
-    references: [],
-  };
+  const next = keptRow(doc, null, now, now);
   const commit = await store.commit({
     changes: [{ table: secretsTable, id: rowId, expect: { absent: true }, next }],
     events: [],

@@ -2,6 +2,7 @@
  * A random secret made once and kept in the store, such as the key that signs cursors: the same for every process.
  */
 import { randomBytes } from 'node:crypto';
+import { keptRow } from '../store/kept-row.ts';
 import type { Store } from '../store/store.ts';
 import { secretsTable } from './admin-key.ts';
 
@@ -10,15 +11,7 @@ export async function loadSecret(store: Store, name: string, now: number): Promi
   const row = await store.read(secretsTable, name);
   if (row !== undefined) return (JSON.parse(row.doc) as { secret: string }).secret;
   const secret = randomBytes(32).toString('base64url');
-  const next = {
-    doc: JSON.stringify({ secret }),
-    owner: null,
-    createdAt: now,
-    updatedAt: now,
-    deletedAt: null,
-    search: null,
-    references: [],
-  };
+  const next = keptRow(JSON.stringify({ secret }), null, now, now);
   const commit = await store.commit({
     changes: [{ table: secretsTable, id: name, expect: { absent: true }, next }],
     events: [],

@@ -1,5 +1,5 @@
 /**
- * Whether one resource passes a filter: what a store answers by SQL, evaluated on values. Event streams use it, and
+ * Whether one resource passes a filter: what a store answers by SQL, evaluated on values;
  * test/contract holds every store to it. A field's value is what stands at its path when it is of the
  * field's type, and null otherwise; strings compare by code point.
  */

@@ -10,6 +10,7 @@ import { hash } from 'node:crypto';
 import type { Problem } from '../http/problem.ts';
 import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { audienceOf } from '../model/principal.ts';
+import { keptRow } from '../store/kept-row.ts';
 import type { Change, NextRow, Row, Store } from '../store/store.ts';
 import type { Ask, Companion, Made } from './resource.ts';
 
@@ -106,13 +107,5 @@ function isStale(row: Row, now: number, lifetimeSeconds: number): boolean {
 }
 
 function recordRow(record: Record_, createdAt: number, updatedAt: number): NextRow {
-  return {
-    doc: JSON.stringify(record),
-    owner: null,
-    createdAt,
-    updatedAt,
-    deletedAt: null,
-    search: null,
-    references: [],
-  };
+  return keptRow(JSON.stringify(record), null, createdAt, updatedAt);
 }

@@ -13,6 +13,7 @@ import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
 import { isOrigin } from '../http/syntax/origin.ts';
 import { parseRequestTarget } from '../http/syntax/request-target.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { contentCodings } from './content/decode-content.ts';
 import { type Preferences, readPreferences } from './preferences.ts';
 import type { Operation, Route } from './resource.ts';
 import type { Router } from './router.ts';
@@ -30,9 +31,6 @@ export const knownMethods: ReadonlySet<string> = new Set([
   'TRACE',
   'CONNECT',
 ]);
-
-/** Content codings that request content may have (RFC 9110 §8.4.1). */
-export const acceptedCodings: readonly string[] = ['gzip', 'deflate', 'br', 'zstd'];
 
 export type MessageLimits = {
   readonly targetBytesMax: number;
@@ -120,7 +118,7 @@ function factsOf(parts: Parts): Facts {
     contentDefined: operation?.contentTypes !== undefined,
     contentTypeGiven: fields.contentType !== undefined,
     contentTypeSupported: isSupported(mediaType, operation),
-    contentCodingSupported: codings?.every((coding) => acceptedCodings.includes(coding)) ?? false,
+    contentCodingSupported: codings?.every((coding) => contentCodings.includes(coding)) ?? false,
     contentFits: fields.contentLength === undefined || Number(fields.contentLength) <= limits.bodyBytesMax,
     matchRequired: operation?.matchRequired ?? false,
     // A preference may be passed over: a request with an Idempotency-Key is answered with its result.

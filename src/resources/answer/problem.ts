@@ -7,7 +7,7 @@ import type { Response } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import { preferredMediaType } from '../../http/syntax/accept.ts';
-import { acceptedCodings } from '../message-facts.ts';
+import { contentCodings } from '../content/decode-content.ts';
 import type { Room } from '../room.ts';
 import { entityTag } from '../validators.ts';
 import type { Ended } from './ended.ts';
@@ -67,7 +67,7 @@ function demandedFields(room: Room, code: ProblemCode, ended: Ended): readonly s
     }
     case 415:
       return code === 'content_coding_unsupported'
-        ? ['Accept-Encoding', acceptedCodings.join(', ')]
+        ? ['Accept-Encoding', contentCodings.join(', ')]
         : contentFields(ended, ended.request.method);
     case 503:
       return ['Retry-After', String(retryAfterSeconds)];

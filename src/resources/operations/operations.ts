@@ -9,7 +9,8 @@
 import type { Request, Response } from '../../http/message.ts';
 import { readRequestFields } from '../../http/request-fields.ts';
 import type { Principal, Scope } from '../../model/principal.ts';
-import type { Change, NextRow, Row, Store } from '../../store/store.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, Row, Store } from '../../store/store.ts';
 import type { Ask, Companion } from '../resource.ts';
 
 export const operationsTable = 'operations';
@@ -83,8 +84,8 @@ export function createOperations(room: OperationsRoom, carryOut: CarryOut): Oper
       const doc: OperationDoc = { id, status: 'pending', createdAt: time, updatedAt: time };
       const stored = storedRequest(id, ask, bytes);
       const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
-      const row = rowOf(JSON.stringify(doc), owner, at, at);
-      const waiting = rowOf(JSON.stringify(stored), owner, at, at);
+      const row = keptRow(JSON.stringify(doc), owner, at, at);
+      const waiting = keptRow(JSON.stringify(stored), owner, at, at);
       const absent = { absent: true } as const;
       const changes: Change[] = [
         { table: operationsTable, id, expect: absent, next: row },
@@ -121,7 +122,7 @@ async function perform(
       table: operationsTable,
       id,
       expect: { rev },
-      next: rowOf(doc, row.owner, row.createdAt, at),
+      next: keptRow(doc, row.owner, row.createdAt, at),
     };
   };
   const finished: Change = { table: operationRequestsTable, id, expect: { rev }, next: null };
@@ -206,8 +207,4 @@ async function pending(store: Store): Promise<readonly { row: Row; stored: Store
     if (!page.more || page.last === null) return found;
     page = await plan.page({ from: 'after', key: page.last });
   }
-}
-
-function rowOf(doc: string, owner: string | null, createdAt: number, updatedAt: number): NextRow {
-  return { doc, owner, createdAt, updatedAt, deletedAt: null, search: null, references: [] };
 }

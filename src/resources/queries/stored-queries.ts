@@ -3,6 +3,7 @@
  * the query: it cannot be guessed, says nothing about the query, and is the same for the same query, so
  * asking again stores nothing. It grants nothing: whoever uses it sees what it may see.
  */
+import { keptRow } from '../../store/kept-row.ts';
 import type { Store } from '../../store/store.ts';
 
 export const queriesTable = 'stored_queries';
@@ -37,15 +38,7 @@ export function createStoredQueries(options: StoredQueriesOptions): StoredQuerie
   async function write(query: StoredQuery, now: number): Promise<void> {
     const row = await store.read(queriesTable, query.token);
     if (row === undefined || row.updatedAt + renewAfterMs < now) {
-      const next = {
-        doc: JSON.stringify(query),
-        owner: null,
-        createdAt: row?.createdAt ?? now,
-        updatedAt: now,
-        deletedAt: null,
-        search: null,
-        references: [],
-      };
+      const next = keptRow(JSON.stringify(query), null, row?.createdAt ?? now, now);
       const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
       // Superseded means that another request stored the same query in this moment.
       await store.commit({ changes: [{ table: queriesTable, id: query.token, expect, next }], events: [] });

@@ -28,7 +28,6 @@ const keyCharactersAdvised = 24;
 
 /** Settings of later versions that must not be taken for granted: to ignore one would be unsafe. */
 const unsupported: ReadonlyMap<string, string> = new Map([
-  ['COMITY_DATABASE_URL', 'unset it, and the data is kept in the folder that COMITY_DATA names'],
   ['COMITY_TLS_CERT', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
   ['COMITY_TLS_KEY', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
 ]);

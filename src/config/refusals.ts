@@ -25,3 +25,25 @@ export function refuseOrigins(value: string): string | undefined {
   if (bad === undefined) return undefined;
   return `must be * or a comma-separated list of origins such as https://app.example, and "${bad}" is none`;
 }
+
+/** A URL of a PostgreSQL server (surface). It may hold a password, so no message repeats it. */
+export function refuseDatabaseUrl(value: string): string | undefined {
+  if (!value.startsWith('postgres://') && !value.startsWith('postgresql://')) {
+    return 'must start with postgres://';
+  }
+  if (!URL.canParse(value)) return 'must be a URL such as postgres://user:password@host:5432/database';
+  return new URL(value).pathname.length > 1 ? undefined : 'must name a database, such as /comity at its end';
+}
+
+/** A name that needs no quoting, so that operators can write it as it is. */
+export function refuseSchema(value: string): string | undefined {
+  const first = value.charAt(0);
+  if (first < 'a' || first > 'z') return 'must start with a lower-case letter';
+  for (const character of value) {
+    const isLetter = character >= 'a' && character <= 'z';
+    if (!isLetter && !(character >= '0' && character <= '9') && character !== '_') {
+      return 'may hold only lower-case letters, digits and _';
+    }
+  }
+  return value.startsWith('pg_') ? 'must not start with pg_, which PostgreSQL keeps for itself' : undefined;
+}

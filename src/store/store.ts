@@ -144,7 +144,18 @@ export type TailEntry = {
 /** A place in the event log; entries after it are those with a greater (rev, id). */
 export type LogPosition = { readonly rev: number; readonly id: string };
 
+/** An amount to add to a counter. */
+export type Tally = {
+  readonly key: string;
+  /** A whole number; 0 only asks. */
+  readonly add: number;
+  /** Milliseconds since the epoch from which on nobody asks for the counter again. */
+  readonly expiresAt: number;
+};
+
 export type Store = {
+  /** Whether other processes may use the same data at the same time. */
+  readonly shared: boolean;
   /** The row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
   plan(query: ListQuery): Plan;
@@ -159,6 +170,16 @@ export type Store = {
   head(): MaybePromise<LogPosition>;
   /** Calls back soon after units that appended events become visible, in this process or another. Returns the way to stop. */
   onAppend(listener: () => void): () => void;
+  /**
+   * Calls back soon after units that changed the table become visible, in this process or another, and after a time in which
+   * such a call may have been missed. Returns the way to stop.
+   */
+  onChange(table: string, listener: () => void): () => void;
+  /**
+   * Adds to counters that all processes share, and returns what each holds then, in order. They are made by being added to and
+   * forgotten some time after `expiresAt`. Not durable: a crash of the engine may forget them.
+   */
+  tally(tallies: readonly Tally[]): Promise<readonly number[]>;
   /** Removes rows of `table` last updated before the time (ms), at most `limit`; returns how many. Emits no events. */
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
   /** A consistent copy while serving. Progress is reported in pages of the engine. */

@@ -1,4 +1,4 @@
-/** The event log: order, completeness under concurrent writers, filters, and the call on append. */
+/** The event log: order, completeness under concurrent writers, filters, and the calls on change; shared counters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
@@ -11,6 +11,8 @@ const origin: LogPosition = { rev: 0, id: '' };
 export function eventTests(bench: Bench): void {
   readingTests(bench);
   deliveryTests(bench);
+  changeTests(bench);
+  tallyTests(bench);
   rowTests(bench);
 }
 
@@ -134,6 +136,63 @@ function deliveryTests({ fresh }: Bench): void {
     await commitAll(opened.store, event('evt_3'));
     await opened.store.ping();
     assert.equal(calls, before);
+  });
+}
+
+/** Who follows a table is told of every unit that changes it. */
+function changeTests({ fresh }: Bench): void {
+  test('calls back after units that changed the table, and not for another table', async () => {
+    const { store } = await fresh();
+    let calls = 0;
+    let called = Promise.withResolvers<void>();
+    const stop = store.onChange('things', () => {
+      calls += 1;
+      called.resolve();
+    });
+    const rev = await commitAll(store, put(things, 'watched', {}));
+    await called.promise;
+    called = Promise.withResolvers();
+    await commitAll(store, remove(things, 'watched', rev));
+    await called.promise;
+    const before = calls;
+    await commitAll(store, event('evt_elsewhere'));
+    await commitAll(store, put(things, 'refused', {}, rev)).catch(() => undefined);
+    await store.ping();
+    assert.equal(calls, before);
+    stop();
+    await commitAll(store, put(things, 'unwatched', {}));
+    await store.ping();
+    assert.equal(calls, before);
+  });
+
+  test('refuses to follow a table that is not declared', async () => {
+    const { store } = await fresh();
+    assert.throws(() => store.onChange('nowhere', () => undefined), TypeError);
+  });
+}
+
+/** Counters that are shared, for which no row is written. */
+function tallyTests({ store }: Bench): void {
+  const later = Date.now() + 60_000;
+
+  test('adds to counters and gives what each holds then, in order', async () => {
+    const tally = (...parts: readonly (readonly [string, number])[]) =>
+      store().tally(parts.map(([key, add]) => ({ key, add, expiresAt: later })));
+    assert.deepEqual(await tally(['a', 2], ['b', 1]), [2, 1]);
+    assert.deepEqual(await tally(['b', 3], ['c', 0], ['a', 1]), [4, 0, 3]);
+    assert.deepEqual(await tally(), []);
+  });
+
+  test('loses nothing that is added at the same time', async () => {
+    const one = () => store().tally([{ key: 'busy', add: 1, expiresAt: later }]);
+    const totals = (await Promise.all(Array.from({ length: 100 }, one))).flat();
+    assert.equal(Math.max(...totals), 100);
+  });
+
+  test('changes no version and no revision', async () => {
+    const before = await store().version('things');
+    await store().tally([{ key: 'silent', add: 1, expiresAt: later }]);
+    assert.equal(await store().version('things'), before);
   });
 }
 

@@ -73,7 +73,7 @@ test('a plain read and a list parse no stored document but those at the edges of
     'src/resources/document/representation.ts',
     'src/store/**/*.ts',
   ];
-  const edges = 'src/store/sqlite/compile/document-key.ts:';
+  const edges = 'src/store/document-key.ts:';
   const places = find(reading, /\bJSON\.parse\b|\bparseJson\b/);
   assert.deepEqual(
     places.filter((place) => !place.startsWith(edges)),

@@ -1,8 +1,8 @@
 /** Counts the undeleted rows that pass a filter, on a reader thread: there is no count without a walk. */
 import type { Filter } from '../../model/filter.ts';
+import type { SqlValue } from '../field-value.ts';
 import { compileFilter } from './compile/filter.ts';
 import { tickSql } from './compile/select.ts';
-import type { SqlValue } from './compile/value.ts';
 import type { Layout } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
 

@@ -8,8 +8,9 @@
  * the total order that pages walk.
  */
 import { type Field, madeFields } from '../../model/field.ts';
+import { fieldKey, kindOf } from '../field-value.ts';
 import type { Table } from '../store.ts';
-import { fieldKey, kindOf, valueSql } from './compile/value.ts';
+import { valueSql } from './compile/value.ts';
 import { quoteName } from './identifier.ts';
 
 export const eventsTable = 'events';
@@ -28,6 +29,8 @@ export type Layout = {
   readonly name: string;
   readonly createSql: string;
   readonly indexes: readonly Index[];
+  /** SQLite's own name for the index behind a TEXT PRIMARY KEY. */
+  readonly primaryKey: string;
   /** Unique fields by the name of the index that holds them. */
   readonly uniqueFields: ReadonlyMap<string, string>;
 };
@@ -68,13 +71,21 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
     if (![...indexes.values()].some((index) => index.keys[0] === key))
       add(orderedIndex(table, [reference.field]));
   }
+  const primaryKey = `sqlite_autoindex_${table.name}_1`;
   const uniqueFields = new Map<string, string>();
   for (const field of table.unique) {
     const index = uniqueIndex(table, field);
     uniqueFields.set(index.name, field.name);
     add(index);
   }
-  return { table, name, createSql: createSql(table), indexes: [...indexes.values()], uniqueFields };
+  return {
+    table,
+    name,
+    createSql: createSql(table),
+    indexes: [...indexes.values()],
+    primaryKey,
+    uniqueFields,
+  };
 }
 
 /** Null for a table that keeps no such column. */

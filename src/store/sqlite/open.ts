@@ -5,8 +5,8 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Observe } from '../../observe/observation.ts';
+import { ChangeListeners } from '../change-listeners.ts';
 import type { Store, Table } from '../store.ts';
-import { AppendListeners } from './append-listeners.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { countRows } from './count.ts';
 import { messageOf, unavailable } from './failure.ts';
@@ -22,6 +22,7 @@ import { RunningBackups } from './running-backups.ts';
 import { Snapshot } from './snapshot.ts';
 import { type TableDirectory, tableDirectory } from './table-directory.ts';
 import { readHead, readTail } from './tail.ts';
+import { createTallies } from './tallies.ts';
 import { WriterQueue } from './writer/queue.ts';
 
 export type SqliteOptions = {
@@ -47,6 +48,8 @@ export type SqliteOptions = {
   /** Bound on the database file in pages of 4 KiB; beyond it writes are `StoreUnavailable`. Default none. */
   readonly pagesMax?: number;
   readonly observe?: Observe;
+  /** Milliseconds since the epoch; replaced in tests alone. */
+  readonly clock?: () => number;
 };
 
 export type SqliteStore = Store & {
@@ -127,7 +130,8 @@ type Running = {
   readonly readers: ReaderPool;
   readonly writer: WriterQueue;
   readonly tableOf: TableDirectory;
-  readonly listeners: AppendListeners;
+  readonly listeners: ChangeListeners;
+  readonly tally: ReturnType<typeof createTallies>;
   readonly backups: RunningBackups;
   readonly release: () => void;
 };
@@ -140,11 +144,12 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
     { path, connection, scanTimeoutMs: options.scanTimeoutMs ?? 10_000 },
     { readerThreads: options.readerThreads ?? 1, readerQueueMax: options.readerQueueMax ?? 256 },
   );
-  const listeners = new AppendListeners();
+  const listeners = new ChangeListeners();
   const writer = startWriter(options, parts, snapshot, listeners);
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups(path);
-  return storeOver({ snapshot, readers, writer, tableOf, listeners, backups, release });
+  const tally = createTallies(options.clock ?? Date.now);
+  return storeOver({ snapshot, readers, writer, tableOf, listeners, tally, backups, release });
 }
 
 /** Apart, since these are the only ways by which the writer reaches the rest: the snapshot, the listeners, the observer. */
@@ -152,7 +157,7 @@ function startWriter(
   options: SqliteOptions,
   parts: Parts,
   snapshot: Snapshot,
-  listeners: AppendListeners,
+  listeners: ChangeListeners,
 ): WriterQueue {
   const { path, connection, layouts, numbers, observe } = parts;
   return new WriterQueue(
@@ -163,7 +168,7 @@ function startWriter(
       unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
       charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
       onCommitted: () => snapshot.end(),
-      onAppended: () => listeners.callAll(),
+      onChanged: (tables) => listeners.call(tables),
       onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
       onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
     },
@@ -176,6 +181,7 @@ function storeOver(running: Running): SqliteStore {
   const explained = new Map<string, boolean>();
   let closing: Promise<void> | undefined;
   return {
+    shared: false,
     read(table, id) {
       const { readSql } = tableOf(table);
       return snapshot.run(() => {
@@ -200,7 +206,9 @@ function storeOver(running: Running): SqliteStore {
       return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, { after, filter, limit });
     },
     head: () => readHead(snapshot),
-    onAppend: (listener) => listeners.add(listener),
+    onAppend: (listener) => listeners.add(eventsTable, listener),
+    onChange: (table, listener) => listeners.add(tableOf(table).layout.table.name, listener),
+    tally: async (tallies) => running.tally(tallies),
     async purge(table, updatedBefore, limit) {
       const { layout, tableNumber } = tableOf(table);
       return purgeRows(readers, writer, layout, tableNumber, { updatedBefore, limit });

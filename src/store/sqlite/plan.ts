@@ -4,10 +4,10 @@
  */
 import type { StatementSync } from 'node:sqlite';
 import type { Scalar } from '../../model/field.ts';
+import { documentKey, isKeyInDocument } from '../document-key.ts';
+import { serve } from '../serve.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position } from '../store.ts';
-import { documentKey, isKeyInDocument } from './compile/document-key.ts';
 import { bind, compilePage, type PageStatement, type Selection, shapeOf } from './compile/select.ts';
-import { serve } from './compile/serve.ts';
 import type { Layout } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Cells } from './row.ts';

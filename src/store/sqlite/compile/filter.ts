@@ -5,8 +5,9 @@
  */
 import type { Field, Scalar } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
+import { kindOf, type SqlValue, toParameter } from '../../field-value.ts';
 import { globOf } from './pattern.ts';
-import { kindOf, pathLiteral, type SqlValue, toParameter, valueSql } from './value.ts';
+import { pathLiteral, valueSql } from './value.ts';
 
 /** Above this many values a list is bound as one JSON text: SQLite takes at most 32766 parameters. */
 const listParametersMax = 100;

@@ -1,13 +1,14 @@
 /** The statements that read one page. Rows come as (doc, sort keys...). */
 import type { Filter, Sort } from '../../../model/filter.ts';
+import { isKeyInDocument } from '../../document-key.ts';
+import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
+import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import { conjuncts, type Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import { quoteName } from '../identifier.ts';
 import type { Layout } from '../layout.ts';
-import { isKeyInDocument } from './document-key.ts';
 import { compileFilter } from './filter.ts';
-import { type OrderKey, type Range, rangesBeyond, reversed, type Slot } from './keyset.ts';
-import { conjuncts, type Service } from './serve.ts';
-import { fieldKey, keyParameter, type SqlValue, valueSql } from './value.ts';
+import { valueSql } from './value.ts';
 
 /** One text serves every position of the same shape; `bind` puts in the values of one. */
 export type PageStatement = { readonly sql: string; readonly parameters: readonly (SqlValue | Slot)[] };
@@ -58,11 +59,13 @@ export function compilePage(selection: Selection, position: Position): readonly 
     position.key.map((value) => value === null),
   );
   if (selection.service !== undefined && !selection.service.oneRow) {
-    return ranges.map((range) => compileRange(selection, range.order, range));
+    return ranges.map(({ bounds, order: rest, starts }) =>
+      compileRange(selection, rest, { condition: conditionOf(bounds), slots: slotsOf(bounds), starts }),
+    );
   }
   if (ranges.length === 0) return [];
-  const condition = ranges.map((range) => `(${range.condition})`).join(' OR ');
-  const slots = ranges.flatMap((range) => range.slots);
+  const condition = ranges.map(({ bounds }) => `(${conditionOf(bounds)})`).join(' OR ');
+  const slots = ranges.flatMap(({ bounds }) => slotsOf(bounds));
   return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
 }
 
@@ -83,13 +86,44 @@ export function bind(
   });
 }
 
+function conditionOf(bounds: readonly Bound[]): string {
+  return bounds.map(boundSql).join(' AND ');
+}
+
+/**
+ * SQLite finds the end of the nulls by `IS NOT NULL` in an index over a column but not over an expression. There a
+ * comparison with minus infinity says the same: numbers are above it, and texts above all numbers.
+ */
+function boundSql({ field, is }: Bound): string {
+  const sql = valueSql(field);
+  switch (is) {
+    case 'equal':
+      return `${sql} = ?`;
+    case 'above':
+      return `${sql} > ?`;
+    case 'below':
+      return `${sql} < ?`;
+    case 'null':
+      return `${sql} IS NULL`;
+    case 'not-null':
+      return field.column === undefined ? `${sql} > -9e999` : `${sql} IS NOT NULL`;
+  }
+}
+
+/** A range in SQL. */
+type Stretch = {
+  readonly condition: string;
+  readonly slots: readonly Slot[];
+  readonly starts: OrderKey | undefined;
+};
+
 /** Stands for the rows that are still wanted. */
 const limitSlot: Slot = { slot: -1 };
 
 function compileRange(
   { layout, filter, service, timed, sort }: Selection,
   order: readonly OrderKey[],
-  range: Pick<Range, 'condition' | 'slots' | 'starts'> | undefined,
+  range: Stretch | undefined,
 ): PageStatement {
   const values: SqlValue[] = [];
   const conditions = ['deleted_at IS NULL'];

@@ -4,7 +4,7 @@
  * had and is replaced with the next one.
  */
 import { Worker } from 'node:worker_threads';
-import type { SqlValue } from '../compile/value.ts';
+import type { SqlValue } from '../../field-value.ts';
 import { unavailable } from '../failure.ts';
 import type { Cells } from '../row.ts';
 import { workerFile } from '../worker-file.ts';

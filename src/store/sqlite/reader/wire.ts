@@ -1,6 +1,6 @@
 /** What crosses between the calling thread and a reader thread. */
 
-import type { SqlValue } from '../compile/value.ts';
+import type { SqlValue } from '../../field-value.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import type { Cells } from '../row.ts';
 

@@ -20,7 +20,6 @@ const uniqueViolation = 2067;
 export type Effects = {
   /** Counter numbers of the tables it changed, with its revision. */
   readonly touched: Map<number, number>;
-  appended: boolean;
   /** Statements that changed a row, hence whether a refusal leaves something to undo. */
   written: number;
 };
@@ -56,7 +55,6 @@ export function applyUnit(
     effects.written += 1;
   }
   if (events > 0) {
-    effects.appended = true;
     effects.touched.set(statements.events.number, rev);
   }
   return undefined;

@@ -10,6 +10,7 @@
 import { Worker } from 'node:worker_threads';
 import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
 import { unavailable } from '../failure.ts';
+import { eventsTable } from '../layout.ts';
 import { workerFile } from '../worker-file.ts';
 import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';
 
@@ -19,8 +20,8 @@ export type QueueOptions = {
   readonly charactersPerTransactionMax: number;
   /** Called before the promises of a batch settle: reads must see it from then on. */
   readonly onCommitted: () => void;
-  /** Called after, when the batch appended events. */
-  readonly onAppended: () => void;
+  /** Called after, with the tables that the batch changed. */
+  readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
 };
@@ -192,11 +193,13 @@ export class WriterQueue {
     // The next batch leaves before the promises of this one settle: the writer never waits for them.
     this.#next();
     if (underWay.kind === 'purge') {
-      underWay.purge.resolve(reply.kind === 'purged' ? reply.rows : 0);
+      const rows = reply.kind === 'purged' ? reply.rows : 0;
+      underWay.purge.resolve(rows);
+      if (rows > 0) this.#options.onChanged(new Set([underWay.purge.request.table]));
     } else if (reply.kind === 'committed') {
-      settle(underWay.units, reply);
+      const changed = settle(underWay.units, reply);
       this.#options.onBatch(underWay.units.length, performance.now() - underWay.started);
-      if (reply.appended) this.#options.onAppended();
+      if (changed.size > 0) this.#options.onChanged(changed);
     }
   }
 
@@ -218,13 +221,17 @@ export class WriterQueue {
   }
 }
 
-function settle(units: readonly Waiting[], reply: Reply & { kind: 'committed' }): void {
+/** @returns the tables that were changed */
+function settle(units: readonly Waiting[], reply: Reply & { kind: 'committed' }): ReadonlySet<string> {
+  const changed = new Set<string>();
   let rev = reply.firstRev;
   let refused = 0;
-  for (const [index, { resolve, reject }] of units.entries()) {
+  for (const [index, { unit, resolve, reject }] of units.entries()) {
     const refusal = reply.refusals[refused];
     if (refusal === undefined || refusal.unit !== index) {
       resolve({ outcome: 'committed', rev });
+      for (const { table } of unit.changes) changed.add(table);
+      if (unit.events.length > 0) changed.add(eventsTable);
       rev += 1;
       continue;
     }
@@ -232,4 +239,5 @@ function settle(units: readonly Waiting[], reply: Reply & { kind: 'committed' })
     if ('error' in refusal) reject(refusal.error);
     else resolve(refusal.commit);
   }
+  return changed;
 }

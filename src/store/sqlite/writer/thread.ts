@@ -43,7 +43,6 @@ function run(data: WriterData): void {
           kind: 'committed',
           firstRev: outcome.firstRev,
           refusals: outcome.refusals,
-          appended: outcome.appended,
         };
       }
       case 'purge':

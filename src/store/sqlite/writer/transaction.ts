@@ -14,7 +14,6 @@ export type Outcome = {
   /** The last revision given out. */
   readonly lastRev: number;
   readonly refusals: readonly Refusal[];
-  readonly appended: boolean;
 };
 
 /**
@@ -51,14 +50,14 @@ function tryBatch(
   careful: boolean,
 ): Outcome | undefined {
   const cells = new CellReader(batch);
-  const effects: Effects = { touched: new Map(), appended: false, written: 0 };
+  const effects: Effects = { touched: new Map(), written: 0 };
   const refusals: Refusal[] = [];
   let rev = before;
   database.exec('BEGIN IMMEDIATE');
   for (let unit = 0; unit < units; unit += 1) {
     const end = cells.number() + cells.position;
     if (careful) database.exec('SAVEPOINT unit');
-    const own: Effects = careful ? { touched: new Map(), appended: false, written: 0 } : effects;
+    const own: Effects = careful ? { touched: new Map(), written: 0 } : effects;
     const written = own.written;
     const refusal = applyOne(statements, cells, unit, rev + 1, own, careful);
     if (refusal === 'start over') return undefined;
@@ -73,7 +72,6 @@ function tryBatch(
       database.exec('RELEASE unit');
       if (refusal === undefined) {
         for (const [table, last] of own.touched) effects.touched.set(table, last);
-        effects.appended ||= own.appended;
       }
     }
   }
@@ -82,7 +80,7 @@ function tryBatch(
     for (const [table, last] of effects.touched) statements.setCounter.run(last, table);
   }
   database.exec('COMMIT');
-  return { firstRev: before + 1, lastRev: rev, refusals, appended: effects.appended };
+  return { firstRev: before + 1, lastRev: rev, refusals };
 }
 
 function applyOne(

@@ -37,7 +37,6 @@ export type Reply =
       readonly kind: 'committed';
       readonly firstRev: number;
       readonly refusals: readonly Refusal[];
-      readonly appended: boolean;
     }
   | { readonly kind: 'purged'; readonly rows: number }
   /** Nothing of the request was done. */

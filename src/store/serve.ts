@@ -1,18 +1,29 @@
 /**
  * Which index serves a list query so that a page costs what it returns: one whose leading keys the filter
- * fixes and whose next keys are the sort. A query that none serves is scanned, on a reader thread.
+ * fixes and whose next keys are the sort. A query that none serves is scanned, where scans are kept apart.
  *
  * Not served on purpose: `in` over an index (its values would have to be merged in sort order) and sorts of mixed
  * direction (an index holds one direction; the id that ends a sort should take that of the last key).
  */
-import type { Field } from '../../../model/field.ts';
-import type { Filter, Sort } from '../../../model/filter.ts';
-import type { Layout } from '../layout.ts';
+import type { Field } from '../model/field.ts';
+import type { Filter, Sort } from '../model/filter.ts';
+import { fieldKey, kindOf, toParameter } from './field-value.ts';
 import type { OrderKey } from './keyset.ts';
-import { fieldKey, kindOf, toParameter } from './value.ts';
 
-/** SQLite's planner takes time by the square of the conditions: a longer conjunction is planned on a reader thread. */
+/** SQLite's planner takes time by the square of the conditions: a longer conjunction is not planned for at once. */
 const conjunctsMax = 32;
+
+/** The indexes of a table, by the names that the engine knows them by. */
+export type Indexed = {
+  readonly indexes: readonly {
+    readonly name: string;
+    /** Field keys in order; a unique index has one, every other ends with `id`. */
+    readonly keys: readonly string[];
+    readonly unique: boolean;
+  }[];
+  /** The index of the ids. */
+  readonly primaryKey: string;
+};
 
 export type Service = {
   /** Name of the index to walk. */
@@ -24,7 +35,7 @@ export type Service = {
 };
 
 /** `never`: no row can pass, nothing need be read. */
-export function serve(layout: Layout, filter: Filter, sort: readonly Sort[]): Service | 'never' | undefined {
+export function serve(layout: Indexed, filter: Filter, sort: readonly Sort[]): Service | 'never' | undefined {
   const parts = conjuncts(filter);
   if (parts.some(isNever)) return 'never';
   if (parts.length > conjunctsMax) return undefined;
@@ -55,7 +66,7 @@ export function serve(layout: Layout, filter: Filter, sort: readonly Sort[]): Se
       return { index: index.name, oneRow: false, order };
     }
   }
-  if (fits(['id'], fixed, keys)) return { index: primaryKey(layout), oneRow: false, order };
+  if (fits(['id'], fixed, keys)) return { index: layout.primaryKey, oneRow: false, order };
   return undefined;
 }
 
@@ -82,9 +93,9 @@ function isNever(filter: Filter): boolean {
   return parameter === undefined || (parameter === null && filter.op !== 'eq');
 }
 
-function singleRow(layout: Layout, filter: Filter): string | undefined {
+function singleRow(layout: Indexed, filter: Filter): string | undefined {
   if (filter.op !== 'eq' || filter.value === null) return undefined;
-  if (filter.field.column === 'id') return primaryKey(layout);
+  if (filter.field.column === 'id') return layout.primaryKey;
   const key = fieldKey(filter.field);
   return layout.indexes.find((index) => index.unique && index.keys[0] === key)?.name;
 }
@@ -106,9 +117,4 @@ function fits(index: readonly string[], fixed: ReadonlySet<string>, sort: readon
 
 function isId(field: Field): boolean {
   return field.column === 'id';
-}
-
-/** SQLite's own name for the index behind a TEXT PRIMARY KEY. */
-function primaryKey(layout: Layout): string {
-  return `sqlite_autoindex_${layout.table.name}_1`;
 }

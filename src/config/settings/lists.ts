@@ -1,0 +1,46 @@
+/** Settings of lists and queries (§4.2, §4.9). */
+import { integer, section } from '../setting.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const dayS = 86_400;
+
+export const listsSettings = section('Lists and queries', {
+  listLimitDefault: integer(
+    { unit: 'items', default: 20, least: 1, most: 10_000 },
+    'Items on a page when the request names no `limit`.',
+  ),
+  listLimitMax: integer(
+    { unit: 'items', default: 1000, least: 1, most: 10_000 },
+    'Greatest `limit` that a request may name; then 400.',
+  ),
+  filterDepthMax: integer(
+    { unit: 'levels', default: 16, least: 1, most: 64 },
+    'Nesting of `and`, `or` and `not` in a filter.',
+  ),
+  filterNodesMax: integer(
+    { unit: 'nodes', default: 256, least: 1, most: 10_000 },
+    'Comparisons and connectives in a filter.',
+  ),
+  inValuesMax: integer(
+    { unit: 'values', default: 1000, least: 1, most: 10_000 },
+    'Values that one `in` may list.',
+  ),
+  searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may hold.'),
+  sqlCharactersMax: integer(
+    { unit: 'characters', default: 8192, least: 64, most: 64 * KiB },
+    'Length of a QUERY in SQL.',
+  ),
+  storedQuerySeconds: integer(
+    { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
+    'Time that the `Location` of a QUERY repeats it.',
+  ),
+  resultCacheBytesMax: integer(
+    { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
+    'Memory for results of lists and queries, each kept until its collection changes; 0 keeps none.',
+  ),
+  planCacheEntriesMax: integer(
+    { unit: 'plans', default: 2048, least: 1, most: 100_000 },
+    'Compiled queries kept for the next request that asks the same.',
+  ),
+});

@@ -1,0 +1,96 @@
+/** Settings that bound one request and its content (§8). */
+import { refuseOrigins } from '../refusals.ts';
+import { integer, section, text, toggle } from '../setting.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const dayS = 86_400;
+
+export const requestsSettings = section('Requests', {
+  targetBytesMax: integer(
+    { unit: 'bytes', default: 8000, least: 256, most: 64 * KiB },
+    'Length of a request target; then 414. Longer queries go into the content of a QUERY.',
+  ),
+  fieldsBytesMax: integer(
+    { unit: 'bytes', default: 16 * KiB, least: KiB, most: MiB },
+    'Length of the request line and header section together; then 431.',
+  ),
+  bodyBytesMax: integer(
+    { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
+    'Length of request content as it is transferred; then 413.',
+  ),
+  decodedBytesMax: integer(
+    { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
+    'Length of request content once its content codings are undone; then 413.',
+  ),
+  documentCharactersMax: integer(
+    { unit: 'characters', default: 2 * MiB, least: KiB, most: 256 * MiB },
+    'Length that the representation of a resource may grow to by patches; then 413.',
+  ),
+  unreadContentBytesMax: integer(
+    { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
+    'Content that is read and thrown away after an early answer, so that the client sees the answer.',
+  ),
+  unreadContentTimeoutMs: integer(
+    { unit: 'ms', default: 2000, least: 0, most: 60_000 },
+    'Time that such content is waited for before the connection is cut.',
+  ),
+  jsonDepthMax: integer(
+    { unit: 'levels', default: 64, least: 4, most: 1000 },
+    'Nesting of arrays and objects in JSON content; then 400.',
+  ),
+  jsonMembersMax: integer(
+    { unit: 'members', default: 10_000, least: 16, most: 10_000_000 },
+    'Members of one object in JSON content; then 400.',
+  ),
+  formFieldsMax: integer(
+    { unit: 'fields', default: 1000, least: 1, most: 100_000 },
+    'Fields of a form, urlencoded or multipart; then 400.',
+  ),
+  multipartFieldBytesMax: integer(
+    { unit: 'bytes', default: MiB, least: 64, most: 256 * MiB },
+    'Length of one field of a multipart form; then 413.',
+  ),
+  multipartHeaderPairsMax: integer(
+    { unit: 'fields', default: 16, least: 1, most: 1000 },
+    'Header fields of one part of a multipart form; then 400.',
+  ),
+  multipartHeaderBytesMax: integer(
+    { unit: 'bytes', default: 8 * KiB, least: 64, most: MiB },
+    'Length of the header section of one part of a multipart form; then 400.',
+  ),
+  patchOperationsMax: integer(
+    { unit: 'operations', default: 1000, least: 1, most: 100_000 },
+    'Operations of a JSON Patch; then 400.',
+  ),
+  validationErrorsMax: integer(
+    { unit: 'errors', default: 20, least: 1, most: 1000 },
+    'Entries of `errors` in one answer; further ones are left out.',
+  ),
+  bulkDeleteIdsMax: integer(
+    { unit: 'ids', default: 1000, least: 1, most: 100_000 },
+    'Entries of `ids` in a bulk deletion; then 422.',
+  ),
+  idempotencySeconds: integer(
+    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+    'Time that the answer to a request with an Idempotency-Key is kept for replay.',
+  ),
+  operationSeconds: integer(
+    { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
+    'Time that the outcome of a request with `Prefer: respond-async` is kept.',
+  ),
+  compressionBytesMin: integer(
+    { unit: 'bytes', default: KiB, least: 0, most: 256 * MiB },
+    'Length from which a representation is compressed for clients that accept it.',
+  ),
+  traceMethod: toggle('Answers TRACE instead of refusing it (§4.11).'),
+  corsOrigins: text(
+    '',
+    { refuse: refuseOrigins },
+    'Comma-separated origins that browsers may call from, or `*` for any; empty for none.',
+  ),
+  corsMaxAgeSeconds: integer(
+    { unit: 'seconds', default: dayS, least: 0, most: dayS },
+    'Time that a browser may keep the answer to a preflight request.',
+  ),
+});

@@ -59,6 +59,13 @@ export const importTable: readonly FolderRow[] = [
     packages: [],
   },
 
+  {
+    folder: 'src/store/postgres',
+    may: stored,
+    node: ['node:crypto', 'node:fs', 'node:timers/promises', 'node:tls'],
+    packages: ['pg'],
+  },
+
   // Rooms: beside each other, never into each other.
   {
     folder: 'src/auth',
@@ -81,9 +88,10 @@ export const importTable: readonly FolderRow[] = [
 
   // The program.
   { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
+  { folder: 'src/store-tables.ts', may: [...stored, 'src/auth', 'src/resources'], node: [], packages: [] },
   {
     folder: 'src/compose.ts',
-    may: [...stored, 'src/store/sqlite', ...rooms, 'src/server'],
+    may: [...stored, 'src/store/sqlite', 'src/store/postgres', 'src/store-tables.ts', ...rooms, 'src/server'],
     node: 'any',
     packages: [],
   },
@@ -101,7 +109,15 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/cli',
-    may: [...stored, 'src/store/sqlite', ...rooms, 'src/server', 'src/compose.ts'],
+    may: [
+      ...stored,
+      'src/store/sqlite',
+      'src/store/postgres',
+      'src/store-tables.ts',
+      ...rooms,
+      'src/server',
+      'src/compose.ts',
+    ],
     node: 'any',
     packages: ['commander'],
   },

@@ -4,12 +4,11 @@
  */
 import { hash, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { loadAdminKey, secretsTable } from './auth/admin-key.ts';
+import { loadAdminKey } from './auth/admin-key.ts';
 import { challengesFor, createAuthenticate } from './auth/authenticate.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
-import { tableOf } from './config/tables.ts';
 import type { Handler } from './http/message.ts';
 import { createHttpDateCache } from './http/syntax/http-date.ts';
 import { createIdSource } from './model/id.ts';
@@ -22,12 +21,7 @@ import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
 import { eventsTable } from './resources/events/visibility.ts';
 import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
-import {
-  createOperations,
-  type Operations,
-  operationRequestsTable,
-  operationsTable,
-} from './resources/operations/operations.ts';
+import { createOperations, type Operations, operationsTable } from './resources/operations/operations.ts';
 import { contentTag } from './resources/program/document.ts';
 import { type ProgramOptions, programResources } from './resources/program/resources.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
@@ -38,7 +32,8 @@ import { Walk } from './resources/walk.ts';
 import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { openSqliteStore, type SqliteStore } from './store/sqlite/open.ts';
-import type { Store, Table } from './store/store.ts';
+import type { Store } from './store/store.ts';
+import { storeTables } from './store-tables.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -241,17 +236,7 @@ function retentionRules(settings: Settings): readonly RetentionRule[] {
 }
 
 function openStore(configuration: Configuration, settings: Settings, observe: Observe): Promise<SqliteStore> {
-  const tables: Table[] = [...configuration.collections.values()].map(tableOf);
-  for (const name of [
-    secretsTable,
-    idempotencyTable,
-    operationsTable,
-    operationRequestsTable,
-    queriesTable,
-  ]) {
-    tables.push({ name, fields: [], indexes: [], unique: [], references: [], searched: false });
-  }
-  return openSqliteStore({ ...settings, folder: settings.data, tables, observe });
+  return openSqliteStore({ ...settings, folder: settings.data, tables: storeTables(configuration), observe });
 }
 
 /** A keyed digest of 128 bits. The key on both sides of the text rules out length extension. */

@@ -1,0 +1,23 @@
+/**
+ * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
+ * `comity migrate` share.
+ */
+import { secretsTable } from './auth/admin-key.ts';
+import type { Configuration } from './config/configuration.ts';
+import { tableOf } from './config/tables.ts';
+import { idempotencyTable } from './resources/idempotency.ts';
+import { operationRequestsTable, operationsTable } from './resources/operations/operations.ts';
+import { queriesTable } from './resources/queries/stored-queries.ts';
+import type { Table } from './store/store.ts';
+
+/** Tables that the program keeps for itself. The store adds that of the events. */
+const ownTables = [secretsTable, idempotencyTable, operationsTable, operationRequestsTable, queriesTable];
+
+export function storeTables(configuration: Configuration): readonly Table[] {
+  return [
+    ...[...configuration.collections.values()].map(tableOf),
+    ...ownTables.map(
+      (name): Table => ({ name, fields: [], indexes: [], unique: [], references: [], searched: false }),
+    ),
+  ];
+}

@@ -13,6 +13,7 @@ import { run } from 'node:test';
 import type { TestEvent } from 'node:test/reporters';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { offerServer } from '../test/postgres/run-server.ts';
 import { listFiles, repositoryRoot } from './source-tree.ts';
 
 /** Two files at a time: some start servers, databases and browsers, and the reference machine has two cores. */
@@ -46,7 +47,9 @@ if (files.length === 0) {
   process.exit(1);
 }
 forgetConfiguration();
+const server = await offerServer();
 await runFiles(files, Number(options.minutes) * 60_000);
+await server.close();
 
 /** Repository checks come first: they are quick, and what they find often explains the rest. */
 function selectFiles(paths: readonly string[]): readonly string[] {

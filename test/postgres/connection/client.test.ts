@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { after, before, test } from 'node:test';
+import pg from 'pg';
+import { addressOf } from '../../../src/store/postgres/connection/address.ts';
+import { ConnectFailed } from '../../../src/store/postgres/connection/client.ts';
+import { ConnectionLost, connectOnce } from '../../../src/store/postgres/connection/connection.ts';
+import type { TestServer } from '../cluster.ts';
+import { testServer } from '../cluster.ts';
+import { plain, sql } from './open.ts';
+import { caFile, tlsFront } from './tls-front.ts';
+import { Wire } from './wire.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await testServer();
+});
+after(() => server.dispose());
+
+/** What connecting to the URL once fails with; undefined where it succeeds. */
+async function failureOf(url: string, timeoutMs = 10_000): Promise<unknown> {
+  try {
+    await (await connectOnce(addressOf(url), timeoutMs)).close();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function changed(change: (url: URL) => void): string {
+  const url = new URL(server.url);
+  change(url);
+  return url.href;
+}
+
+test('a wrong password and a database that is not there are told as the server told them', async () => {
+  const connection = await connectOnce(addressOf(server.url), 10_000);
+  const role = `comity_test_${process.pid}`;
+  await connection.send([plain(`CREATE ROLE ${role} LOGIN PASSWORD 'right'`)]);
+  try {
+    const wrongPassword = changed((url) => {
+      url.username = role;
+      url.password = 'wrong';
+    });
+    const wrongDatabase = changed((url) => {
+      url.pathname = '/nowhere_at_all';
+    });
+    for (const [url, code] of [
+      [wrongPassword, '28P01'],
+      [wrongDatabase, '3D000'],
+    ] as const) {
+      const failure = await failureOf(url);
+      assert.ok(failure instanceof pg.DatabaseError, String(failure));
+      assert.equal(failure.code, code);
+    }
+  } finally {
+    await connection.send([plain(`DROP ROLE ${role}`)]);
+    await connection.close();
+  }
+});
+
+test('a port where nobody listens and a name that nobody has are told with the code of the system', async () => {
+  const listener = createServer();
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const address = listener.address();
+  assert.ok(address !== null && typeof address === 'object');
+  listener.close();
+  await once(listener, 'close');
+  const refused = await failureOf(`postgres://u:p@127.0.0.1:${address.port}/db`);
+  assert.equal((refused as { code?: string }).code, 'ECONNREFUSED');
+  const unknown = await failureOf('postgres://u:p@no-such-host.invalid/db');
+  assert.match(String((unknown as { code?: string }).code), /^(ENOTFOUND|EAI_AGAIN)$/);
+});
+
+test('a server that does not answer is given up in time', async (t) => {
+  const wire = await Wire.before(server.url);
+  t.after(() => wire.close());
+  wire.lossy = true;
+  const failure = await failureOf(wire.url, 100);
+  assert.ok(failure instanceof ConnectFailed, String(failure));
+  assert.equal(failure.code, 'ETIMEDOUT');
+  assert.match(failure.message, /no connection within 100 ms/);
+});
+
+test('a server that hangs up without a word is told as such', async (t) => {
+  const wire = await Wire.before(server.url);
+  t.after(() => wire.close());
+  wire.refusing = true;
+  const failure = await failureOf(wire.url);
+  assert.ok(failure instanceof ConnectFailed, String(failure));
+  assert.equal(failure.code, 'ECONNCLOSED');
+});
+
+test('a server of another kind is given up', async (t) => {
+  const listener = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.after(() => listener.close());
+  const address = listener.address();
+  assert.ok(address !== null && typeof address === 'object');
+  for (const mode of ['disable', 'require']) {
+    const failure = await failureOf(`postgres://u:p@127.0.0.1:${address.port}/db?sslmode=${mode}`, 1_000);
+    assert.ok(failure instanceof ConnectFailed, String(failure));
+  }
+});
+
+test('a connection made once is not made again', async (t) => {
+  const wire = await Wire.before(server.url);
+  t.after(() => wire.close());
+  const connection = await connectOnce(addressOf(wire.url), 10_000);
+  assert.deepEqual((await connection.send([sql('SELECT 1')]))[0]?.rows, [[1]]);
+  wire.hold();
+  const answer = connection.send([sql('SELECT 1')]);
+  await wire.untilAsked(2);
+  wire.cut();
+  await assert.rejects(answer, ConnectionLost);
+  await assert.rejects(connection.send([sql('SELECT 1')]), ConnectionLost);
+  assert.equal(connection.connected, false);
+  await connection.close();
+});
+
+test('sessions are named after their purpose, or as the URL says', async (t) => {
+  const nameOf = async (url: string): Promise<unknown> => {
+    const connection = await connectOnce(addressOf(url), 10_000, 'comity purpose');
+    t.after(() => connection.close());
+    const [reply] = await connection.send([sql("SELECT current_setting('application_name')")]);
+    return reply?.rows[0]?.[0];
+  };
+  assert.equal(await nameOf(server.url), 'comity purpose');
+  assert.equal(await nameOf(`${server.url}?application_name=shop`), 'shop');
+});
+
+test('a server without TLS is spoken to without, unless the URL requires it', async () => {
+  for (const mode of ['', '?sslmode=disable', '?sslmode=allow', '?sslmode=prefer']) {
+    assert.equal(await failureOf(server.url + mode), undefined, mode);
+  }
+  for (const mode of ['require', `verify-ca&sslrootcert=${caFile}`, 'verify-full']) {
+    const failure = await failureOf(`${server.url}?sslmode=${mode}`);
+    assert.ok(failure instanceof ConnectFailed, String(failure));
+    assert.equal(failure.code, 'ENOTLS');
+  }
+});
+
+test('TLS is used where the server has it, and who it is asked for as far as the URL says', async (t) => {
+  const front = await tlsFront(server.url);
+  t.after(() => front.close());
+  const good = [
+    front.url('localhost'),
+    front.url('127.0.0.1', '?sslmode=require'),
+    front.url('127.0.0.1', `?sslmode=require&sslrootcert=${caFile}`),
+    front.url('127.0.0.1', `?sslmode=verify-ca&sslrootcert=${caFile}`),
+    front.url('localhost', `?sslmode=verify-full&sslrootcert=${caFile}`),
+  ];
+  for (const url of good) {
+    const before = front.encrypted;
+    assert.equal(await failureOf(url), undefined, url.replace(/.*\?/, ''));
+    assert.equal(front.encrypted, before + 1);
+  }
+  const codes: unknown[] = [];
+  for (const url of [
+    front.url('127.0.0.1', `?sslmode=verify-full&sslrootcert=${caFile}`),
+    front.url('localhost', '?sslmode=verify-full'),
+  ]) {
+    codes.push(((await failureOf(url)) as { code?: string }).code);
+  }
+  assert.deepEqual(codes, ['ERR_TLS_CERT_ALTNAME_INVALID', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
+});
+
+test('one in the middle who cannot bind the password to the channel is refused where the URL requires that', async (t) => {
+  const front = await tlsFront(server.url);
+  t.after(() => front.close());
+  const failure = await failureOf(front.url('localhost', '?sslmode=require&channel_binding=require'));
+  assert.ok(failure instanceof ConnectFailed, String(failure));
+  assert.equal(failure.code, 'ENOBINDING');
+});

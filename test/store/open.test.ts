@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import type { Observation } from '../../src/observe/observation.ts';
+import { UnknownDatabase } from '../../src/store/backup-file/migrate.ts';
 import { FolderInUse } from '../../src/store/sqlite/lock.ts';
-import { UnknownDatabase } from '../../src/store/sqlite/migrate.ts';
 import { UnfitRows } from '../../src/store/sqlite/reconcile.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
 import {

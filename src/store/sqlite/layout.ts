@@ -1,19 +1,17 @@
 /**
- * How a table of the contract is laid out in SQLite: its columns and its indexes. A row has a rowid besides its id,
- * so that a long document does not swell the tree that ids are found in, indexes stay small, and a
- * scan can count rows to see whether its time is over (reader/deadline.ts). `doc` stands last but for the
- * search text, so that reading the small columns never touches overflow pages.
+ * How a table of the contract is laid out in SQLite: its columns, which are those of the file (backup-file/layout.ts), and its
+ * indexes. Rows have rowids, so that indexes stay small and a scan can count rows to see whether its time is
+ * over (reader/deadline.ts).
  *
  * Every index leaves out softly deleted rows, and all but the unique ones end with the id, so that they hold
  * the total order that pages walk.
  */
 import { type Field, madeFields } from '../../model/field.ts';
+import { createTableSql, eventsTable } from '../backup-file/layout.ts';
 import { fieldKey, kindOf } from '../field-value.ts';
+import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
 import { valueSql } from './compile/value.ts';
-import { quoteName } from './identifier.ts';
-
-export const eventsTable = 'events';
 
 export type Index = {
   readonly name: string;
@@ -81,25 +79,11 @@ function layoutOf(table: Table, all: readonly Table[]): Layout {
   return {
     table,
     name,
-    createSql: createSql(table),
+    createSql: createTableSql(table),
     indexes: [...indexes.values()],
     primaryKey,
     uniqueFields,
   };
-}
-
-/** Null for a table that keeps no such column. */
-export function columnsOf(table: Table): readonly string[] {
-  const columns = ['id TEXT PRIMARY KEY NOT NULL', 'rev INTEGER NOT NULL', 'owner TEXT'];
-  columns.push('created_at INTEGER NOT NULL', 'updated_at INTEGER NOT NULL', 'deleted_at INTEGER');
-  if (table.name === eventsTable) columns.push('type TEXT NOT NULL', 'collection TEXT NOT NULL');
-  columns.push('doc TEXT NOT NULL');
-  if (table.searched) columns.push('search TEXT');
-  return columns;
-}
-
-function createSql(table: Table): string {
-  return `CREATE TABLE ${quoteName(table.name)} (\n  ${columnsOf(table).join(',\n  ')}\n)`;
 }
 
 function orderedIndex(table: Table, fields: readonly Field[]): Index {

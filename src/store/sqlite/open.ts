@@ -5,20 +5,22 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Observe } from '../../observe/observation.ts';
+import { eventsTable } from '../backup-file/layout.ts';
+import { migrate } from '../backup-file/migrate.ts';
+import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
 import type { Store, Table } from '../store.ts';
+import { startBackup } from './backup.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { countRows } from './count.ts';
 import { messageOf, unavailable } from './failure.ts';
-import { eventsTable, type Layout, layoutsOf } from './layout.ts';
+import { type Layout, layoutsOf } from './layout.ts';
 import { lockFolder } from './lock.ts';
-import { migrate } from './migrate.ts';
 import { makePlan } from './plan.ts';
 import { purgeRows } from './purge.ts';
 import { ReaderPool } from './reader/pool.ts';
 import { reconcile, type TableNumbers } from './reconcile.ts';
 import { type Cells, rowOf } from './row.ts';
-import { RunningBackups } from './running-backups.ts';
 import { Snapshot } from './snapshot.ts';
 import { type TableDirectory, tableDirectory } from './table-directory.ts';
 import { readHead, readTail } from './tail.ts';
@@ -147,7 +149,7 @@ function assemble(options: SqliteOptions, parts: Parts): SqliteStore {
   const listeners = new ChangeListeners();
   const writer = startWriter(options, parts, snapshot, listeners);
   const tableOf = tableDirectory(layouts, numbers);
-  const backups = new RunningBackups(path);
+  const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
   const tally = createTallies(options.clock ?? Date.now);
   return storeOver({ snapshot, readers, writer, tableOf, listeners, tally, backups, release });
 }

@@ -3,15 +3,15 @@
  * offsets, goes to a reader thread, so that no scan stalls the event loop.
  */
 import type { StatementSync } from 'node:sqlite';
-import type { Scalar } from '../../model/field.ts';
-import { documentKey, isKeyInDocument } from '../document-key.ts';
+import { pageOf, shapeOf } from '../page-of-rows.ts';
 import { serve } from '../serve.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position } from '../store.ts';
-import { bind, compilePage, type PageStatement, type Selection, shapeOf } from './compile/select.ts';
+import { versionText } from '../version-text.ts';
+import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
 import type { Layout } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Cells } from './row.ts';
-import { type Snapshot, versionText } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
@@ -134,37 +134,4 @@ async function readThere(
   const values = bind(page, query.sort, position, query.limit + 1);
   const { rows, version } = await readers.read(page.sql, values, tableNumber);
   return pageOf(rows, query, backwards, versionText(version));
-}
-
-function pageOf(
-  rows: readonly Cells[],
-  { limit, sort }: Pick<ListQuery, 'limit' | 'sort'>,
-  backwards: boolean,
-  version: string,
-): Page {
-  const more = rows.length > limit;
-  const count = more ? limit : rows.length;
-  const docs: string[] = new Array(count);
-  for (let index = 0; index < count; index += 1) {
-    docs[backwards ? count - 1 - index : index] = rows[index]?.[0] as string;
-  }
-  const inDocument = isKeyInDocument(sort);
-  const keyOf = (row: Cells | undefined): readonly Scalar[] | null => {
-    if (row === undefined) return null;
-    return inDocument ? documentKey(sort, row[0] as string) : (row.slice(1) as readonly Scalar[]);
-  };
-  const nearest = count === 0 ? undefined : rows[0];
-  const farthest = count === 0 ? undefined : rows[count - 1];
-  return {
-    docs,
-    // Read when asked for: a first page needs the last key alone, and a page that is the whole list none.
-    get first() {
-      return keyOf(backwards ? farthest : nearest);
-    },
-    get last() {
-      return keyOf(backwards ? nearest : farthest);
-    },
-    more,
-    version,
-  };
 }

@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
-import { quoteName } from './identifier.ts';
+import { quoteName } from '../quote-name.ts';
 import type { Layout } from './layout.ts';
 
 /** The number under which each table's revision is counted, by the table's name. */

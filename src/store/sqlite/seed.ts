@@ -5,11 +5,11 @@
  */
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { migrate } from '../backup-file/migrate.ts';
 import type { NextRow, Table } from '../store.ts';
 import { connect } from './connection.ts';
 import { type Layout, layoutsOf } from './layout.ts';
 import { lockFolder } from './lock.ts';
-import { migrate } from './migrate.ts';
 import { reconcile } from './reconcile.ts';
 import { prepareStatements } from './writer/statements.ts';
 

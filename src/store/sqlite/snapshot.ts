@@ -4,6 +4,7 @@
  * that becomes known in the same turn ends it too, so a read sees every unit whose `commit` has resolved.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { versionText } from '../version-text.ts';
 import { asStoreError, unavailable } from './failure.ts';
 import { StatementCache } from './statement-cache.ts';
 
@@ -83,9 +84,4 @@ export class Snapshot {
   #refuseClosed(): void {
     if (this.#closed) throw unavailable('the store is closed');
   }
-}
-
-/** A table's version is the last revision that touched it, spelled so that nobody counts with it. */
-export function versionText(rev: number): string {
-  return rev.toString(36);
 }

@@ -4,11 +4,11 @@
  */
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Filter } from '../../model/filter.ts';
+import { eventsTable } from '../backup-file/layout.ts';
 import type { SqlValue } from '../field-value.ts';
 import type { LogPosition, MaybePromise, TailEntry } from '../store.ts';
 import { compileFilter } from './compile/filter.ts';
 import { tickSql } from './compile/select.ts';
-import { eventsTable } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Cells } from './row.ts';
 import type { Snapshot } from './snapshot.ts';

@@ -50,7 +50,7 @@ class BoundedScanLane implements ScanLane {
 
   constructor(options: ScanLaneOptions) {
     this.#options = options;
-    const sql = `BEGIN READ ONLY; SET LOCAL statement_timeout = ${Math.ceil(options.timeoutMs)}`;
+    const sql = `BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = ${Math.ceil(options.timeoutMs)}`;
     this.#begin = { sql, values: [], prepared: false };
   }
 

@@ -3,9 +3,9 @@ import type { Filter, Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import { quoteName } from '../../quote-name.ts';
 import { conjuncts, type Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
-import { quoteName } from '../identifier.ts';
 import type { Layout } from '../layout.ts';
 import { compileFilter } from './filter.ts';
 import { valueSql } from './value.ts';
@@ -24,22 +24,6 @@ export type Selection = {
 
 /** True for a row, but for one row in 1024, where it calls back to see whether the time of the statement is over. */
 export const tickSql = '((rowid & 1023) OR comity_tick())';
-
-/**
- * What the text of a page's statement depends on besides the selection.
- * @throws RangeError when the key has not one value per sort key
- */
-export function shapeOf(sort: readonly Sort[], position: Position): string {
-  if (position.from === 'start' || position.from === 'offset') return position.from;
-  if (position.key.length !== sort.length) {
-    throw new RangeError(
-      `a position of ${position.key.length} values cannot stand in a sort by ${sort.length} keys`,
-    );
-  }
-  let shape: string = position.from;
-  for (const value of position.key) shape += value === null ? '0' : '1';
-  return shape;
-}
 
 /**
  * The statements that read a page at every position of the same shape as this one. They are run in turn, in one snapshot, until the

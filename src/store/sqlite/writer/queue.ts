@@ -8,10 +8,10 @@
  * with the next request.
  */
 import { Worker } from 'node:worker_threads';
+import { eventsTable } from '../../backup-file/layout.ts';
 import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
+import { workerFile } from '../../worker-file.ts';
 import { unavailable } from '../failure.ts';
-import { eventsTable } from '../layout.ts';
-import { workerFile } from '../worker-file.ts';
 import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';
 
 export type QueueOptions = {

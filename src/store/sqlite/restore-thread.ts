@@ -1,0 +1,41 @@
+/** The thread of one restore: copies the file by pages, then has SQLite read every page of the copy. */
+import { backup } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { beginPartial, publish } from '../backup-file/publish.ts';
+import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
+import type { CopyReply } from '../backup-file/start-copy.ts';
+import type { RestoreData } from './restore.ts';
+
+/** 4 MiB between two reports of progress. */
+const pagesPerStep = 1024;
+
+async function run({ from, to }: RestoreData): Promise<void> {
+  const partial = beginPartial(to);
+  const source = openUnchanging(from);
+  await backup(source, partial, {
+    rate: pagesPerStep,
+    progress: ({ totalPages, remainingPages }) => {
+      tell({ kind: 'progress', done: totalPages - remainingPages, total: totalPages });
+    },
+  });
+  const total = Number(source.prepare('PRAGMA page_count').get()?.page_count);
+  source.close();
+  check(partial, from);
+  publish(to);
+  tell({ kind: 'progress', done: total, total });
+  tell({ kind: 'done' });
+}
+
+/** Finds pages that were lost or changed. Not whether each index holds each row, which takes as long as making them all anew. */
+function check(copy: string, from: string): void {
+  const database = openUnchanging(copy);
+  const fault = database.prepare('PRAGMA quick_check(1)').get()?.quick_check;
+  database.close();
+  if (fault !== 'ok') throw new UnfitBackup(`${from} is damaged: ${String(fault)}`);
+}
+
+function tell(reply: CopyReply): void {
+  parentPort?.postMessage(reply);
+}
+
+await run(workerData as RestoreData);

@@ -6,18 +6,20 @@ import { secretsTable } from './auth/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
 import { tableOf } from './config/tables.ts';
 import { idempotencyTable } from './resources/idempotency.ts';
-import { operationRequestsTable, operationsTable } from './resources/operations/operations.ts';
+import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import type { Table } from './store/store.ts';
 
 /** Tables that the program keeps for itself. The store adds that of the events. */
-const ownTables = [secretsTable, idempotencyTable, operationsTable, operationRequestsTable, queriesTable];
+const ownTables: readonly Table[] = [
+  ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
+  ownTable(operationRequestsTable, [[renewedAtField]]),
+];
 
 export function storeTables(configuration: Configuration): readonly Table[] {
-  return [
-    ...[...configuration.collections.values()].map(tableOf),
-    ...ownTables.map(
-      (name): Table => ({ name, fields: [], indexes: [], unique: [], references: [], searched: false }),
-    ),
-  ];
+  return [...[...configuration.collections.values()].map(tableOf), ...ownTables];
+}
+
+function ownTable(name: string, indexes: Table['indexes'] = []): Table {
+  return { name, fields: [], indexes, unique: [], references: [], searched: false };
 }

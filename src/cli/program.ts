@@ -2,9 +2,9 @@
  * The command line: which subcommands there are and how they are told apart. Each lives in a file of its own, which
  * is loaded when it is called for, so that none pays for the others at start.
  */
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import { packageVersion } from '../package-version.ts';
 import { exitCodeOf, exitCodes, failureText } from './failure.ts';
 
 type Finish = (exitCode: number) => void;
@@ -14,6 +14,7 @@ Exit codes:
   0    done
   1    failed
   2    the command line, a setting or the configuration is wrong
+  3    "migrate --dry-run" found something to do
   130  a second signal ended "serve" before it had drained
 
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
@@ -49,6 +50,8 @@ function declareProgram(environment: Environment, finish: Finish): Command {
   declareInit(program, finish);
   declareCheck(program, environment, finish);
   declareBackup(program, environment, finish);
+  declareRestore(program, environment, finish);
+  declareMigrate(program, environment, finish);
   return program;
 }
 
@@ -106,7 +109,8 @@ function declareBackup(program: Command, environment: Environment, finish: Finis
     .addHelpText(
       'after',
       '\nThe copy is consistent: it holds every write that was acknowledged before the copy ended or began.' +
-        '\nTo restore, stop the server and put the file in an empty data folder as comity.db.',
+        '\nWith COMITY_DATABASE_URL it is of the store in that database, unless --data names a folder.' +
+        '\n"comity restore" brings it back, into either store.',
     )
     .action(
       async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
@@ -116,8 +120,59 @@ function declareBackup(program: Command, environment: Environment, finish: Finis
     );
 }
 
-/** The version in package.json, which stands two folders up from src/cli and dist/cli alike. */
-function packageVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return String(manifest.version);
+function declareRestore(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('restore')
+    .description('bring what "backup" wrote into an empty store, embedded or PostgreSQL')
+    .argument('<file>', 'the copy, of either store')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .option('--json', 'print one JSON object at the end')
+    .addHelpText(
+      'after',
+      '\nWith COMITY_DATABASE_URL it goes into that database, unless --data names a folder.' +
+        '\nA store that holds rows is refused, and an interrupted restore leaves an empty one.',
+    )
+    .action(
+      async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
+        const { restore } = await import('./restore.ts');
+        finish(await restore(file, environment, options, { json, version: packageVersion() }));
+      },
+    );
 }
+
+function declareMigrate(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('migrate')
+    .description('bring the schema in PostgreSQL up to date, while others serve from it')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--dry-run', 'only show what would be done; exits 3 when that is anything')
+    .option('--keep-indexes', 'drop no index that is no longer declared, while old processes read by it')
+    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--json', 'print one JSON object at the end; never asks')
+    .addHelpText(
+      'after',
+      '\nOnly adds, and drops indexes that are no longer declared; no row is lost and nobody is locked out.' +
+        '\nOne that was interrupted goes on where it was when it is run again. COMITY_DATABASE_URL must lead to' +
+        '\nthe server itself here, not to a pooler. The embedded store needs none of this.',
+    )
+    .action(
+      async ({
+        json = false,
+        dryRun = false,
+        yes = false,
+        keepIndexes = false,
+        ...rest
+      }: MigrateArguments) => {
+        const { migrate } = await import('./migrate.ts');
+        finish(await migrate(environment, rest, { json, dryRun, yes, keepIndexes }, packageVersion()));
+      },
+    );
+}
+
+type MigrateArguments = WrittenSettings & {
+  readonly json?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly keepIndexes?: boolean;
+};

@@ -1,5 +1,6 @@
 /** Puts the usual reasons why a server cannot start into words: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
+import { databaseFailure } from './database-failure.ts';
 import { CommandFailure } from './failure.ts';
 
 const reasons: ReadonlyMap<string, string> = new Map([
@@ -15,6 +16,8 @@ const reasons: ReadonlyMap<string, string> = new Map([
 /** The error itself when nothing better can be said about it. */
 export function startFailure(error: unknown, settings: Settings): unknown {
   if (!(error instanceof Error)) return error;
+  const ofDatabase = databaseFailure(error, settings);
+  if (ofDatabase !== undefined) return ofDatabase;
   const { code, syscall } = error as NodeJS.ErrnoException;
   const { host, port, data } = settings;
   if (code === 'EADDRINUSE') {

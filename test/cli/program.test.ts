@@ -10,11 +10,22 @@ const folder = temporaryFolder();
 test('prints help that names every subcommand and every exit code', async () => {
   const { code, stdout, stderr } = await runProgram(['--help']);
   assert.deepEqual([code, stderr], [0, '']);
-  for (const word of ['serve', 'init', 'check', 'backup', '  0 ', '  1 ', '  2 ', '  130 '])
+  for (const word of [
+    'serve',
+    'init',
+    'check',
+    'backup',
+    'migrate',
+    '  0 ',
+    '  1 ',
+    '  2 ',
+    '  3 ',
+    '  130 ',
+  ])
     assert.ok(stdout.includes(word));
 });
 
-for (const command of ['serve', 'init', 'check', 'backup']) {
+for (const command of ['serve', 'init', 'check', 'backup', 'migrate']) {
   test(`prints help for ${command}`, async () => {
     const { code, stdout } = await runProgram([command, '--help']);
     assert.equal(code, 0);
@@ -63,11 +74,11 @@ test('says where it looked for the configuration', async () => {
 
 test('refuses what this version cannot do instead of ignoring it', async () => {
   const { code, stderr } = await runProgram(['serve'], {
-    COMITY_DATABASE_URL: 'postgres://u:hush@h/d',
+    COMITY_TLS_KEY: '/etc/hush.pem',
     COMITY_CONFIG: shop,
   });
   assert.equal(code, 2);
-  assert.match(stderr, /^comity: COMITY_DATABASE_URL is not supported by this version/);
+  assert.match(stderr, /^comity: COMITY_TLS_KEY is not supported by this version/);
   assert.ok(!stderr.includes('hush'));
 });
 

@@ -1,0 +1,140 @@
+/**
+ * Puts into one line why PostgreSQL cannot be used: which database, what is wrong, and what to do about it. Decided by codes alone,
+ * since servers translate their messages. The URL is never repeated: it may hold a password.
+ */
+import type { Settings } from '../config/settings.ts';
+import { type Address, addressOf, describe } from '../store/postgres/connection/address.ts';
+import { messageOf, sqlState } from '../store/postgres/connection/failure.ts';
+import {
+  DatabaseFailed,
+  SchemaBusy,
+  SchemaOutdated,
+  SchemaTooNew,
+  UnfitRows,
+  UnfitServer,
+} from '../store/postgres/schema/failure.ts';
+import { StoreUnavailable } from '../store/store.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+
+/** @returns undefined when the failure is none of the database */
+export function databaseFailure(error: unknown, settings: Settings): CommandFailure | undefined {
+  const { databaseUrl } = settings;
+  if (databaseUrl === undefined) return undefined;
+  const address = addressOrMistake(databaseUrl);
+  if (address instanceof CommandFailure) return address;
+  const where = `PostgreSQL at ${describe(address)}`;
+  const say = (text: string): CommandFailure => new CommandFailure(`${where} ${text}`, { cause: error });
+  if (error instanceof SchemaOutdated) return say(`is not ready: ${error.message}; run "comity migrate"`);
+  if (error instanceof SchemaTooNew)
+    return say(`is not for this program: ${error.message}; run the newer one`);
+  if (error instanceof UnfitRows || error instanceof SchemaBusy)
+    return say(`could not be migrated: ${error.message}`);
+  if (error instanceof UnfitServer) return say(`cannot be used: ${error.message}`);
+  if (error instanceof DatabaseFailed)
+    return say(`cannot be used: ${reasonOf(error.cause, address, settings)}`);
+  if (error instanceof StoreUnavailable) {
+    return say(
+      `cannot be used: ${error.cause === undefined ? error.message : reasonOf(error.cause, address, settings)}`,
+    );
+  }
+  return sqlState(error) === undefined
+    ? undefined
+    : say(`cannot be used: ${reasonOf(error, address, settings)}`);
+}
+
+/** The address, or what is wrong with the URL. */
+export function addressOrMistake(databaseUrl: string): Address | CommandFailure {
+  try {
+    return addressOf(databaseUrl);
+  } catch (error) {
+    return new CommandFailure(`COMITY_DATABASE_URL: ${messageOf(error)}`, {
+      exitCode: exitCodes.usage,
+      cause: error,
+    });
+  }
+}
+
+function reasonOf(cause: unknown, address: Address, settings: Settings): string {
+  const state = sqlState(cause);
+  if (state !== undefined) return serverReason(state, messageOf(cause), address, settings);
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const known = connectReason(code, address, settings);
+  if (known !== undefined) return known;
+  // What pg says, without a code, when it is asked for a password and has none.
+  return messageOf(cause).startsWith('SASL') ? passwordMissing(address) : messageOf(cause);
+}
+
+function passwordMissing(address: Address): string {
+  return `it asks for a password and none fits; put the one of ${userOf(address)} into COMITY_DATABASE_URL, or PGPASSWORD`;
+}
+
+/** By SQLSTATE (PostgreSQL, appendix A). */
+function serverReason(state: string, message: string, address: Address, settings: Settings): string {
+  switch (state) {
+    case '28P01':
+      if (address.password === undefined) return passwordMissing(address);
+      return `the password of ${userOf(address)} is wrong, or there is no such user; correct COMITY_DATABASE_URL`;
+    case '28000':
+      return `it does not let ${userOf(address)} in (${message}); correct the user in COMITY_DATABASE_URL, the server's pg_hba.conf, or TLS with ?sslmode=require`;
+    case '3D000':
+      return `there is no such database; make it with "createdb --encoding=UTF8 ${address.database}", or correct COMITY_DATABASE_URL`;
+    case '42501':
+      return `${userOf(address)} lacks a right (${message}); grant it, or run this as the owner of the schema "${settings.databaseSchema}"`;
+    case '53300':
+      return (
+        'it takes no more connections; raise its max_connections, or lower COMITY_DATABASE_READ_CONNECTIONS ' +
+        `(${settings.databaseReadConnections}) or COMITY_DATABASE_SCAN_CONNECTIONS (${settings.databaseScanConnections})`
+      );
+    case '57P03':
+      return 'it is starting or shutting down; try again when it is up';
+    default:
+      return `${message} (SQLSTATE ${state})`;
+  }
+}
+
+/** By what the socket, the name service or TLS said. */
+function connectReason(code: string, address: Address, settings: Settings): string | undefined {
+  const correct = 'correct the host and port in COMITY_DATABASE_URL';
+  switch (code) {
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return `nothing listens there; start it, or ${correct}`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `the name ${address.host} leads to no address; ${correct}`;
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+      return `no network leads there; ${correct}`;
+    case 'ETIMEDOUT':
+      return `no connection within ${settings.databaseConnectTimeoutMs} ms (COMITY_DATABASE_CONNECT_TIMEOUT_MS); ${correct}, or the firewall between`;
+    case 'ECONNRESET':
+    case 'ECONNCLOSED':
+    case 'EPIPE':
+      return `what listens there closes the connection, as something else than PostgreSQL would; ${correct}`;
+    case 'ENOTLS':
+      return 'it does not speak TLS, which sslmode in COMITY_DATABASE_URL asks for; turn ssl on in the server, or change sslmode';
+    case 'ENOBINDING':
+      return 'it offers no channel binding, which COMITY_DATABASE_URL requires; leave channel_binding=require out';
+    case 'CERT_HAS_EXPIRED':
+      return 'its certificate has expired; renew it';
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return `its certificate is not for the name ${address.host}; correct the host in COMITY_DATABASE_URL, or use sslmode=verify-ca`;
+    default:
+      if (unknownIssuers.has(code)) {
+        return 'its certificate comes from an authority that is not known here; name the file of that authority with ?sslrootcert= in COMITY_DATABASE_URL';
+      }
+      return code.startsWith('ERR_SSL') || code === 'EPROTO' ? `TLS failed (${code})` : undefined;
+  }
+}
+
+const unknownIssuers: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+function userOf({ user }: Address): string {
+  return user === undefined ? 'the user' : `user ${user}`;
+}

@@ -1,0 +1,155 @@
+/**
+ * `comity migrate`: shows what the schema in PostgreSQL lacks, and makes it, while processes go on serving. On the embedded
+ * store there is nothing to do, which brings itself up to date at start.
+ */
+import { createInterface } from 'node:readline/promises';
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { type Address, describe } from '../store/postgres/connection/address.ts';
+import { type MigrateOptions, migrateSchema, previewMigration } from '../store/postgres/schema/migrate.ts';
+import type { Step } from '../store/postgres/schema/step.ts';
+import { storeTables } from '../store-tables.ts';
+import { addressOrMistake, databaseFailure } from './database-failure.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+import { showProgress } from './progress.ts';
+import { readConfiguration, tellWarnings } from './read-configuration.ts';
+
+export type MigrateFlags = {
+  /** One JSON object in place of the text. */
+  readonly json: boolean;
+  /** Shows what would be done. */
+  readonly dryRun: boolean;
+  /** Does not ask. */
+  readonly yes: boolean;
+  /** Drops no index, for the time in which processes of the old configuration still read by it. */
+  readonly keepIndexes: boolean;
+};
+
+/** Resolves with 0 when the schema is up to date, and with 3 when a dry run found that it is not. */
+export async function migrate(
+  environment: Environment,
+  options: WrittenSettings,
+  flags: MigrateFlags,
+  version: string,
+): Promise<number> {
+  const { configuration, settings, warnings } = await readConfiguration(environment, options);
+  tellWarnings(warnings);
+  const { databaseUrl, databaseSchema, databaseConnectTimeoutMs } = settings;
+  if (databaseUrl === undefined) return tellEmbedded(flags);
+  const address = addressOrMistake(databaseUrl);
+  if (address instanceof CommandFailure) throw address;
+  const migration: MigrateOptions = {
+    schema: databaseSchema,
+    tables: storeTables(configuration),
+    connectTimeoutMs: databaseConnectTimeoutMs,
+    program: version,
+    keepsUndeclared: flags.keepIndexes,
+  };
+  const steps = await worded(settings, () => previewMigration(address, migration));
+  if (flags.json) {
+    const made = flags.dryRun
+      ? steps.map((step) => ({ step }))
+      : await make(address, migration, settings, ignore);
+    tellJson(address, settings, made, flags);
+  } else {
+    tellPlan(address, settings, steps);
+    if (flags.dryRun || steps.length === 0) return codeOf(steps, flags);
+    if (!flags.yes && !(await isConfirmed())) return exitCodes.failed;
+    await make(address, migration, settings, (line) => console.log(line));
+  }
+  return codeOf(steps, flags);
+}
+
+function codeOf(steps: readonly Step[], { dryRun }: MigrateFlags): number {
+  return dryRun && steps.length > 0 ? exitCodes.pending : exitCodes.done;
+}
+
+type Made = { readonly step: Step; readonly durationMs?: number };
+
+async function make(
+  address: Address,
+  migration: MigrateOptions,
+  settings: Settings,
+  tell: (line: string) => void,
+): Promise<readonly Made[]> {
+  const made: Made[] = [];
+  let label = '';
+  const progress = showProgress(process.stderr, 'Building');
+  await worded(settings, () =>
+    migrateSchema(address, {
+      ...migration,
+      onWaiting: () => console.error('comity: another process migrates this schema; waiting for it to end'),
+      onStep: (_, at, of) => {
+        label = `${at}/${of}`;
+      },
+      ...(process.stderr.isTTY && { onProgress: progress.advance }),
+      onStepDone: (step, durationMs) => {
+        progress.end();
+        made.push({ step, durationMs: Math.round(durationMs) });
+        tell(`${label}  ${step.what}  (${Math.round(durationMs)} ms)`);
+      },
+    }),
+  ).finally(progress.end);
+  tell(`The schema ${migration.schema} is up to date.`);
+  return made;
+}
+
+async function worded<T>(settings: Settings, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw databaseFailure(error, settings) ?? error;
+  }
+}
+
+function tellEmbedded({ json }: MigrateFlags): number {
+  if (json) console.log(JSON.stringify({ engine: 'sqlite', steps: [] }));
+  else {
+    console.log(
+      'Nothing to do: the embedded store brings itself up to date when it starts (COMITY_DATABASE_URL is not set).',
+    );
+  }
+  return exitCodes.done;
+}
+
+function tellPlan(address: Address, { databaseSchema }: Settings, steps: readonly Step[]): void {
+  const where = `${describe(address)}, schema ${databaseSchema}`;
+  if (steps.length === 0) {
+    console.log(`Nothing to do: ${where} is up to date.`);
+    return;
+  }
+  console.log(`To be made in ${where}, while others may go on serving from it:`);
+  for (const [at, { what }] of steps.entries()) console.log(`  ${at + 1}  ${what}`);
+}
+
+function tellJson(
+  address: Address,
+  { databaseSchema }: Settings,
+  made: readonly Made[],
+  { dryRun }: MigrateFlags,
+): void {
+  const steps = made.map(({ step: { what, sql, transactional }, ...rest }) => ({
+    what,
+    transactional,
+    sql,
+    ...rest,
+  }));
+  const report = { engine: 'postgres', database: describe(address), schema: databaseSchema, dryRun, steps };
+  console.log(JSON.stringify(report, undefined, 2));
+}
+
+/** Asks a person at a terminal; a script that calls this has decided already. */
+async function isConfirmed(): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return true;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    const answer = await terminal.question('Go on? [y/N] ');
+    return ['y', 'yes'].includes(answer.trim().toLowerCase());
+  } finally {
+    terminal.close();
+  }
+}
+
+function ignore(): void {
+  // JSON is printed at the end.
+}

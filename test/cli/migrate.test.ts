@@ -1,0 +1,253 @@
+/** `comity migrate`: the plan, its steps, its exit codes, and what becomes of a run that is killed. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { testServer } from '../postgres/cluster.ts';
+import { plainEnvironment, runProgram, startServer, temporaryFolder } from './spawn-program.ts';
+
+const key = 'sk_test_0123456789abcdef0123456789';
+const folder = temporaryFolder();
+const lean = configuration('lean', ', search: []');
+/** Builds an index and no more, which waits for transactions under way and holds nobody up. */
+const indexed = configuration('indexed', `, search: [], indexes: ['rank']`);
+const grown = configuration('grown', `, unique: ['name'], indexes: ['rank']`);
+
+const server = await testServer();
+const client = new pg.Client({ connectionString: server.url });
+await client.connect();
+after(async () => {
+  await client.end();
+  await server.dispose();
+});
+
+/** Writes a configuration of one collection. */
+function configuration(name: string, more: string): string {
+  const path = join(folder, `${name}.mjs`);
+  const face = pathToFileURL(resolve('src/index.ts')).href;
+  writeFileSync(
+    path,
+    `import { collection, defineConfig, Type } from '${face}';
+    const schema = Type.Object({ name: Type.String(), rank: Type.Optional(Type.Integer()) });
+    export default defineConfig({ collections: { words: collection({ schema${more} }) } });\n`,
+  );
+  return path;
+}
+
+function environment(schema: string, config: string): Record<string, string> {
+  return { COMITY_DATABASE_URL: server.url, COMITY_DATABASE_SCHEMA: schema, COMITY_CONFIG: config };
+}
+
+/** Runs `comity migrate`; the durations in what it prints are struck out. */
+async function migrate(schema: string, config: string, ...args: readonly string[]) {
+  const { stdout, ...rest } = await runProgram(['migrate', ...args], environment(schema, config));
+  const at = new URL(server.url);
+  const where = `${at.host}${at.pathname}`;
+  return { ...rest, stdout: stdout.replaceAll(/\(\d+ ms\)/g, '(N ms)').replaceAll(where, 'HERE') };
+}
+
+const grownSteps = ['search text of words', 'index words.index["rank"]', 'index words.unique["name"]'];
+
+test('makes the schema, and then has nothing to do', async () => {
+  const { code, stdout, stderr } = await migrate('new_one', lean);
+  assert.deepEqual([code, stderr], [0, '']);
+  const lines = stdout.split('\n');
+  assert.equal(lines[0], 'To be made in HERE, schema new_one, while others may go on serving from it:');
+  assert.ok(lines.includes('  1  schema new_one') && lines.includes('  3  table words'));
+  assert.ok(lines.includes('3/9  table words  (N ms)'), stdout);
+  assert.equal(lines.at(-2), 'The schema new_one is up to date.');
+  assert.deepEqual(await migrate('new_one', lean), {
+    code: 0,
+    stdout: 'Nothing to do: HERE, schema new_one is up to date.\n',
+    stderr: '',
+  });
+});
+
+test('only shows the plan with --dry-run, and exits 3 while there is something to do', async () => {
+  const { code, stdout } = await migrate('dry', lean, '--dry-run');
+  assert.equal(code, 3);
+  assert.match(stdout, /^ {2}1 {2}schema dry$/m);
+  assert.deepEqual((await client.query(`SELECT to_regnamespace('dry') AS found`)).rows, [{ found: null }]);
+  assert.equal((await migrate('dry', lean, '--yes')).code, 0);
+  assert.equal((await migrate('dry', lean, '--dry-run')).code, 0);
+});
+
+test('prints one JSON object with --json, with the statements of each step and its time', async () => {
+  assert.equal((await migrate('told', lean)).code, 0);
+  const dry = JSON.parse((await migrate('told', grown, '--json', '--dry-run')).stdout);
+  assert.deepEqual([dry.engine, dry.database, dry.schema, dry.dryRun], ['postgres', 'HERE', 'told', true]);
+  assert.deepEqual(
+    dry.steps.map(({ what }: { what: string }) => what),
+    grownSteps,
+  );
+  assert.deepEqual(
+    dry.steps.map(({ transactional }: { transactional: boolean }) => transactional),
+    [true, false, false],
+  );
+  assert.match(dry.steps[2].sql[1], /^CREATE UNIQUE INDEX CONCURRENTLY/);
+  assert.equal('durationMs' in dry.steps[0], false);
+  const { code, stdout } = await migrate('told', grown, '--json');
+  const done = JSON.parse(stdout);
+  assert.deepEqual([code, done.dryRun, done.steps.length], [0, false, 3]);
+  assert.ok(done.steps.every(({ durationMs }: { durationMs: number }) => Number.isInteger(durationMs)));
+});
+
+test('keeps the indexes of the last configuration for as long as it is told to', async () => {
+  assert.equal((await migrate('kept', grown)).code, 0);
+  const kept = await migrate('kept', lean, '--keep-indexes', '--dry-run');
+  assert.deepEqual([kept.code, kept.stdout], [0, 'Nothing to do: HERE, schema kept is up to date.\n']);
+  const dry = JSON.parse((await migrate('kept', lean, '--dry-run', '--json')).stdout);
+  assert.deepEqual(
+    dry.steps.map(({ what }: { what: string }) => what),
+    ['index words.index["rank"] dropped', 'index words.unique["name"] dropped'],
+  );
+});
+
+test('says that the embedded store needs none of this', async () => {
+  const { code, stdout } = await runProgram(['migrate'], { COMITY_CONFIG: lean });
+  assert.equal(code, 0);
+  assert.match(stdout, /^Nothing to do: the embedded store brings itself up to date when it starts/);
+  const told = await runProgram(['migrate', '--json'], { COMITY_CONFIG: lean });
+  assert.deepEqual(JSON.parse(told.stdout), { engine: 'sqlite', steps: [] });
+});
+
+test('keeps a server of the old configuration serving, and lets one of the new configuration start', async () => {
+  const old = await startServer({
+    ...environment('rolled', lean),
+    COMITY_ADMIN_KEY: key,
+    COMITY_CONFIG: lean,
+  });
+  assert.equal(await create(old.url, 'before'), 201);
+  const refused = await runProgram(['serve'], { ...environment('rolled', grown), COMITY_PORT: '0' });
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.stderr,
+    /^comity: PostgreSQL at \S+ is not ready: the schema "rolled" lacks what is declared: search text of words, .*; run "comity migrate"\n$/,
+  );
+  let over = false;
+  const writing = (async () => {
+    for (let round = 0; !over; round += 1) assert.equal(await create(old.url, `during ${round}`), 201);
+  })();
+  const { code, stdout } = await migrate('rolled', grown, '--yes');
+  over = true;
+  await writing;
+  assert.equal(code, 0);
+  assert.deepEqual(stdout.match(/^\d\/3 {2}(.*) {2}\(N ms\)$/gm)?.length, 3);
+  assert.equal(await create(old.url, 'after'), 201);
+  const young = await startServer({
+    ...environment('rolled', grown),
+    COMITY_ADMIN_KEY: key,
+    COMITY_CONFIG: grown,
+  });
+  // The server of the old configuration has never heard of the unique field, and keeps to it all the same.
+  for (const each of [young, old]) assert.equal(await create(each.url, 'after'), 409);
+  for (const each of [old, young]) {
+    each.send('SIGTERM');
+    assert.equal((await each.ended).code, 0);
+  }
+});
+
+test('names the rows that stand against a unique field, and exits 1', async () => {
+  assert.equal((await migrate('twins', lean)).code, 0);
+  for (const id of ['w1', 'w2']) {
+    const sql = `INSERT INTO twins.words (id, rev, created_at, updated_at, doc) VALUES ($1, 1, 1, 1, '{"name":"twin"}')`;
+    await client.query(sql, [id]);
+  }
+  const { code, stderr } = await migrate('twins', grown);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^comity: PostgreSQL at \S+ could not be migrated: cannot make index words\.unique\["name"\]: name must be unique in words, but 2 rows hold "twin", such as w1 and w2; nothing of it was kept\n$/,
+  );
+});
+
+test('goes on after it was killed while it built an index, and holds no lock from then on', async () => {
+  assert.equal((await migrate('killed', lean)).code, 0);
+  const holder = new pg.Client({ connectionString: server.url });
+  await holder.connect();
+  await holder.query(
+    `BEGIN; INSERT INTO killed.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,
+  );
+  const killed = spawnMigrate('killed', indexed);
+  await waitsFor(killed, 'CREATE INDEX CONCURRENTLY%killed%');
+  killed.kill('SIGKILL');
+  await once(killed, 'close');
+  const waiting = spawnMigrate('killed', indexed);
+  await nobodyBuilds();
+  await holder.query('ROLLBACK');
+  await holder.end();
+  assert.deepEqual(await once(waiting, 'close'), [0, null]);
+  assert.deepEqual(await migrate('killed', indexed), {
+    code: 0,
+    stdout: 'Nothing to do: HERE, schema killed is up to date.\n',
+    stderr: '',
+  });
+  const { rows } = await client.query('SELECT FROM pg_index WHERE NOT indisvalid');
+  assert.deepEqual(rows, []);
+
+  /** The server has noticed that the one who asked is gone, while the transaction that it waited for goes on. */
+  async function nobodyBuilds(): Promise<void> {
+    const sql = `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+      WHERE l.locktype = 'advisory' AND a.query LIKE 'CREATE INDEX CONCURRENTLY%' AND a.backend_start < $1`;
+    const { rows: now } = await client.query('SELECT now()');
+    while ((await client.query(sql, [now[0]?.now])).rows.length > 0);
+  }
+});
+
+test('waits for another migration, and says so', async () => {
+  assert.equal((await migrate('crowded', lean)).code, 0);
+  const holder = new pg.Client({ connectionString: server.url });
+  await holder.connect();
+  await holder.query(
+    `BEGIN; INSERT INTO crowded.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,
+  );
+  const first = spawnMigrate('crowded', indexed);
+  await waitsFor(first, 'CREATE INDEX CONCURRENTLY%crowded%');
+  const second = spawnMigrate('crowded', indexed);
+  let told = '';
+  second.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    told += text;
+  });
+  while (!told.includes('\n')) await once(second.stderr ?? second, 'data');
+  assert.equal(told, 'comity: another process migrates this schema; waiting for it to end\n');
+  await holder.query('ROLLBACK');
+  await holder.end();
+  assert.deepEqual(await Promise.all([once(first, 'close'), once(second, 'close')]), [
+    [0, null],
+    [0, null],
+  ]);
+});
+
+async function create(url: string, name: string): Promise<number> {
+  const answer = await fetch(`${url}/api/v1/words`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name }),
+  });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** The program itself, to be killed; ended with the test at the latest. */
+function spawnMigrate(schema: string, config: string): ChildProcess {
+  const child = spawn(process.execPath, [resolve('src/main.ts'), 'migrate', '--yes'], {
+    env: plainEnvironment(environment(schema, config)),
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: 30_000,
+    killSignal: 'SIGKILL',
+  });
+  after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+/** Resolves when a statement of the process waits for a transaction of others. */
+async function waitsFor(child: ChildProcess, statement: string): Promise<void> {
+  const sql = `SELECT FROM pg_stat_activity WHERE query LIKE $1 AND wait_event_type = 'Lock'`;
+  while ((await client.query(sql, [statement])).rows.length === 0) {
+    assert.equal(child.exitCode, null, 'it ended before it waited');
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What the statements of pages have in common. Each reads one page together with the table's version, in one snapshot: rows come as
+ * (doc, sort keys unless the document holds them, version), an empty page as one row without a document.
+ */
+import type { Filter, Sort } from '../../../model/filter.ts';
+import { isKeyInDocument } from '../../document-key.ts';
+import { isNeverNull, keyParameter } from '../../field-value.ts';
+import type { OrderKey, Slot } from '../../keyset.ts';
+import type { Position } from '../../store.ts';
+import type { Bindable, Call } from '../connection/connection.ts';
+import { quoteName } from '../identifier.ts';
+import type { Layout } from '../schema/layout.ts';
+import { isSlot, type Parameters } from './parameters.ts';
+import { valueSql } from './value.ts';
+
+export type Selection = {
+  readonly layout: Layout;
+  /** Not quoted. */
+  readonly schema: string;
+  /** The number under which the table's version is counted. */
+  readonly tableNumber: number;
+  readonly filter: Filter;
+  readonly sort: readonly Sort[];
+  /** Rows to read: one more than the page holds tells whether rows remain. */
+  readonly rows: number;
+};
+
+/** One text serves every position of the same shape; `bind` puts in the values of one. */
+export type PageStatement = {
+  readonly sql: string;
+  readonly parameters: readonly (Bindable | Slot)[];
+  readonly prepared: boolean;
+};
+
+/** Stands for the offset of the position. */
+export const offsetSlot = -1;
+
+/** The call that reads the page at this position. */
+export function bind(statement: PageStatement, sort: readonly Sort[], position: Position): Call {
+  const values = statement.parameters.map((parameter): Bindable => {
+    if (!isSlot(parameter)) return parameter;
+    if (position.from === 'offset') return position.offset;
+    const field = sort[parameter.slot]?.field;
+    if (position.from === 'start' || field === undefined) return null;
+    return keyParameter(field, position.key[parameter.slot] ?? null);
+  });
+  return { sql: statement.sql, values, prepared: statement.prepared };
+}
+
+/** @param page undefined where no row can be on it */
+export function pageStatement(
+  { schema, tableNumber, sort, rows }: Selection,
+  page: string | undefined,
+  parameters: Parameters,
+  prepared: boolean,
+): PageStatement {
+  const counters = `${quoteName(schema)}.comity_counters c`;
+  const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
+  // The limit around the join is that of the page: it is there for its estimate (steering.ts).
+  const sql =
+    page === undefined
+      ? `SELECT NULL, c.rev FROM ${counters} WHERE c.n = ${tableNumber}`
+      : `SELECT p.doc${names}, c.rev FROM ${counters} LEFT JOIN (${page}) p ON TRUE WHERE c.n = ${tableNumber} LIMIT ${rows}`;
+  return { sql, parameters: parameters.list, prepared };
+}
+
+/** The columns of a page. */
+export function columnsSql(sort: readonly Sort[]): string {
+  if (isKeyInDocument(sort)) return 'doc';
+  return `doc${sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('')}`;
+}
+
+/** Null comes first ascending. A column that is never null says nothing of it, as its indexes do. */
+export function orderSql(order: readonly Pick<OrderKey, 'field' | 'direction'>[]): string {
+  const terms = order.map(({ field, direction }) => {
+    const ascending = direction === 'asc';
+    const nulls = isNeverNull(field) ? '' : ascending ? ' NULLS FIRST' : ' NULLS LAST';
+    return `${valueSql(field)}${ascending ? '' : ' DESC'}${nulls}`;
+  });
+  return terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
+}
+
+/** For each value of a position's key, whether it is null. */
+export function nullsOf(position: Position): readonly boolean[] {
+  return 'key' in position ? position.key.map((value) => value === null) : [];
+}

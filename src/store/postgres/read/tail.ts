@@ -1,0 +1,105 @@
+/**
+ * The event log (§6): entries in (rev, id) order. Every commit holds the row of the store-wide revision until it is durable, so
+ * the order of revisions is the order of becoming visible and a tail can skip nothing.
+ *
+ * A tail that filters is bounded only near the head. One statement on the read lane looks where the head is, and reads if it is
+ * near; if it is not, the tail is read on the scan lane.
+ */
+import type { Filter } from '../../../model/filter.ts';
+import type { LogPosition, TailEntry } from '../../store.ts';
+import { compileFilter } from '../compile/filter.ts';
+import { Parameters } from '../compile/parameters.ts';
+import { liveInIndex } from '../compile/steering.ts';
+import type { Bindable, Call, Cell } from '../connection/connection.ts';
+import type { ReadLane } from '../connection/read-lane.ts';
+import type { ScanLane } from '../connection/scan-lane.ts';
+import type { Layout } from '../schema/layout.ts';
+
+/** Revisions behind the head up to which a filtered tail is read on the read lane. */
+const revisionsOnReadLaneMax = 256;
+
+export type TailSources = {
+  readonly read: Pick<ReadLane, 'send'>;
+  readonly scan: Pick<ScanLane, 'read'>;
+  /** Of the table of events. */
+  readonly layout: Layout;
+  /** Not quoted. */
+  readonly schema: string;
+};
+
+/** @throws StoreUnavailable */
+export async function readHead({ read, layout, schema }: TailSources): Promise<LogPosition> {
+  const [row] = await read.send({ sql: headSql(layout, schema), values: [] });
+  return row === undefined ? { rev: 0, id: '' } : { rev: Number(row[0]), id: String(row[1]) };
+}
+
+/** @throws StoreUnavailable */
+export async function readTail(
+  sources: TailSources,
+  query: { readonly after: LogPosition; readonly filter: Filter; readonly limit: number },
+): Promise<readonly TailEntry[]> {
+  const { filter, after } = query;
+  if (filter.op === 'never') return [];
+  if (filter.op === 'always')
+    return (await sources.read.send(entriesCall(sources, query, true))).map(entryOf);
+  const rows = await sources.read.send(nearCall(sources, query));
+  const head = Number(rows[0]?.[6] ?? 0);
+  if (head - after.rev > revisionsOnReadLaneMax) {
+    return (await sources.scan.read(entriesCall(sources, query, false))).map(entryOf);
+  }
+  return rows.filter((cells) => cells[0] !== null).map(entryOf);
+}
+
+type TailQuery = { readonly after: LogPosition; readonly filter: Filter; readonly limit: number };
+
+const entryColumns = 'id, rev, type, collection, owner, doc';
+
+function headSql(layout: Layout, schema: string): string {
+  return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
+}
+
+/** @param bounded whether the statement is one that the index serves, prepared and steered */
+function entriesCall({ layout, schema }: TailSources, query: TailQuery, bounded: boolean): Call {
+  const parameters = new Parameters(bounded);
+  const sql = `SELECT ${entryColumns} FROM ${entriesSql(layout, schema, query, parameters, bounded)}`;
+  return { sql, values: parameters.list as readonly Bindable[], prepared: bounded };
+}
+
+/** The entries with the revision of the head beside each; one row without an entry where there is none, or the head is far. */
+function nearCall({ layout, schema }: TailSources, query: TailQuery): Call {
+  const parameters = new Parameters(true);
+  const far = parameters.add(query.after.rev + revisionsOnReadLaneMax, 'bigint');
+  const entries = entriesSql(layout, schema, query, parameters, true, `h.rev <= ${far}`);
+  const names = entryColumns.split(', ').map((name) => `e.${name}`);
+  const sql = `SELECT ${names.join(', ')}, h.rev FROM (${headSql(layout, schema)}) h
+    LEFT JOIN LATERAL (SELECT ${entryColumns} FROM ${entries}) e ON TRUE LIMIT ${query.limit}`;
+  return { sql, values: parameters.list as readonly Bindable[] };
+}
+
+function entriesSql(
+  layout: Layout,
+  schema: string,
+  { after, filter, limit }: TailQuery,
+  parameters: Parameters,
+  bounded: boolean,
+  besides?: string,
+): string {
+  const conditions = [bounded ? liveInIndex(schema) : 'deleted_at IS NULL'];
+  conditions.push(
+    `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
+  );
+  if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters));
+  if (besides !== undefined) conditions.push(besides);
+  return `${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
+}
+
+function entryOf(cells: readonly Cell[]): TailEntry {
+  return {
+    id: cells[0] as string,
+    rev: cells[1] as number,
+    type: cells[2] as string,
+    collection: cells[3] as string,
+    owner: cells[4] as string | null,
+    doc: cells[5] as string,
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * The usual way of a batch: one flight, begun and committed without waiting for an answer, in which every assumption of the units is
+ * a statement that fails the transaction where it does not hold. The k-th changes of all units make one stage, so that
+ * each unit's changes are made in order. Only for units that do not bear on each other (interaction.ts).
+ *
+ * Which assumption failed is not told: the batch is then judged (careful-flights.ts).
+ */
+import type { Change } from '../../store.ts';
+import type { Call } from '../connection/connection.ts';
+import { isLeaving, isOnlyExpected } from './change-kind.ts';
+import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
+import { Appends, Writes } from './writes.ts';
+
+export type Changes = {
+  readonly calls: readonly Call[];
+  /** Numbers of the tables that are changed. */
+  readonly touched: readonly number[];
+};
+
+export function boldChanges(works: readonly Work[], tables: readonly CommitTable[]): Changes {
+  const stages: Writes[] = [];
+  const appends = new Appends();
+  const touched = new Set<number>();
+  const events = eventsOf(tables);
+  for (const [index, { unit, tables: changed }] of works.entries()) {
+    for (const [at, change] of unit.changes.entries()) {
+      const table = changed[at];
+      if (table === undefined) continue;
+      let stage = stages[at];
+      if (stage === undefined) {
+        stage = new Writes();
+        stages[at] = stage;
+      }
+      addChange(stage, { table, tables, change }, index + 1);
+      if (!isOnlyExpected(change)) touched.add(table.number);
+    }
+    for (const event of unit.events) appends.add(event, index + 1);
+    if (unit.events.length > 0) touched.add(events.number);
+  }
+  const calls: Call[] = [];
+  for (const stage of stages) stage.addCalls(calls, works.length, 'checks first');
+  appends.addCalls(calls, works.length, events);
+  return { calls, touched: [...touched] };
+}
+
+type Step = {
+  readonly table: CommitTable;
+  readonly tables: readonly CommitTable[];
+  readonly change: Change;
+};
+
+function addChange(stage: Writes, { table, tables, change }: Step, place: number): void {
+  const { id, expect, next } = change;
+  const writes = stage.of(table);
+  if (table.dependants.length > 0 && isLeaving(change)) writes.expectUnnamed(id);
+  if (next === null) {
+    if ('rev' in expect) writes.remove(id, expect.rev);
+    else writes.expectAbsent(id);
+    return;
+  }
+  if ('rev' in expect) writes.update(id, expect.rev, next, place);
+  else writes.insert(id, next, place);
+  if (next.deletedAt !== null) return;
+  for (const { field, id: named } of next.references) {
+    const target = tables[table.references.get(field)?.to ?? -1];
+    // A row may name itself while it is made.
+    if (target !== undefined && (target !== table || named !== id)) stage.of(target).expectLive(named);
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * What becomes of each unit of a batch, judged in order by what stands, as the sibling in SQLite judges by trying
+ * (sqlite/writer/apply.ts): a change made from a stale state is told so before anything else that stands against it, a unit's
+ * changes are looked at in their order, its events last. Pure.
+ */
+import type { Change, Commit, Row } from '../../store.ts';
+import { isLeaving, isOnlyExpected } from './change-kind.ts';
+import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
+import { fieldValues, type Ledger, rowOfNext } from './ledger.ts';
+
+export type Refused = Exclude<Commit, { outcome: 'committed' }>;
+
+export type Judgement = {
+  /** For each unit why it is not made; undefined for those that are. */
+  readonly refusals: readonly (Refused | undefined)[];
+  readonly accepted: readonly Work[];
+  /** Numbers of the tables that accepted units change. */
+  readonly touched: readonly number[];
+};
+
+/** @param rev the last revision given out: accepted units take those that follow */
+export function judge(
+  works: readonly Work[],
+  ledger: Ledger,
+  tables: readonly CommitTable[],
+  rev: number,
+): Judgement {
+  const refusals: (Refused | undefined)[] = [];
+  const accepted: Work[] = [];
+  const touched = new Set<number>();
+  const events = eventsOf(tables);
+  for (const work of works) {
+    const place = accepted.length + 1;
+    const refused = judgeUnit(work, { ledger, tables, events, rev: rev + place, place });
+    refusals.push(refused);
+    if (refused !== undefined) {
+      ledger.undo();
+      continue;
+    }
+    ledger.keep();
+    accepted.push(work);
+    for (const [at, change] of work.unit.changes.entries()) {
+      if (!isOnlyExpected(change)) touched.add(work.tables[at]?.number ?? 0);
+    }
+    if (work.unit.events.length > 0) touched.add(events.number);
+  }
+  return { refusals, accepted, touched: [...touched] };
+}
+
+type Bench = {
+  readonly ledger: Ledger;
+  readonly tables: readonly CommitTable[];
+  readonly events: CommitTable;
+  /** What the unit gets if it is accepted. */
+  readonly rev: number;
+  readonly place: number;
+};
+
+function judgeUnit({ unit, tables }: Work, bench: Bench): Refused | undefined {
+  const { ledger, events, rev, place } = bench;
+  for (const [at, change] of unit.changes.entries()) {
+    const table = tables[at];
+    if (table === undefined) continue;
+    const refused = judgeChange(change, table, at, bench);
+    if (refused !== undefined) return refused;
+    if (!isOnlyExpected(change)) ledger.change(bench.tables, table, change.id, change.next, { rev, place });
+  }
+  for (const [at, { id, doc, owner, createdAt }] of unit.events.entries()) {
+    const { now } = ledger.standing(events, id);
+    // An event whose id is known counts as a change that expected no row, after the unit's changes.
+    if (now !== undefined) return { outcome: 'superseded', change: unit.changes.length + at, current: now };
+    const next = {
+      doc,
+      owner,
+      createdAt,
+      updatedAt: createdAt,
+      deletedAt: null,
+      search: null,
+      references: [],
+    };
+    ledger.change(bench.tables, events, id, next, { rev, place });
+  }
+  return undefined;
+}
+
+function judgeChange(
+  change: Change,
+  table: CommitTable,
+  at: number,
+  { ledger, tables, rev }: Bench,
+): Refused | undefined {
+  const { id, expect, next } = change;
+  const { now } = ledger.standing(table, id);
+  if (now?.rev !== ('rev' in expect ? expect.rev : undefined)) {
+    return { outcome: 'superseded', change: at, current: now };
+  }
+  if (next !== null && next.deletedAt === null) {
+    for (const { field, id: named } of next.references) {
+      const target = table.references.get(field)?.to;
+      if (target === undefined || (target === table.place && named === id)) continue;
+      if (!ledger.isLive(target, named)) return { outcome: 'dangling', change: at, field };
+    }
+  }
+  // One that is already deleted left before: nothing names it.
+  if (isLeaving(change) && now?.deletedAt === null) {
+    for (const [dependant, { field, from }] of table.dependants.entries()) {
+      const count = ledger.namings(table, dependant, id);
+      const name = tables[from]?.layout.table.name ?? '';
+      if (count > 0) return { outcome: 'depended-on', change: at, table: name, field: field.name, count };
+    }
+  }
+  if (next === null || next.deletedAt !== null) return undefined;
+  const field = takenField(table, ledger, rowOfNext(id, rev, next));
+  return field === undefined ? undefined : { outcome: 'taken', change: at, field };
+}
+
+/** Of several, the one declared last is told: it is what SQLite finds, which asks its newest index first. */
+function takenField(table: CommitTable, ledger: Ledger, row: Row): string | undefined {
+  const { unique } = table.layout.table;
+  if (unique.length === 0) return undefined;
+  const values = fieldValues(unique, row);
+  for (let position = unique.length - 1; position >= 0; position -= 1) {
+    const value = values[position] ?? null;
+    const holder = value === null ? undefined : ledger.holder(table, position, value);
+    if (holder !== undefined && holder !== row.id) return unique[position]?.name;
+  }
+  return undefined;
+}

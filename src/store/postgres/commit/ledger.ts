@@ -1,0 +1,216 @@
+/**
+ * What stands while a batch is judged: what the database said (inspection.ts), with what accepted units and earlier changes of the
+ * unit at hand did on top. A unit that is refused is taken back whole (`undo`).
+ *
+ * Only what the batch asks about is here: the rows that it changes or names, the holders of values that it wants, and the
+ * counts of rows that name what it removes.
+ */
+import type { Field, Scalar } from '../../../model/field.ts';
+import { memberAt } from '../../../model/matches.ts';
+import { kindOf } from '../../field-value.ts';
+import type { NextRow, Row } from '../../store.ts';
+import type { CommitTable } from './commit-table.ts';
+import type { Naming } from './statements.ts';
+
+/** A row in the batch: what it was before, is now, and how it came to be so. */
+export type Standing = {
+  readonly before: Row | undefined;
+  readonly now: Row | undefined;
+  /** What the row was last made; undefined while it is as before. */
+  readonly next: NextRow | undefined;
+  /** Whether any change was made. */
+  readonly changed: boolean;
+  /** Place of the unit that changed it last. */
+  readonly place: number;
+  /** Whether it was gone in between: it cannot be written as one update of the row before. */
+  readonly gone: boolean;
+};
+
+export class Ledger {
+  readonly #rows: Map<string, Standing>[];
+  /** Undeleted rows that are named by others and not changed themselves. */
+  readonly #live: Set<string>[];
+  /** For each table and each of its unique fields: the id of the row that holds a value. */
+  readonly #holders: Map<Scalar, string>[][];
+  /** For each table and each of its dependants: how many rows name an id. */
+  readonly #namings: Map<string, number>[][];
+  readonly #undos: (() => void)[] = [];
+
+  constructor(tables: readonly CommitTable[]) {
+    this.#rows = tables.map(() => new Map());
+    this.#live = tables.map(() => new Set());
+    this.#holders = tables.map(({ layout }) => layout.table.unique.map(() => new Map()));
+    this.#namings = tables.map(({ dependants }) => dependants.map(() => new Map()));
+  }
+
+  /** Takes in a row that the database showed. */
+  addRow(table: CommitTable, row: Row): void {
+    this.#rows[table.place]?.set(row.id, { ...untouched, before: row, now: row });
+  }
+
+  addLive(table: CommitTable, id: string): void {
+    this.#live[table.place]?.add(id);
+  }
+
+  /** @param unique position among the table's unique fields */
+  addHolder(table: CommitTable, unique: number, value: Scalar, id: string): void {
+    this.#holders[table.place]?.[unique]?.set(value, id);
+  }
+
+  /** @param dependant position among the table's dependants */
+  addNamings(table: CommitTable, dependant: number, id: string, count: number): void {
+    this.#namings[table.place]?.[dependant]?.set(id, count);
+  }
+
+  standing(table: CommitTable, id: string): Standing {
+    return this.#rows[table.place]?.get(id) ?? untouched;
+  }
+
+  isLive(place: number, id: string): boolean {
+    const standing = this.#rows[place]?.get(id);
+    if (standing === undefined) return this.#live[place]?.has(id) ?? false;
+    return standing.now !== undefined && standing.now.deletedAt === null;
+  }
+
+  holder(table: CommitTable, unique: number, value: Scalar): string | undefined {
+    return this.#holders[table.place]?.[unique]?.get(value);
+  }
+
+  namings(table: CommitTable, dependant: number, id: string): number {
+    return this.#namings[table.place]?.[dependant]?.get(id) ?? 0;
+  }
+
+  /**
+   * The row becomes `next`, or goes.
+   * @param by the unit's revision and its place in the batch
+   */
+  change(
+    tables: readonly CommitTable[],
+    table: CommitTable,
+    id: string,
+    next: NextRow | null,
+    by: { readonly rev: number; readonly place: number },
+  ): void {
+    const rows = this.#rows[table.place];
+    const was = this.standing(table, id);
+    const now = next === null ? undefined : rowOfNext(id, by.rev, next);
+    this.#releaseValues(table, was.now);
+    this.#countNamings(tables, table, was.now, -1);
+    set(this.#undos, rows, id, {
+      before: was.before,
+      now,
+      next: next ?? undefined,
+      changed: true,
+      place: by.place,
+      gone: was.gone || next === null,
+    });
+    this.#holdValues(table, now);
+    this.#countNamings(tables, table, now, 1);
+  }
+
+  /** The unit at hand is accepted: what it did stays. */
+  keep(): void {
+    this.#undos.length = 0;
+  }
+
+  /** The unit at hand is refused: what it did is taken back. */
+  undo(): void {
+    for (let undo = this.#undos.pop(); undo !== undefined; undo = this.#undos.pop()) undo();
+  }
+
+  #releaseValues(table: CommitTable, row: Row | undefined): void {
+    this.#eachValue(table, row, (holders, value, id) => {
+      if (holders.get(value) === id) set(this.#undos, holders, value, undefined);
+    });
+  }
+
+  #holdValues(table: CommitTable, row: Row | undefined): void {
+    this.#eachValue(table, row, (holders, value, id) => set(this.#undos, holders, value, id));
+  }
+
+  #eachValue(
+    table: CommitTable,
+    row: Row | undefined,
+    use: (holders: Map<Scalar, string>, value: Scalar, id: string) => void,
+  ): void {
+    const { unique } = table.layout.table;
+    if (row === undefined || row.deletedAt !== null || unique.length === 0) return;
+    const values = fieldValues(unique, row);
+    for (const [at, value] of values.entries()) {
+      const holders = this.#holders[table.place]?.[at];
+      if (value !== null && holders !== undefined) use(holders, value, row.id);
+    }
+  }
+
+  #countNamings(tables: readonly CommitTable[], table: CommitTable, row: Row | undefined, by: 1 | -1): void {
+    if (row === undefined || row.deletedAt !== null || table.references.size === 0) return;
+    const namings = [...table.references.values()];
+    const values = fieldValues(
+      namings.map(({ field }) => field),
+      row,
+    );
+    for (const [at, naming] of namings.entries()) {
+      const target = tables[naming.to];
+      const value = values[at];
+      if (target === undefined || typeof value !== 'string') continue;
+      // A row that names itself does not stand in its own way.
+      if (target === table && value === row.id) continue;
+      const counts = this.#namings[target.place]?.[dependantOf(target, naming)];
+      set(this.#undos, counts, value, (counts?.get(value) ?? 0) + by);
+    }
+  }
+}
+
+/** The values of fields as the database's indexes hold them: what stands in the document when it is of the field's type. */
+export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar[] {
+  let resource: unknown;
+  return fields.map((field) => {
+    if (field.column !== undefined) return columnValue(field.column, row);
+    resource ??= JSON.parse(row.doc);
+    const value = memberAt(resource, field.path);
+    const kind = kindOf(field);
+    if (kind === 'text' && typeof value === 'string') return value;
+    if (kind === 'number' && typeof value === 'number') return value;
+    return kind === 'boolean' && typeof value === 'boolean' ? Number(value) : null;
+  });
+}
+
+/** Columns of events are not among those of a row: no field of theirs is unique or a reference. */
+function columnValue(column: NonNullable<Field['column']>, row: Row): Scalar {
+  return column === 'type' || column === 'collection' ? null : row[column];
+}
+
+export function rowOfNext(id: string, rev: number, next: NextRow): Row {
+  const { doc, owner, createdAt, updatedAt, deletedAt } = next;
+  return { id, rev, doc, owner, createdAt, updatedAt, deletedAt };
+}
+
+const untouched: Standing = {
+  before: undefined,
+  now: undefined,
+  next: undefined,
+  changed: false,
+  place: 0,
+  gone: false,
+};
+
+function dependantOf(target: CommitTable, naming: Naming): number {
+  return target.dependants.findIndex(({ from, field }) => from === naming.from && field === naming.field);
+}
+
+/** Sets what a key stands for, or removes it, and remembers how to take that back. */
+function set<Key, Value>(
+  undos: (() => void)[],
+  map: Map<Key, Value> | undefined,
+  key: Key,
+  value: Value | undefined,
+): void {
+  if (map === undefined) return;
+  const before = map.get(key);
+  if (value === undefined) map.delete(key);
+  else map.set(key, value);
+  undos.push(() => {
+    if (before === undefined) map.delete(key);
+    else map.set(key, before);
+  });
+}

@@ -1,0 +1,198 @@
+/**
+ * Rows to be written or checked, gathered by table and kind, and the calls that do it: one for each table and kind, however many
+ * rows there are.
+ *
+ * Within one gathering rows are inserted before others are updated or removed, so that a unique value which one row
+ * frees and another takes fails the transaction: whether it may be taken depends on which came first, which only
+ * judging tells.
+ */
+import type { EventEntry, NextRow } from '../../store.ts';
+import type { Bindable, Call } from '../connection/connection.ts';
+import type { CommitTable } from './commit-table.ts';
+
+/** The order of the calls, where one kind depends on another. */
+export type Order = 'checks first' | 'removals first';
+
+export class Writes {
+  readonly #tables = new Map<CommitTable, TableWrites>();
+
+  of(table: CommitTable): TableWrites {
+    let writes = this.#tables.get(table);
+    if (writes === undefined) {
+      writes = new TableWrites(table);
+      this.#tables.set(table, writes);
+    }
+    return writes;
+  }
+
+  /** @param units how many revisions the batch draws */
+  addCalls(calls: Call[], units: number, order: Order): void {
+    const all = [...this.#tables.values()];
+    if (order === 'removals first') {
+      for (const writes of all) writes.addRemovals(calls);
+      for (const writes of all) writes.addUpdates(calls, units);
+      for (const writes of all) writes.addInserts(calls, units);
+      return;
+    }
+    for (const writes of all) writes.addChecks(calls);
+    for (const writes of all) writes.addInserts(calls, units);
+    for (const writes of all) writes.addUpdates(calls, units);
+    for (const writes of all) writes.addRemovals(calls);
+  }
+}
+
+/** Columns in which the rows of an insert or an update travel, side by side. */
+class Columns {
+  readonly ids: string[] = [];
+  readonly places: number[] = [];
+  readonly docs: string[] = [];
+  readonly owners: (string | null)[] = [];
+  readonly created: number[] = [];
+  readonly updated: number[] = [];
+  readonly deleted: (number | null)[] = [];
+  readonly searches: (string | null)[] = [];
+
+  add(id: string, next: NextRow, place: number): void {
+    this.ids.push(id);
+    this.places.push(place);
+    this.docs.push(next.doc);
+    this.owners.push(next.owner);
+    this.created.push(next.createdAt);
+    this.updated.push(next.updatedAt);
+    this.deleted.push(next.deletedAt);
+    this.searches.push(next.search);
+  }
+
+  /** What stands behind the ids in the statement. */
+  rest(searched: boolean, separator: string): Bindable[] {
+    const docs = this.docs.join(separator);
+    const rest = [this.places, docs, this.owners, this.created, this.updated, this.deleted];
+    return searched ? [...rest, this.searches] : rest;
+  }
+}
+
+class TableWrites {
+  readonly #table: CommitTable;
+  readonly #inserts = new Columns();
+  readonly #updates = new Columns();
+  readonly #expected: number[] = [];
+  readonly #removed: string[] = [];
+  readonly #removedRevs: number[] = [];
+  readonly #absent: string[] = [];
+  readonly #named = new Set<string>();
+  readonly #leaving: string[] = [];
+
+  constructor(table: CommitTable) {
+    this.#table = table;
+  }
+
+  /** @param place of the unit in the batch, from 1 */
+  insert(id: string, next: NextRow, place: number): void {
+    this.#inserts.add(id, next, place);
+  }
+
+  update(id: string, expected: number, next: NextRow, place: number): void {
+    this.#updates.add(id, next, place);
+    this.#expected.push(expected);
+  }
+
+  remove(id: string, expected: number): void {
+    this.#removed.push(id);
+    this.#removedRevs.push(expected);
+  }
+
+  expectAbsent(id: string): void {
+    this.#absent.push(id);
+  }
+
+  /** A reference of some row to one of this table. */
+  expectLive(id: string): void {
+    this.#named.add(id);
+  }
+
+  /** The row leaves, softly or not: nothing may name it. */
+  expectUnnamed(id: string): void {
+    this.#leaving.push(id);
+  }
+
+  addChecks(calls: Call[]): void {
+    const { statements } = this.#table;
+    if (this.#absent.length > 0) calls.push({ sql: statements.expectAbsent, values: [this.#absent] });
+    if (this.#named.size > 0) calls.push({ sql: statements.expectLive, values: [[...this.#named]] });
+    if (this.#leaving.length > 0) calls.push({ sql: statements.expectUnnamed, values: [this.#leaving] });
+  }
+
+  addInserts(calls: Call[], units: number): void {
+    const { statements, searched } = this.#table;
+    if (this.#inserts.ids.length === 0) return;
+    const separator = separatorOf(this.#inserts.docs);
+    const rest = this.#inserts.rest(searched, separator);
+    calls.push({ sql: statements.insert, values: [units, separator, this.#inserts.ids, ...rest] });
+  }
+
+  addUpdates(calls: Call[], units: number): void {
+    const { statements, searched } = this.#table;
+    if (this.#updates.ids.length === 0) return;
+    const separator = separatorOf(this.#updates.docs);
+    const rest = this.#updates.rest(searched, separator);
+    const values = [units, separator, this.#updates.ids, this.#expected, ...rest];
+    calls.push({ sql: statements.update, values });
+  }
+
+  addRemovals(calls: Call[]): void {
+    if (this.#removed.length === 0) return;
+    calls.push({ sql: this.#table.statements.remove, values: [this.#removed, this.#removedRevs] });
+  }
+}
+
+/** The events of a batch, which are written after all changes. */
+export class Appends {
+  readonly #ids: string[] = [];
+  readonly #places: number[] = [];
+  readonly #types: string[] = [];
+  readonly #collections: string[] = [];
+  readonly #owners: (string | null)[] = [];
+  readonly #docs: string[] = [];
+  readonly #created: number[] = [];
+
+  add(event: EventEntry, place: number): void {
+    this.#ids.push(event.id);
+    this.#places.push(place);
+    this.#types.push(event.type);
+    this.#collections.push(event.collection);
+    this.#owners.push(event.owner);
+    this.#docs.push(event.doc);
+    this.#created.push(event.createdAt);
+  }
+
+  addCalls(calls: Call[], units: number, events: CommitTable): void {
+    if (this.#ids.length === 0) return;
+    const separator = separatorOf(this.#docs);
+    calls.push({
+      sql: events.statements.append,
+      values: [
+        units,
+        separator,
+        this.#ids,
+        this.#places,
+        this.#types,
+        this.#collections,
+        this.#owners,
+        this.#docs.join(separator),
+        this.#created,
+      ],
+    });
+  }
+}
+
+/** JSON holds control characters only escaped, but a document is any text to the store. */
+const unitSeparator = '\u001f';
+
+/** A text that none of the documents holds, and that cannot begin within itself. */
+export function separatorOf(docs: readonly string[]): string {
+  let separator = unitSeparator;
+  for (let attempt = 1; docs.some((doc) => doc.includes(separator)); attempt += 1) {
+    separator = `${unitSeparator}${attempt}\u001e`;
+  }
+  return separator;
+}

@@ -1,0 +1,149 @@
+/** A committer over a schema of its own, and ways to look at what it did from outside. */
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import {
+  type Committer,
+  type CommitterOptions,
+  createCommitter,
+} from '../../../src/store/postgres/commit/committer.ts';
+import { addressOf } from '../../../src/store/postgres/connection/address.ts';
+import { type Connection, createConnection } from '../../../src/store/postgres/connection/connection.ts';
+import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/postgres/schema/layout.ts';
+import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import type { Row, Table } from '../../../src/store/store.ts';
+import { tables as contractTables } from '../../contract/fixture.ts';
+import { testServer } from '../cluster.ts';
+
+export const schema = 'comity';
+export const channel = 'comity_comity';
+
+/** What tells of the end of a test. */
+export type Ending = { readonly after: (dispose: () => unknown) => void };
+
+export type Place = {
+  readonly url: string;
+  readonly layouts: readonly Layout[];
+  readonly numbers: TableNumbers;
+  /** A connection of the test's own. */
+  readonly look: pg.Client;
+};
+
+/** An empty schema, gone when the test is over. */
+export async function freshPlace(context: Ending, tables: readonly Table[] = contractTables): Promise<Place> {
+  const server = await testServer();
+  context.after(() => server.dispose());
+  const { numbers } = await openSchema(addressOf(server.url), {
+    schema,
+    tables,
+    observe: () => undefined,
+    connectTimeoutMs: 10_000,
+  });
+  const look = await lookAt(server.url);
+  context.after(() => look.end());
+  return { url: server.url, layouts: layoutsOf(tables, schema), numbers, look };
+}
+
+/** int8 comes as a number. */
+export async function lookAt(url: string): Promise<pg.Client> {
+  const look = new pg.Client({
+    connectionString: url,
+    types: { getTypeParser: ((oid: number) => (oid === 20 ? Number : String)) as never },
+  });
+  look.on('error', () => undefined);
+  await look.connect();
+  return look;
+}
+
+export type Running = {
+  readonly committer: Committer;
+  readonly connection: Connection;
+  /** The statements of each flight that was sent. */
+  readonly flights: (readonly string[])[];
+};
+
+/** @param url in place of the place's own, such as that of a proxy before it */
+export function startCommitter(
+  context: Ending,
+  place: Place,
+  options: Partial<CommitterOptions> & { readonly url?: string } = {},
+): Running {
+  const { url = place.url, timeoutMs = 5000, ...rest } = options;
+  const connection = createConnection({
+    address: addressOf(url),
+    name: 'comity commit',
+    connectTimeoutMs: timeoutMs,
+    timeoutMs,
+  });
+  const flights: (readonly string[])[] = [];
+  const committer = createCommitter({
+    connection: recorded(connection, flights),
+    layouts: place.layouts,
+    numbers: place.numbers,
+    schema,
+    channel,
+    writer: randomBytes(8).toString('hex'),
+    unitsWaitingMax: 10_000,
+    unitsPerTransactionMax: 512,
+    charactersPerTransactionMax: 8_388_608,
+    timeoutMs,
+    retriesMax: 10,
+    findOld: (table, updatedBefore, limit) => findOld(place.look, { table, updatedBefore, limit }),
+    onChanged: () => undefined,
+    onBatch: () => undefined,
+    onFailed: () => undefined,
+    ...rest,
+  });
+  context.after(async () => {
+    await committer.close();
+    await connection.close();
+  });
+  return { committer, connection, flights };
+}
+
+function recorded(connection: Connection, flights: (readonly string[])[]): Connection {
+  return {
+    send: (calls, timeoutMs) => {
+      flights.push(calls.map(({ sql }) => sql));
+      return connection.send(calls, timeoutMs);
+    },
+    get inFlight() {
+      return connection.inFlight;
+    },
+    get connected() {
+      return connection.connected;
+    },
+    close: () => connection.close(),
+  };
+}
+
+async function findOld(
+  look: pg.Client,
+  { table, updatedBefore, limit }: { table: string; updatedBefore: number; limit: number },
+): Promise<readonly string[]> {
+  const sql = `SELECT id FROM ${schema}."${table}" WHERE updated_at < $1 LIMIT $2`;
+  const { rows } = await look.query(sql, [updatedBefore, limit]);
+  return rows.map(({ id }) => String(id));
+}
+
+/** Every row of a table by id, as the contract shows it. */
+export async function rowsOf(look: pg.Client, table: string): Promise<readonly Row[]> {
+  const { rows } = await look.query({
+    text: `SELECT id, rev, doc, owner, created_at, updated_at, deleted_at FROM ${schema}."${table}" ORDER BY id COLLATE "C"`,
+    rowMode: 'array',
+  });
+  return rows.map(([id, rev, doc, owner, createdAt, updatedAt, deletedAt]) => ({
+    id,
+    rev,
+    doc,
+    owner,
+    createdAt,
+    updatedAt,
+    deletedAt,
+  }));
+}
+
+/** The store-wide revision and that of each table, by name; the first is called ''. */
+export async function counters(look: pg.Client): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await look.query(`SELECT name, rev FROM ${schema}.comity_counters`);
+  return Object.fromEntries(rows.map(({ name, rev }) => [name, rev]));
+}

@@ -41,10 +41,18 @@ export const importTable: readonly FolderRow[] = [
   },
   { folder: 'src/store', may: [...values, 'src/observe'], node: [], packages: [] },
 
+  // The file that a backup is, which both stores write and read: also the embedded store's own.
+  {
+    folder: 'src/store/backup-file',
+    may: stored,
+    node: ['node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
+    packages: [],
+  },
+
   // Adapters: compose.ts alone chooses between them.
   {
     folder: 'src/store/sqlite',
-    may: stored,
+    may: [...stored, 'src/store/backup-file'],
     node: [
       'node:crypto',
       'node:events',
@@ -61,8 +69,8 @@ export const importTable: readonly FolderRow[] = [
 
   {
     folder: 'src/store/postgres',
-    may: stored,
-    node: ['node:crypto', 'node:fs', 'node:timers/promises', 'node:tls'],
+    may: [...stored, 'src/store/backup-file'],
+    node: ['node:crypto', 'node:fs', 'node:timers/promises', 'node:tls', 'node:worker_threads'],
     packages: ['pg'],
   },
 
@@ -89,9 +97,22 @@ export const importTable: readonly FolderRow[] = [
   // The program.
   { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
   { folder: 'src/store-tables.ts', may: [...stored, 'src/auth', 'src/resources'], node: [], packages: [] },
+  { folder: 'src/package-version.ts', may: [], node: ['node:fs'], packages: [] },
+  {
+    folder: 'src/open-store.ts',
+    may: [
+      ...stored,
+      'src/store/sqlite',
+      'src/store/postgres',
+      'src/store-tables.ts',
+      'src/package-version.ts',
+    ],
+    node: ['node:crypto'],
+    packages: [],
+  },
   {
     folder: 'src/compose.ts',
-    may: [...stored, 'src/store/sqlite', 'src/store/postgres', 'src/store-tables.ts', ...rooms, 'src/server'],
+    may: [...stored, 'src/open-store.ts', ...rooms, 'src/server'],
     node: 'any',
     packages: [],
   },
@@ -111,9 +132,11 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/cli',
     may: [
       ...stored,
+      'src/store/backup-file',
       'src/store/sqlite',
       'src/store/postgres',
       'src/store-tables.ts',
+      'src/package-version.ts',
       ...rooms,
       'src/server',
       'src/compose.ts',

@@ -2,10 +2,11 @@
  * Wires the running program by hand: the one file that knows every adapter. Nothing is created at import, nothing is reached
  * except by argument, so two programs can run in one process and a test can start one with other settings.
  */
-import { hash, randomInt } from 'node:crypto';
+import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { loadAdminKey } from './auth/admin-key.ts';
 import { challengesFor, createAuthenticate } from './auth/authenticate.ts';
+import { followAdminKey } from './auth/follow-admin-key.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
@@ -14,6 +15,7 @@ import { createHttpDateCache } from './http/syntax/http-date.ts';
 import { createIdSource } from './model/id.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
+import { openStore } from './open-store.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
 import { corsPolicy } from './resources/answer/cors.ts';
@@ -21,19 +23,19 @@ import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
 import { eventsTable } from './resources/events/visibility.ts';
 import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
-import { createOperations, type Operations, operationsTable } from './resources/operations/operations.ts';
+import { createOperations, type Operations } from './resources/operations/operations.ts';
+import { operationsTable } from './resources/operations/tables.ts';
 import { contentTag } from './resources/program/document.ts';
 import { type ProgramOptions, programResources } from './resources/program/resources.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
+import { createRateLimiter, type RateLimiter } from './resources/rate-limit/rate-limiter.ts';
 import type { Room } from './resources/room.ts';
 import { createRouter } from './resources/router.ts';
 import { createRoutes } from './resources/routes.ts';
 import { Walk } from './resources/walk.ts';
 import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
-import { openSqliteStore, type SqliteStore } from './store/sqlite/open.ts';
 import type { Store } from './store/store.ts';
-import { storeTables } from './store-tables.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -42,7 +44,17 @@ export type ComposeOptions = {
   readonly metrics: Metrics;
   /** Milliseconds since the epoch; replaced in tests alone. */
   readonly clock?: () => number;
+  /** Where ids and secrets come from; replaced in tests alone. */
+  readonly random?: Randomness;
 };
+
+export type Randomness = {
+  /** From 0 to 31. */
+  readonly digit: () => number;
+  readonly bytes: (count: number) => Buffer;
+};
+
+const goodRandomness: Randomness = { digit: () => randomInt(32), bytes: randomBytes };
 
 export type Running = {
   /** `http://HOST:PORT` */
@@ -61,7 +73,7 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   const program = await assemble(options);
   const { host, port } = await program.listener.listen(settings.host, settings.port);
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  await program.operations.resume();
+  program.operations.resume();
   observe({ kind: 'listening', url });
   return { url, adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
 }
@@ -69,7 +81,7 @@ export async function compose(options: ComposeOptions): Promise<Running> {
 /** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
 export async function composeHandler(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
   const program = await assemble(options);
-  await program.operations.resume();
+  program.operations.resume();
   return { adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
 }
 
@@ -83,16 +95,25 @@ type Assembled = {
 async function assemble(options: ComposeOptions): Promise<Assembled> {
   const { configuration, settings, observe } = options;
   const clock = options.clock ?? Date.now;
+  const random = options.random ?? goodRandomness;
   const store = await openStore(configuration, settings, observe);
   try {
     const adminKey = await loadAdminKey(store, settings.adminKey, clock());
-    const mac = macOf(await loadSecret(store, 'cursor', clock()));
+    const followed = followAdminKey(store, adminKey, settings.adminKey, observe);
+    const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
+    const rates = createRateLimiter({
+      ...settings,
+      store,
+      onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
+    });
     const { handler, operations, drain } = createHandler({
       ...options,
       store,
       clock,
+      random,
       mac,
-      adminKeyHash: adminKey.hash,
+      rates,
+      adminKeyHash: followed.hash,
     });
     const listener = createListener({
       handler,
@@ -117,8 +138,10 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       observe({ kind: 'draining', reason });
       drain();
       await listener.drain(settings.drainMs);
-      await operations.idle();
+      await operations.drain(Math.max(0, settings.drainMs - (performance.now() - startedAt)));
+      followed.stop();
       await stopRetention();
+      await rates.close();
       await store.close();
       observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
     };
@@ -132,8 +155,10 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
 type HandlerOptions = ComposeOptions & {
   readonly store: Store;
   readonly clock: () => number;
+  readonly random: Randomness;
   readonly mac: (text: string) => string;
-  readonly adminKeyHash: Uint8Array;
+  readonly rates: RateLimiter;
+  readonly adminKeyHash: () => Uint8Array;
 };
 
 function createHandler(options: HandlerOptions): {
@@ -141,17 +166,12 @@ function createHandler(options: HandlerOptions): {
   operations: Operations;
   drain: () => void;
 } {
-  const { configuration, settings, observe, store, clock, mac } = options;
-  const newId = createIdSource(clock, () => randomInt(32));
+  const { configuration, settings, observe, store, clock, random, mac } = options;
+  const newId = createIdSource(clock, random.digit);
   let draining = false;
+  const path = `${configuration.base}/operations`;
   const operations = createOperations(
-    {
-      store,
-      path: `${configuration.base}/operations`,
-      newId,
-      clock,
-      onFailure: (operation, error) => observe({ kind: 'operation-failed', operation, error }),
-    },
+    { store, path, newId, clock, random: random.digit, observe },
     async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
   );
   const router = createRouter([
@@ -184,8 +204,9 @@ function createHandler(options: HandlerOptions): {
     limits: { ...settings, traceEnabled: settings.traceMethod },
     clock,
     authenticate: createAuthenticate(options.adminKeyHash),
+    rates: options.rates,
     decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
-    idempotency: createIdempotency(store, settings.idempotencySeconds),
+    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
     operations,
     cors: corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds),
     challengesFor,
@@ -233,10 +254,6 @@ function retentionRules(settings: Settings): readonly RetentionRule[] {
     { table: queriesTable, seconds: settings.storedQuerySeconds },
     { table: eventsTable, seconds: settings.eventRetentionSeconds },
   ];
-}
-
-function openStore(configuration: Configuration, settings: Settings, observe: Observe): Promise<SqliteStore> {
-  return openSqliteStore({ ...settings, folder: settings.data, tables: storeTables(configuration), observe });
 }
 
 /** A keyed digest of 128 bits. The key on both sides of the text rules out length extension. */

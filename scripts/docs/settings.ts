@@ -18,7 +18,7 @@ the environment before the configuration, and an empty variable counts as unset.
 integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
 
 Every value is checked at start, and all mistakes are told at once (exit code 2). A variable that starts with \`COMITY_\` and is
-none of these is told as a warning. \`COMITY_DATABASE_URL\`, \`COMITY_TLS_CERT\` and \`COMITY_TLS_KEY\` are not supported by
+none of these is told as a warning. \`COMITY_TLS_CERT\` and \`COMITY_TLS_KEY\` are not supported by
 this version and refused, so that nobody takes them for granted.
 `;
 

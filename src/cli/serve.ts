@@ -12,6 +12,7 @@ import type { Settings } from '../config/settings.ts';
 import { fanOut } from '../observe/fan-out.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { giveBackMemorySoon } from './give-back-memory.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
@@ -31,11 +32,18 @@ export async function serve(environment: Environment, options: WrittenSettings):
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
   const running = await start(() => compose({ configuration, settings, observe, metrics }), settings);
-  const data = resolve(settings.data);
-  process.stdout.write(welcomeText({ url: running.url, data, adminKey: running.adminKey, configuration }));
+  process.stdout.write(
+    welcomeText({ url: running.url, data: whereOf(settings), adminKey: running.adminKey, configuration }),
+  );
   giveBackMemorySoon();
   await stop(running, await signal, settings.drainMs + lateMs);
   return exitCodes.done;
+}
+
+/** Where the data is: a folder, or a database without what is secret of its URL. */
+function whereOf({ data, databaseUrl, databaseSchema }: Settings): string {
+  if (databaseUrl === undefined) return resolve(data);
+  return `${describe(addressOf(databaseUrl))}, schema ${databaseSchema}`;
 }
 
 async function start(begin: () => Promise<Running>, settings: Settings): Promise<Running> {

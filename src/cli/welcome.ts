@@ -10,7 +10,7 @@ import { anonymous } from '../model/principal.ts';
 
 export type Welcome = {
   readonly url: string;
-  /** Absolute path of the data folder. */
+  /** Absolute path of the data folder, or which database. */
   readonly data: string;
   /** The administrator key when this start made it; never one that was given. */
   readonly adminKey: string | undefined;

@@ -7,6 +7,7 @@
  * that an operator could want to move.
  */
 import type { ValueOf } from './setting.ts';
+import { limitsSettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
 import { listsSettings } from './settings/lists.ts';
 import { postgresSettings } from './settings/postgres.ts';
@@ -18,6 +19,7 @@ export const settings = {
   ...programSettings,
   ...listeningSettings,
   ...requestsSettings,
+  ...limitsSettings,
   ...listsSettings,
   ...storeSettings,
   ...postgresSettings,

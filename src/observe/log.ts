@@ -75,6 +75,19 @@ function lineOf(observation: Observation): Line {
       return { level: 'error', message: 'operation failed' };
     case 'rows-purged':
       return { level: 'debug', message: 'purged' };
+    case 'store-following':
+      return {
+        level: 'info',
+        message:
+          observation.how === 'notify'
+            ? 'other processes tell of their changes'
+            : 'changes of other processes are looked for, because the connection cannot LISTEN',
+      };
+    case 'processes-differ':
+      return {
+        level: 'warn',
+        message: `another process on the same store has ${observation.what}: start all with the same configuration`,
+      };
   }
 }
 

@@ -75,6 +75,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'operation-failed':
       case 'connection-refused':
       case 'stream-cut':
+      case 'processes-differ':
         faults.inc({ kind: observation.kind });
         return;
       case 'listening':
@@ -83,6 +84,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'store-opened':
       case 'store-migrated':
       case 'rows-purged':
+      case 'store-following':
         return;
     }
   };

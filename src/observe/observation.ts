@@ -36,6 +36,10 @@ export type Observation =
   | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
   | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }
-  | { readonly kind: 'rows-purged'; readonly table: string; readonly rows: number };
+  | { readonly kind: 'rows-purged'; readonly table: string; readonly rows: number }
+  /** How changes by other processes on the same store arrive from here on. */
+  | { readonly kind: 'store-following'; readonly how: 'notify' | 'poll' }
+  /** Another process on the same store was started with something else: `what` names it, as in `other collections`. */
+  | { readonly kind: 'processes-differ'; readonly what: string };
 
 export type Observe = (observation: Observation) => void;

@@ -377,3 +377,25 @@ test('takes further members of an example where the schema is open', () => {
   const open = Type.Object({ name: Type.String() }, { additionalProperties: Type.String() });
   assert.deepEqual(mistakesOf({ things: { schema: open, examples: [{ name: 'a', colour: 'red' }] } }), []);
 });
+
+test('gives each text of an index its even share of 2000 bytes, the least of all its indexes', () => {
+  const bounds = (declaration: Omit<CollectionDeclaration, 'schema'>) =>
+    Object.fromEntries(
+      resolved(declaration).textBounds.map(({ path, bytesMax }) => [path.join('.'), bytesMax]),
+    );
+  assert.deepEqual(bounds({}), {});
+  assert.deepEqual(bounds({ indexes: ['name', 'price', 'createdAt', 'live'] }), { name: 2000 });
+  assert.deepEqual(bounds({ unique: ['name'], references: { ownerId: { collection: 'things' } } }), {
+    name: 2000,
+    ownerId: 2000,
+  });
+  assert.deepEqual(bounds({ indexes: [['name', 'price', 'id', 'address.city']], unique: ['name'] }), {
+    name: 1000,
+    'address.city': 1000,
+  });
+  assert.deepEqual(bounds({ indexes: ['name', ['ownerId', 'address.city', 'name']] }), {
+    name: 666,
+    ownerId: 666,
+    'address.city': 666,
+  });
+});

@@ -99,3 +99,18 @@ test('writes to standard error, and has written when the process exits', () => {
   assert.equal(run.stdout, '');
   assert.equal(JSON.parse(run.stderr).reason, 'test');
 });
+
+test('warns of a process that was started with something else, and says how changes of others arrive', () => {
+  const [differs, following] = lines(
+    'info',
+    { kind: 'processes-differ', what: 'other collections' },
+    { kind: 'store-following', how: 'poll' },
+  );
+  assert.equal(differs?.level, 'warn');
+  assert.equal(
+    differs?.msg,
+    'another process on the same store has other collections: start all with the same configuration',
+  );
+  assert.equal(following?.level, 'info');
+  assert.equal(following?.how, 'poll');
+});

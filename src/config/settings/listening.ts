@@ -15,7 +15,7 @@ export const listeningSettings = section('Listening', {
     'Port to listen on; 0 picks a free one, which is printed.',
   ),
   behindProxy: toggle(
-    'Declares that a proxy which speaks TLS stands in front, so that any address may be listened on.',
+    'Declares that a proxy which speaks TLS stands in front, so that any address may be listened on, and that it appends the address of its client to `X-Forwarded-For`, whose last one is then what rate limits count by.',
   ),
   connectionsMax: integer(
     { unit: 'connections', default: 10_000, least: 1, most: 1_000_000 },

@@ -1,0 +1,256 @@
+/**
+ * The store on PostgreSQL (design §3): the contract of store.ts over one schema that any number of processes share. Connections have
+ * one job each: a few carry all reads whose cost does not grow, some run what may take long, one commits, one
+ * listens for what other processes changed.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Observe } from '../../observe/observation.ts';
+import { RunningBackups } from '../backup-file/running-backups.ts';
+import { ChangeListeners } from '../change-listeners.ts';
+import type { Store, Table } from '../store.ts';
+import { startBackup } from './backup.ts';
+import { type Changes, createChanges } from './changes/changes.ts';
+import { type Committer, createCommitter } from './commit/committer.ts';
+import { type Address, addressOf } from './connection/address.ts';
+import { type Connection, createConnection } from './connection/connection.ts';
+import { unavailable } from './connection/failure.ts';
+import { createReadLane, type ReadLane } from './connection/read-lane.ts';
+import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
+import { quoteName } from './identifier.ts';
+import { type Peers, startPeers } from './peers.ts';
+import { countRows } from './read/count.ts';
+import { findOld } from './read/find-old.ts';
+import { makePlan } from './read/plan.ts';
+import { createPointReads } from './read/point-reads.ts';
+import { readHead, readTail } from './read/tail.ts';
+import { createVersions } from './read/versions.ts';
+import { channelOf } from './schema/channel.ts';
+import { eventsTable, type Layout, layoutsOf, type TableNumbers } from './schema/layout.ts';
+import { openSchema } from './schema/open-schema.ts';
+import { createTallies } from './tallies.ts';
+
+export type PostgresOptions = {
+  /** `postgres://user:password@host:5432/database` */
+  readonly url: string;
+  /** Default `comity`. */
+  readonly schema?: string;
+  readonly tables: readonly Table[];
+  /** Time for a connection to be made. Default 5 s. */
+  readonly databaseConnectTimeoutMs?: number;
+  /** Time for a read by id, a page or a commit. Default 5 s. */
+  readonly databaseTimeoutMs?: number;
+  /** Default 2. */
+  readonly databaseReadConnections?: number;
+  /** Default 4. */
+  readonly databaseScanConnections?: number;
+  /** Between two looks at what other processes changed. Default 1 s. */
+  readonly databasePollMs?: number;
+  /** Scans that may wait for a connection; more are `StoreUnavailable`. Default 256. */
+  readonly readerQueueMax?: number;
+  /** Time that one scan may take. Default 10 s. */
+  readonly scanTimeoutMs?: number;
+  /** Units that may wait to be committed; more are `StoreUnavailable`. Default 10,000. */
+  readonly unitsWaitingMax?: number;
+  /** Units that one transaction commits. Default 512. */
+  readonly unitsPerTransactionMax?: number;
+  /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
+  readonly charactersPerTransactionMax?: number;
+  /** Version of the program, kept with the migrations it makes. */
+  readonly program?: string;
+  /** What all processes on the schema must have in common, by name; those that differ are told of. */
+  readonly facts?: Readonly<Record<string, string>>;
+  readonly observe?: Observe;
+};
+
+export type PostgresStore = Store & {
+  /** Units that wait to be committed, for metrics. */
+  readonly unitsWaiting: () => number;
+};
+
+/** A batch that the database undid, for a deadlock or its own restart, is done again so often. */
+const retriesMax = 5;
+
+/**
+ * Opens the store; makes its schema where there is none yet.
+ * @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (a URL or declaration that cannot be)
+ */
+export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
+  const started = performance.now();
+  const observe = options.observe ?? ignore;
+  const schema = options.schema ?? 'comity';
+  const connectTimeoutMs = options.databaseConnectTimeoutMs ?? 5000;
+  const address = addressOf(options.url);
+  const { tables, program } = options;
+  const layouts = layoutsOf(tables, schema);
+  const { numbers } = await openSchema(address, {
+    schema,
+    tables,
+    observe,
+    connectTimeoutMs,
+    ...(program === undefined ? {} : { program }),
+  });
+  const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
+  await running.changes.ready;
+  observe({
+    kind: 'store-opened',
+    engine: 'postgres',
+    tables: layouts.length,
+    durationMs: performance.now() - started,
+  });
+  return storeOver(running);
+}
+
+function ignore(): void {
+  // Nobody observes.
+}
+
+type Parts = {
+  readonly address: Address;
+  readonly schema: string;
+  readonly connectTimeoutMs: number;
+  readonly layouts: readonly Layout[];
+  readonly numbers: TableNumbers;
+  readonly observe: Observe;
+};
+
+/** What the store is made of while it is open. */
+type Running = {
+  readonly schema: string;
+  readonly layouts: ReadonlyMap<string, Layout>;
+  readonly ordered: readonly Layout[];
+  readonly numbers: TableNumbers;
+  readonly read: ReadLane;
+  readonly scan: ScanLane;
+  readonly commits: Connection;
+  readonly committer: Committer;
+  readonly changes: Changes;
+  readonly listeners: ChangeListeners;
+  readonly backups: RunningBackups;
+  readonly peers: Peers;
+};
+
+/** Makes the connections in the order in which they need each other. */
+function start(options: PostgresOptions, parts: Parts): Running {
+  const { address, schema, connectTimeoutMs, layouts, numbers, observe } = parts;
+  const timeoutMs = options.databaseTimeoutMs ?? 5000;
+  const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
+  const connecting = { address, connectTimeoutMs, onLost };
+  const read = createReadLane({
+    ...connecting,
+    timeoutMs,
+    connections: options.databaseReadConnections ?? 2,
+  });
+  const scan = createScanLane({
+    ...connecting,
+    timeoutMs: options.scanTimeoutMs ?? 10_000,
+    connections: options.databaseScanConnections ?? 4,
+    queueMax: options.readerQueueMax ?? 256,
+  });
+  const listeners = new ChangeListeners();
+  const countersSql = `SELECT n, rev FROM ${quoteName(schema)}.comity_counters`;
+  const changes = createChanges({
+    address,
+    schema,
+    connectTimeoutMs,
+    pollMs: options.databasePollMs ?? 1000,
+    numbers,
+    onChanged: (tables) => listeners.call(tables),
+    readCounters: () => read.send({ sql: countersSql, values: [] }),
+    observe,
+  });
+  const process = randomUUID();
+  const peers = startPeers({ send: read.send, schema, process, facts: options.facts ?? {}, observe });
+  const commits = createConnection({ ...connecting, name: 'comity commit', timeoutMs });
+  const named = new Map(layouts.map((layout) => [layout.table.name, layout]));
+  const committer = createCommitter({
+    connection: commits,
+    layouts,
+    numbers,
+    schema,
+    channel: channelOf(schema),
+    writer: process,
+    unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
+    unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
+    charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
+    timeoutMs,
+    retriesMax,
+    findOld: (table, updatedBefore, limit) => findOld(scan, layoutOf(named, table), updatedBefore, limit),
+    onChanged: (touched) => {
+      for (const [table, rev] of touched) changes.note(table, rev);
+    },
+    onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
+    onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
+  });
+  const place = { url: options.url, schema, connectTimeoutMs };
+  const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
+  return {
+    schema,
+    layouts: named,
+    ordered: layouts,
+    numbers,
+    read,
+    scan,
+    commits,
+    committer,
+    changes,
+    listeners,
+    backups,
+    peers,
+  };
+}
+
+function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
+  const layout = layouts.get(table);
+  if (layout === undefined) throw new TypeError(`no table is named ${table}`);
+  return layout;
+}
+
+function storeOver(running: Running): PostgresStore {
+  const { schema, layouts, ordered, numbers, read, scan, committer, listeners, backups } = running;
+  const rows = createPointReads(read, ordered, schema);
+  const versions = createVersions(read, numbers, schema);
+  const tally = createTallies(read, schema);
+  const log = { read, scan, layout: layoutOf(layouts, eventsTable), schema };
+  let closing: Promise<void> | undefined;
+  return {
+    shared: true,
+    read: rows.read,
+    plan(query) {
+      const layout = layoutOf(layouts, query.table);
+      const tableNumber = numbers.get(query.table) ?? 0;
+      return makePlan({ read, scan, versions, layout, schema, tableNumber }, query);
+    },
+    count: async (table, filter) => countRows(scan, layoutOf(layouts, table), filter),
+    version: versions.version,
+    commit: (unit) => committer.commit(unit),
+    tail: (after, filter, limit) => readTail(log, { after, filter, limit }),
+    head: () => readHead(log),
+    onAppend: (listener) => listeners.add(eventsTable, listener),
+    onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),
+    tally,
+    purge: async (table, updatedBefore, limit) =>
+      committer.purge(layoutOf(layouts, table).table.name, updatedBefore, limit),
+    backup: (path, onProgress) => backups.run(path, onProgress),
+    ping: () => ping(read),
+    close() {
+      closing ??= closeAll(running);
+      return closing;
+    },
+    unitsWaiting: () => committer.unitsWaiting,
+  };
+}
+
+/** A server that can only be read is not one to send requests to: a standby, or a primary that was demoted. */
+async function ping(read: ReadLane): Promise<void> {
+  const [row] = await read.send({ sql: 'SELECT pg_is_in_recovery()', values: [] });
+  if (row?.[0] !== false) throw unavailable('the database is a standby, which takes no writes');
+}
+
+/** In this order, so that units that were taken are still committed, and are told to whoever listens. */
+async function closeAll(running: Running): Promise<void> {
+  const { backups, peers, committer, commits, changes, scan, read } = running;
+  await backups.close();
+  await peers.stop();
+  await committer.close();
+  await Promise.all([commits.close(), changes.close(), scan.close(), read.close()]);
+}

@@ -1,0 +1,116 @@
+/**
+ * Who else serves from this schema. Each process keeps a row in `comity_processes` with the facts that all must have in common, and reads
+ * the rows of the others at the same time: a process that was started with another configuration is told of in the log.
+ * Nothing is decided by it; a rolling restart to a new configuration is such a time.
+ *
+ * Times are the database's own, so clocks of machines that differ make nobody look dead.
+ */
+import type { Observe } from '../../observe/observation.ts';
+import type { Call, Rows } from './connection/call.ts';
+import { quoteName } from './identifier.ts';
+
+export type PeersOptions = {
+  readonly send: (call: Call) => Promise<Rows>;
+  /** Not quoted. */
+  readonly schema: string;
+  /** This process, among all that ever run. */
+  readonly process: string;
+  /** What all processes must have in common, such as `fingerprintOf` gives. */
+  readonly facts: Readonly<Record<string, string>>;
+  /** Between two signs of life. Default 5 s. */
+  readonly everyMs?: number;
+  readonly observe: Observe;
+};
+
+export type Peers = {
+  /** One sign of life, and a look at the others; never rejects. */
+  look(): Promise<void>;
+  /** Takes the row away. */
+  stop(): Promise<void>;
+};
+
+const everyMsDefault = 5000;
+/** Signs of life that may fail before a process counts as gone. */
+const missedMax = 3;
+/** A row that nobody renewed for so long is removed by anyone. */
+const keptMs = 60_000;
+/** Different facts remembered as told; more are told again. */
+const toldMax = 1000;
+
+export function startPeers(options: PeersOptions): Peers {
+  const { send, process, facts, observe } = options;
+  const everyMs = options.everyMs ?? everyMsDefault;
+  const table = `${quoteName(options.schema)}.comity_processes`;
+  const lookSql = lookSqlOf(table);
+  const ours = new Map(Object.entries(facts));
+  const written = JSON.stringify(facts);
+  const told = new Set<string>();
+  let failing = false;
+  let looking: Promise<void> | undefined;
+
+  function tell(name: string, theirs: string): void {
+    const difference = JSON.stringify([name, theirs]);
+    if (ours.get(name) === theirs || told.has(difference)) return;
+    if (told.size >= toldMax) told.clear();
+    told.add(difference);
+    observe({ kind: 'processes-differ', what: phrases[name] ?? `another ${name}` });
+  }
+
+  async function lookOnce(): Promise<void> {
+    try {
+      const rows = await send({
+        sql: lookSql,
+        values: [process, written, everyMs * missedMax, keptMs],
+      });
+      for (const [name, theirs] of rows) tell(String(name), String(theirs));
+      failing = false;
+    } catch (error) {
+      if (!failing) observe({ kind: 'store-failed', what: 'looking for other processes', error });
+      failing = true;
+    }
+  }
+
+  function look(): Promise<void> {
+    looking ??= lookOnce().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  const timer = setInterval(look, everyMs).unref();
+  void look();
+
+  return {
+    look,
+    async stop() {
+      clearInterval(timer);
+      await looking;
+      const values = [process];
+      await send({ sql: `DELETE FROM ${table} WHERE process = $1 RETURNING process`, values }).catch(() => {
+        // The others take the row for gone soon, and remove it.
+      });
+    },
+  };
+}
+
+const phrases: Readonly<Record<string, string>> = {
+  program: 'another version of the program',
+  collections: 'other collections',
+  settings: 'other settings that must agree',
+};
+
+/** One statement: who reads the rows of others has said that it lives. Rows are locked in one order, and skipped where another does it. */
+function lookSqlOf(table: string): string {
+  return `WITH moment AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms),
+mine AS (
+  INSERT INTO ${table} (process, seen_at, facts) SELECT $1::text, ms, $2::text FROM moment
+  ON CONFLICT (process) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
+),
+gone AS (
+  SELECT process FROM ${table}, moment WHERE seen_at < ms - $4::bigint AND process <> $1::text
+  ORDER BY process FOR UPDATE SKIP LOCKED
+),
+removed AS (DELETE FROM ${table} USING gone WHERE ${table}.process = gone.process)
+SELECT DISTINCT fact.name, fact.told FROM ${table}, moment, json_each_text(facts::json) AS fact (name, told)
+WHERE process <> $1::text AND seen_at >= ms - $3::bigint ORDER BY 1, 2`;
+}

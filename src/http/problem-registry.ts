@@ -202,8 +202,7 @@ export const problems = {
     status: 415,
     message: 'unsupported media type',
     retry: 'no',
-    meaning:
-      'The content is of a type this target does not take; Accept, Accept-Patch or Accept-Query lists those it takes.',
+    meaning: 'This target takes no such content; Accept, Accept-Patch or Accept-Query lists what it takes.',
   },
   content_coding_unsupported: {
     status: 415,
@@ -253,6 +252,12 @@ export const problems = {
     message: 'If-Match is required',
     retry: 'after-reading',
     meaning: 'The resource takes changes only against a known version (RFC 6585 §3).',
+  },
+  rate_limited: {
+    status: 429,
+    message: 'rate limited',
+    retry: 'later',
+    meaning: 'The caller asks more often than `RateLimit-Policy` allows; Retry-After says when to come back.',
   },
   fields_too_large: {
     status: 431,

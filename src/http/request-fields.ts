@@ -28,6 +28,7 @@ export type RequestFields = {
   prefer: string | undefined;
   transferEncoding: string | undefined;
   xApiKey: string | undefined;
+  xForwardedFor: string | undefined;
   /** Lower-case name of the first singleton that came more than once (Host is counted instead). */
   repeated: string | undefined;
 };
@@ -59,6 +60,7 @@ const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }
       ['Prefer', 'prefer', true],
       ['Transfer-Encoding', 'transferEncoding', true],
       ['X-API-Key', 'xApiKey', false],
+      ['X-Forwarded-For', 'xForwardedFor', true],
     ] as const
   ).flatMap(([name, slot, list]) => [
     // Both spellings that clients use are found without lower-casing.
@@ -112,6 +114,7 @@ function noFields(): RequestFields {
     prefer: undefined,
     transferEncoding: undefined,
     xApiKey: undefined,
+    xForwardedFor: undefined,
     repeated: undefined,
   };
 }

@@ -7,7 +7,7 @@ import type { Components } from './components.ts';
 import type { Item } from './item.ts';
 import { refusals } from './refusals.ts';
 import { requestFields } from './request-fields.ts';
-import { answerFields, type FieldName, fieldItems } from './response-fields.ts';
+import { answerFields, type FieldName, fieldItems, rateFields } from './response-fields.ts';
 import { endsOf, type Traits } from './traits.ts';
 
 /** Media types of content, each with a Media Type Object. */
@@ -57,7 +57,7 @@ export function operationItem(
         components,
         accepts: described.accepts ?? [],
         constantFields: described.constantFields ?? [],
-        headOnly: traits.method === 'HEAD',
+        traits,
         counts: described.counts ?? [],
       }),
     }),
@@ -81,7 +81,7 @@ function answerItems(
     const { status, meaning } = answers[name];
     const entry = gathered.get(status) ?? { meanings: [], fields: [...own.constant], content: {} };
     entry.meanings.push(meaning);
-    entry.fields.push(...answerFields(name, described.traits, own));
+    entry.fields.push(...answerFields(name, described.traits, own), ...rateFields(described.traits, status));
     const content = described.traits.method === 'HEAD' ? {} : (described.content?.[name] ?? {});
     gathered.set(status, { ...entry, content: { ...entry.content, ...content } });
   }

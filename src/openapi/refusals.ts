@@ -7,7 +7,8 @@ import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Components } from './components.ts';
 import { type Item, ref } from './item.ts';
 import { reasonPhrases } from './reason-phrases.ts';
-import { type FieldName, fieldItems, refusalFields } from './response-fields.ts';
+import { type FieldName, fieldItems, rateFields, refusalFields } from './response-fields.ts';
+import type { Traits } from './traits.ts';
 
 /** What the server refuses or fails at before or after the graph, whatever the operation. */
 export const everywhere: readonly ProblemCode[] = [
@@ -24,8 +25,8 @@ export type RefusalOptions = {
   /** Accept-* fields that its 415 carries. */
   readonly accepts: readonly FieldName[];
   readonly constantFields: readonly FieldName[];
-  /** HEAD: the fields of the answer and no content. */
-  readonly headOnly: boolean;
+  /** Of HEAD the fields of the answer and no content are described. */
+  readonly traits: Pick<Traits, 'method' | 'unlimited'>;
   /** Members of a 409 body that count dependants. */
   readonly counts: readonly string[];
 };
@@ -42,8 +43,10 @@ export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions):
 }
 
 function refusal(status: number, codes: readonly ProblemCode[], options: RefusalOptions): Item {
-  const { components, constantFields, accepts, headOnly } = options;
-  const headers = fieldItems([...refusalFields(status, codes, accepts), ...constantFields], components);
+  const { components, constantFields, accepts, traits } = options;
+  const headOnly = traits.method === 'HEAD';
+  const demanded = [...refusalFields(status, codes, accepts), ...rateFields(traits, status)];
+  const headers = fieldItems([...demanded, ...constantFields], components);
   const description = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`).join('\n\n');
   const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
   if (headOnly) return components.intern('responses', name, { description, headers });

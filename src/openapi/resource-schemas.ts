@@ -6,6 +6,7 @@ import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
 import type { Item } from './item.ts';
 import type { SchemaNames } from './schema-names.ts';
+import { withTextBounds } from './text-bounds.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
 const id: Item = {
@@ -15,7 +16,7 @@ const id: Item = {
 };
 
 export function addResourceSchemas(collection: Collection, names: SchemaNames, components: Components): void {
-  const declared = plainSchema(collection.schema);
+  const declared = withTextBounds(plainSchema(collection.schema), collection);
   const properties = isItem(declared.properties) ? declared.properties : {};
   const required = Array.isArray(declared.required) ? (declared.required as readonly string[]) : [];
   const described = collection.description === '' ? {} : { description: collection.description };

@@ -72,6 +72,14 @@ const fields = {
     description: 'The preferences of Prefer that were honoured (RFC 7240).',
     example: 'return=minimal',
   },
+  RateLimit: {
+    description: 'Requests that are left, and seconds until more are, where a limit applies.',
+    example: '"reads";r=5999;t=60',
+  },
+  'RateLimit-Policy': {
+    description: 'Requests that the caller may make, and in how many seconds, where a limit applies.',
+    example: '"reads";q=6000;w=60',
+  },
   'Retry-After': { description: 'Seconds after which to come back.', type: 'integer', example: 1 },
   Sunset: {
     description: 'When the resource may stop answering (RFC 8594).',
@@ -83,6 +91,11 @@ const fields = {
     example: 'Bearer realm="comity"',
   },
   'X-Accel-Buffering': { description: '`no`: proxies must not hold events back.', example: 'no' },
+  'X-RateLimit-Remaining': {
+    description: 'Requests that are left, where a limit applies.',
+    type: 'integer',
+    example: 5999,
+  },
   'X-Total-Count': {
     description: 'Resources in the whole list, where `Prefer: count=exact` asked for it.',
     type: 'integer',
@@ -99,6 +112,20 @@ export type OwnFields = {
   /** Of every answer: Deprecation, Sunset, Link; CORS fields. */
   readonly constant: readonly FieldName[];
 };
+
+const rate: readonly FieldName[] = ['RateLimit', 'RateLimit-Policy', 'X-RateLimit-Remaining'];
+/** Statuses that are given before anyone is counted, or where all is lost. */
+const uncountedStatuses: ReadonlySet<number> = new Set([408, 414, 417, 431, 500, 501, 505]);
+
+/** What an answer says of the rate limit that the request was counted against. */
+export function rateFields(
+  { method, unlimited }: Pick<Traits, 'method' | 'unlimited'>,
+  status: number,
+): readonly FieldName[] {
+  if (method === 'OPTIONS' || method === 'TRACE' || uncountedStatuses.has(status)) return [];
+  // A bad credential is counted wherever it comes.
+  return unlimited && status !== 401 && status !== 429 ? [] : rate;
+}
 
 const change: readonly FieldName[] = ['Cache-Control', 'Content-Location', 'Preference-Applied'];
 
@@ -174,7 +201,8 @@ export function refusalFields(
   if (status === 401) demanded.push('WWW-Authenticate');
   if (status === 412) demanded.push('ETag');
   if (status === 415) demanded.push(...accepts, 'Accept-Encoding');
-  if (status === 503 || codes.includes('idempotency_key_in_use')) demanded.push('Retry-After');
+  if (status === 429 || status === 503 || codes.includes('idempotency_key_in_use'))
+    demanded.push('Retry-After');
   return demanded;
 }
 

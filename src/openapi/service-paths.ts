@@ -5,7 +5,9 @@ import type { Components } from './components.ts';
 import type { Item } from './item.ts';
 import type { Description } from './operation.ts';
 import type { PathDescription } from './path-item.ts';
-import { plainRead } from './traits.ts';
+import { plainRead, type Traits } from './traits.ts';
+
+const uncounted: Traits = { ...plainRead, unlimited: true };
 
 export function servicePaths(components: Components): readonly PathDescription[] {
   const health = components.add('schemas', 'Health', {
@@ -14,7 +16,7 @@ export function servicePaths(components: Components): readonly PathDescription[]
     required: ['status'],
   });
   const healthy = (status: string): Pick<Description, 'traits' | 'content'> => ({
-    traits: plainRead,
+    traits: uncounted,
     content: { representation: { 'application/json': { schema: health, example: { status } } } },
   });
   return [
@@ -50,7 +52,7 @@ export function servicePaths(components: Components): readonly PathDescription[]
           tag: 'service',
           summary: 'Metrics in the Prometheus text format',
           description: 'Administrators only.',
-          traits: { ...plainRead, gate: { anonymous: false, known: false } },
+          traits: { ...uncounted, gate: { anonymous: false, known: false } },
           content: { representation: { 'text/plain': { schema: { type: 'string' } } } },
         },
       ],
@@ -64,7 +66,7 @@ export function servicePaths(components: Components): readonly PathDescription[]
           id: 'readOpenApi',
           tag: 'service',
           summary: 'This document',
-          traits: { ...plainRead, proposalCodes: ['query_parameter_invalid'] },
+          traits: { ...uncounted, proposalCodes: ['query_parameter_invalid'] },
           parameters: [versionParameter],
           content: { representation: { 'application/json': { schema: { type: 'object' } } } },
         },

@@ -27,6 +27,8 @@ export type Traits = {
   readonly mayBeClosed: boolean;
   readonly redirects: boolean;
   readonly streams: boolean;
+  /** No rate limit applies, unless the credential is bad. */
+  readonly unlimited: boolean;
   /** Its answers can be compared with If-Match and If-None-Match, and with the date fields. */
   readonly validators: 'none' | 'tag' | 'tag-and-date';
   /** Codes that its own stages raise. */
@@ -65,6 +67,7 @@ export const plainRead: Traits = {
   mayBeClosed: false,
   redirects: false,
   streams: false,
+  unlimited: false,
   validators: 'tag',
   contentCodes: [],
   proposalCodes: [],

@@ -132,6 +132,7 @@ function factsOf(parts: Parts): Facts {
     credential: undefined,
     credentialProblem: undefined,
     permission: undefined,
+    rateExceeded: undefined,
     contentProblem: undefined,
     idempotency: undefined,
     exists: undefined,

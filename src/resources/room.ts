@@ -9,6 +9,7 @@ import type { CorsPolicy } from './answer/cors.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { MessageLimits } from './message-facts.ts';
 import type { Operations } from './operations/operations.ts';
+import type { RateLimiter } from './rate-limit/rate-limiter.ts';
 import type { Router } from './router.ts';
 
 export type Identified = { readonly principal: Principal } | { readonly problem: ProblemCode };
@@ -25,6 +26,7 @@ export type Room = {
   readonly limits: WalkLimits;
   readonly clock: () => number;
   readonly authenticate: (request: Request, query: string | undefined) => MaybePromise<Identified>;
+  readonly rates: RateLimiter;
   readonly decodeContent: (
     bytes: Uint8Array,
     codings: readonly string[],

@@ -7,8 +7,7 @@
  *   answering  the end is turned into a response, the only place where bytes are made.
  *
  * A `superseded` result is the one way back: the facts about what stands are forgotten, the graph leads to `exists`
- * again, and the walk looks anew, at most `commitRetriesMax` times. Nothing is awaited that is there already, so a read
- * by id on SQLite goes from request to response in one turn.
+ * again, and the walk looks anew, at most `commitRetriesMax` times. What is there is not awaited (settle.ts).
  */
 import { decide, type Step } from '../http/conduct/decide.ts';
 import type { Facts, Want } from '../http/conduct/facts.ts';
@@ -22,8 +21,10 @@ import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import { type MessageReading, readMessage } from './message-facts.ts';
 import { evaluateConditions, isConditional } from './preconditions.ts';
+import type { Allowance } from './rate-limit/meter.ts';
 import type { Ask, Companion, Made, Proposal, Standing, Validators } from './resource.ts';
 import type { Room } from './room.ts';
+import { settle } from './settle.ts';
 
 export class Walk {
   readonly #room: Room;
@@ -34,6 +35,7 @@ export class Walk {
   readonly #trace: NodeName[] | undefined;
   readonly #presetPrincipal: Principal | undefined;
   #node: NodeName = start;
+  #allowance: Allowance | undefined;
   #ask: Ask | undefined;
   #content: unknown;
   #bytes: Uint8Array | undefined;
@@ -46,7 +48,7 @@ export class Walk {
   #made: { readonly made: Made; readonly rev: number } | undefined;
   #attempts = 0;
 
-  /** @param principal given when the request is a stored one that was authenticated before. */
+  /** @param principal given when the request is a stored one that was authenticated and counted before. */
   constructor(room: Room, request: Request, principal?: Principal, companions: readonly Companion[] = []) {
     this.#room = room;
     this.#request = request;
@@ -93,21 +95,32 @@ export class Walk {
 
   #gatherPrincipal(): Promise<void> | undefined {
     if (this.#presetPrincipal !== undefined) {
-      this.#admit(this.#presetPrincipal);
+      this.#admit(this.#presetPrincipal, this.#room.clock());
       return undefined;
     }
     return settle(this.#room.authenticate(this.#request, this.#reading.query), (identified) => {
+      const now = this.#room.clock();
       if ('problem' in identified) {
+        this.#count(anonymous, now);
         this.#problem = { code: identified.problem };
         this.#facts.credential = 'refused';
         this.#facts.credentialProblem = identified.problem;
-      } else this.#admit(identified.principal);
+      } else {
+        if (this.#reading.route?.resource.unlimited !== true) this.#count(identified.principal, now);
+        this.#admit(identified.principal, now);
+      }
     });
   }
 
-  #admit(principal: Principal): void {
+  #count(principal: Principal, now: number): void {
+    this.#allowance = this.#room.rates.admit(this.#request, principal, now);
+    this.#facts.rateExceeded = this.#allowance?.exceeded ?? false;
+  }
+
+  #admit(principal: Principal, now: number): void {
     const { route, query, preferences } = this.#reading;
     this.#facts.credential = principal.kind === 'anonymous' ? 'absent' : 'accepted';
+    this.#facts.rateExceeded ??= false;
     this.#facts.permission = this.#operation().permission(principal);
     this.#ask = {
       request: this.#request,
@@ -115,7 +128,7 @@ export class Walk {
       query,
       preferences,
       principal,
-      now: this.#room.clock(),
+      now,
       companions: this.#companions,
     };
   }
@@ -257,6 +270,7 @@ export class Walk {
       request: this.#request,
       reading: this.#reading,
       trace: this.#trace,
+      allowance: this.#allowance,
       ask: this.#ask,
       principal: this.#ask?.principal ?? anonymous,
       bytes: this.#bytes,
@@ -283,11 +297,4 @@ export class Walk {
     if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
     return this.#standing;
   }
-}
-
-/** Uses the value now if it is there; otherwise returns the promise of having used it. */
-function settle<T>(value: MaybePromise<T>, use: (value: T) => void): Promise<void> | undefined {
-  if (value instanceof Promise) return value.then(use);
-  use(value);
-  return undefined;
 }

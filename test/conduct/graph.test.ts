@@ -44,6 +44,7 @@ const plainRead: Facts = {
   credential: 'absent',
   credentialProblem: undefined,
   permission: 'granted',
+  rateExceeded: false,
   contentProblem: null,
   idempotency: undefined,
   exists: true,
@@ -76,7 +77,7 @@ const plainWrite: Facts = {
 const message =
   'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met server_wide';
 const routed = `${message} trace_asked routed preflight`;
-const who = `${routed} method_allowed options_asked credential_refused permission_denied`;
+const who = `${routed} method_allowed options_asked rate_exceeded credential_refused permission_denied`;
 const asked = `${who} acceptable content_defined`;
 const typed = `${asked} content_present content_type_given`;
 const read = `${typed} content_type_supported content_coding_supported content_fits content_sound`;
@@ -152,10 +153,16 @@ const reads: readonly Case[] = [
     `${routed} method_allowed options_asked`,
   ],
   [
+    'refuses a caller who asks too often before it says anything of the credential',
+    { rateExceeded: true, credential: 'refused', credentialProblem: 'invalid_token' },
+    'rate_limited',
+    `${routed} method_allowed options_asked rate_exceeded`,
+  ],
+  [
     'refuses a bad credential',
     { credential: 'refused', credentialProblem: 'invalid_token' },
     'invalid_token',
-    `${routed} method_allowed options_asked credential_refused`,
+    `${routed} method_allowed options_asked rate_exceeded credential_refused`,
   ],
   [
     'asks a stranger for a credential',
@@ -415,6 +422,7 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
     ...plainWrite,
     idempotencyKey: 'given',
     credential: undefined,
+    rateExceeded: undefined,
     contentProblem: undefined,
     idempotency: undefined,
     exists: undefined,
@@ -426,7 +434,10 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
   let step = decide(facts, trace);
   while (step.kind === 'want') {
     wants.push(step.want);
-    if (step.want === 'principal') facts.credential = 'accepted';
+    if (step.want === 'principal') {
+      facts.credential = 'accepted';
+      facts.rateExceeded = false;
+    }
     if (step.want === 'content') facts.contentProblem = null;
     if (step.want === 'idempotency') facts.idempotency = 'first';
     if (step.want === 'state') facts.exists = true;

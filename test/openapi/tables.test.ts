@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { problems } from '../../src/http/problem-registry.ts';
 import type { Field } from '../../src/model/field.ts';
+import { withTextBounds } from '../../src/openapi/text-bounds.ts';
 import { closeSchema } from '../../src/resources/document/closed-schema.ts';
 import { eventFields } from '../../src/resources/events/visibility.ts';
 import { operatorsOf } from '../../src/resources/query/comparison.ts';
@@ -52,8 +53,31 @@ test('closes what clients send exactly as the validator does', () => {
     const { description: _described, ...closed } = schemasOf(documentOf(collections))[schema] ?? {};
     const collection = collections.get(name);
     assert(collection);
-    assert.deepEqual(closed, JSON.parse(JSON.stringify(closeSchema(collection.schema))));
+    const plain = JSON.parse(JSON.stringify(closeSchema(collection.schema))) as Item;
+    assert.deepEqual(closed, withTextBounds(plain, collection));
   }
+});
+
+test('says of each indexed text how many bytes it may take, unless the schema keeps it shorter', () => {
+  const properties = schemasOf(documentOf(shopCollections)).Product?.properties as Record<string, Item>;
+  assert.equal(properties.sku?.description, 'At most 2000 bytes of UTF-8, because it is indexed.');
+  assert.equal(properties.categoryId?.description, 'At most 2000 bytes of UTF-8, because it is indexed.');
+  assert.equal(properties.name?.description, undefined, 'it has no index');
+  const code = { type: 'string', description: 'The code.' };
+  const bounds = (property: Item, bytesMax: number) =>
+    withTextBounds({ properties: { code: property } }, { textBounds: [{ path: ['code'], bytesMax }] });
+  assert.deepEqual(bounds(code, 1000), {
+    properties: {
+      code: { ...code, description: 'The code. At most 1000 bytes of UTF-8, because it is indexed.' },
+    },
+  });
+  for (const short of [{ maxLength: 250 }, { format: 'date-time' }, { const: 'a' }]) {
+    const property = { type: 'string', ...short };
+    assert.deepEqual(bounds(property, 1000), { properties: { code: property } });
+    const nullable = { anyOf: [property, { type: 'null' }] };
+    assert.deepEqual(bounds(nullable, 1000), { properties: { code: nullable } });
+  }
+  assert.notDeepEqual(bounds({ maxLength: 251 }, 1000), { properties: { code: { maxLength: 251 } } });
 });
 
 test('takes with each method the media types that OPTIONS announces', async () => {

@@ -52,6 +52,8 @@ export type Facts = {
   credentialProblem: ProblemCode | undefined;
   /** Whether the principal may do this, before any resource is looked at. */
   permission: 'granted' | 'denied' | 'depends' | undefined;
+  /** Whether that principal, or the address of a caller without one, has used up the requests that it may make. */
+  rateExceeded: boolean | undefined;
 
   /** Want `content`: null when it was read and parsed. */
   contentProblem: ProblemCode | null | undefined;

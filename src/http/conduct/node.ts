@@ -42,6 +42,7 @@ export type NodeName =
   | 'preflight'
   | 'method_allowed'
   | 'options_asked'
+  | 'rate_exceeded'
   | 'credential_refused'
   | 'permission_denied'
   | 'denied_anonymous'

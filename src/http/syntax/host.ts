@@ -4,6 +4,7 @@
  * Grammar only: nothing is resolved, and no name is judged by what it points to. An empty host, user
  * information and IPv6 zones are refused.
  */
+import { parseIpv6Address } from './ip-address.ts';
 import { ADDRESS_CHARACTERS, isDigitCode, isHexCode, NAME_CHARACTERS, uriEnd } from './uri-characters.ts';
 
 /** A host as written (IP literals with their brackets) and the digits of its port, if a colon was there. */
@@ -32,7 +33,9 @@ function hostEnd(value: string): number {
   const close = value.indexOf(']');
   if (close === -1) return -1;
   const future = (value.charCodeAt(1) | 0x20) === 0x76;
-  return (future ? isFutureAddress(value, close) : isIpv6Address(value.slice(1, close))) ? close + 1 : -1;
+  const address = value.slice(1, close);
+  const sound = future ? isFutureAddress(value, close) : parseIpv6Address(address) !== undefined;
+  return sound ? close + 1 : -1;
 }
 
 function isPortAt(value: string, colon: number): boolean {
@@ -54,45 +57,4 @@ function isFutureAddress(value: string, close: number): boolean {
   if (at === 2 || value.charCodeAt(at) !== 0x2e || at + 1 === close) return false;
   const address = value.slice(at + 1, close);
   return !address.includes('%') && uriEnd(address, 0, ADDRESS_CHARACTERS) === address.length;
-}
-
-/** Eight groups of up to four hexadecimal digits; one `::` stands for at least one group, IPv4 for the last two. */
-function isIpv6Address(text: string): boolean {
-  // The longest is six groups and an IPv4 address: 45 characters.
-  if (text.length < 2 || text.length > 45) return false;
-  const gap = text.indexOf('::');
-  if (gap === -1) return groupCount(text, true) === 8;
-  const before = gap === 0 ? 0 : groupCount(text.slice(0, gap), false);
-  const after = gap + 2 === text.length ? 0 : groupCount(text.slice(gap + 2), true);
-  return before !== -1 && after !== -1 && before + after <= 7;
-}
-
-/** How many 16-bit groups the text holds, -1 when one is malformed. Only the end may be an IPv4 address. */
-function groupCount(text: string, ipv4Allowed: boolean): number {
-  const groups = text.split(':');
-  let count = 0;
-  for (let index = 0; index < groups.length; index += 1) {
-    const group = groups[index] ?? '';
-    if (ipv4Allowed && index === groups.length - 1 && group.includes('.')) {
-      if (!isIpv4Address(group)) return -1;
-      count += 2;
-      continue;
-    }
-    if (group.length === 0 || group.length > 4) return -1;
-    for (let at = 0; at < group.length; at += 1) if (!isHexCode(group.charCodeAt(at))) return -1;
-    count += 1;
-  }
-  return count;
-}
-
-/** Four decimal octets without leading zeros: `dec-octet` of RFC 3986. */
-function isIpv4Address(text: string): boolean {
-  const octets = text.split('.');
-  if (octets.length !== 4) return false;
-  for (const octet of octets) {
-    if (octet.length === 0 || octet.length > 3 || (octet.length > 1 && octet.startsWith('0'))) return false;
-    for (let at = 0; at < octet.length; at += 1) if (!isDigitCode(octet.charCodeAt(at))) return false;
-    if (Number(octet) > 255) return false;
-  }
-  return true;
 }

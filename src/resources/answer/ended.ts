@@ -6,6 +6,7 @@ import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MessageReading } from '../message-facts.ts';
+import type { Allowance } from '../rate-limit/meter.ts';
 import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
 
 /** Everything a builder may look at. Stages the walk did not reach are undefined. */
@@ -14,6 +15,8 @@ export type Ended = {
   readonly reading: MessageReading;
   /** The nodes passed; undefined outside development. */
   readonly trace: readonly NodeName[] | undefined;
+  /** What the limit that the request was counted against says; undefined where none applies. */
+  readonly allowance: Allowance | undefined;
   readonly ask: Ask | undefined;
   readonly principal: Principal;
   readonly bytes: Uint8Array | undefined;

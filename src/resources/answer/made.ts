@@ -7,6 +7,7 @@ import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
 import type { Made } from '../resource.ts';
 import type { Room } from '../room.ts';
 import type { Ended } from './ended.ts';
+import { lastModified } from './last-modified.ts';
 
 export function madeResponse(status: number, room: Room, ended: Ended): Response {
   const { made, rev } = resultOf(ended);
@@ -15,7 +16,7 @@ export function madeResponse(status: number, room: Room, ended: Ended): Response
   if (made.created && made.location !== null) fields.push('Location', made.location);
   if (made.validated && made.location !== null) {
     fields.push('ETag', `"${rev}"`);
-    if (made.modifiedAt !== null) fields.push('Last-Modified', room.formatDate(made.modifiedAt));
+    if (made.modifiedAt !== null) fields.push('Last-Modified', lastModified(room, made.modifiedAt));
   }
   const minimal = ended.reading.preferences.return === 'minimal' || made.doc === null;
   if (!minimal) {

@@ -6,6 +6,7 @@ import { formatEntityTag, parseEntityTagList } from '../../http/syntax/entity-ta
 import type { Room } from '../room.ts';
 import { entityTag, namesState } from '../validators.ts';
 import type { Ended } from './ended.ts';
+import { lastModified } from './last-modified.ts';
 
 export function notModifiedResponse(status: number, room: Room, ended: Ended): Response {
   const validators = ended.validators;
@@ -13,7 +14,7 @@ export function notModifiedResponse(status: number, room: Room, ended: Ended): R
   if (validators === undefined) return { status, fields, content: null };
   if (validators.tag !== null)
     fields.push('ETag', matchedTag(ended.request.fields.ifNoneMatch, validators.tag));
-  if (validators.modifiedAt !== null) fields.push('Last-Modified', room.formatDate(validators.modifiedAt));
+  if (validators.modifiedAt !== null) fields.push('Last-Modified', lastModified(room, validators.modifiedAt));
   if (validators.cacheControl !== undefined) fields.push('Cache-Control', validators.cacheControl);
   if (validators.fields !== undefined) fields.push(...validators.fields);
   return { status, fields, content: null };

@@ -1,7 +1,7 @@
 /**
  * A refusal (§2.2, §7): the plain error body, or application/problem+json (RFC 9457) where Accept prefers it,
  * with the fields that its status demands: Allow with 405, WWW-Authenticate with 401, what would have been accepted
- * with 415, the current ETag with 412.
+ * with 415, the current ETag with 412, Retry-After with 429 and 503.
  */
 import type { Response } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../../http/problem.ts';
@@ -69,6 +69,8 @@ function demandedFields(room: Room, code: ProblemCode, ended: Ended): readonly s
       return code === 'content_coding_unsupported'
         ? ['Accept-Encoding', contentCodings.join(', ')]
         : contentFields(ended, ended.request.method);
+    case 429:
+      return ['Retry-After', String(ended.allowance?.retryAfterSeconds ?? retryAfterSeconds)];
     case 503:
       return ['Retry-After', String(retryAfterSeconds)];
     default:

@@ -10,6 +10,7 @@ import type { Room } from '../room.ts';
 import { entityTag } from '../validators.ts';
 import { chooseCoding, encode } from './encode.ts';
 import type { Ended } from './ended.ts';
+import { lastModified } from './last-modified.ts';
 
 export function representationResponse(status: number, room: Room, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
@@ -65,7 +66,7 @@ function fieldsOf(room: Room, representation: Representation): string[] {
     'Accept, Accept-Encoding',
   ];
   if (tag !== null) fields.push('ETag', `"${tag}"`);
-  if (modifiedAt !== null) fields.push('Last-Modified', room.formatDate(modifiedAt));
+  if (modifiedAt !== null) fields.push('Last-Modified', lastModified(room, modifiedAt));
   if (representation.fields !== undefined) fields.push(...representation.fields);
   if (representation.preferencesApplied !== undefined) {
     fields.push('Preference-Applied', formatPreferenceApplied(representation.preferencesApplied));

@@ -48,12 +48,17 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
   deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
 };
 
-/** Fields that depend on no answer: the resource's own, CORS, and the trace in development. */
+/** Fields that depend on no answer: the resource's own, those of the rate limit, CORS, and the trace in development. */
 function complete(room: Room, ended: Ended, response: Response): Response {
+  const { allowance } = ended;
   const { route, facts } = ended.reading;
   let { fields } = response;
   if (route !== undefined && route.resource.constantFields.length > 0) {
     fields = [...fields, ...route.resource.constantFields];
+  }
+  if (allowance !== undefined) {
+    const { policy, rate, remaining } = allowance;
+    fields = [...fields, 'RateLimit-Policy', policy, 'RateLimit', rate, 'X-RateLimit-Remaining', remaining];
   }
   if (room.cors.enabled && !facts.preflight) {
     fields = [...fields, ...corsFields(room.cors, ended.request.fields.origin)];

@@ -1,6 +1,7 @@
 /**
  * A resource whose representation the program itself makes: health, metrics, the OpenAPI document, pages. Readable by
- * anyone unless said otherwise, served by the same kernel as everything else, so it has validators, HEAD and OPTIONS.
+ * anyone unless said otherwise, served by the same kernel as everything else, so it has validators, HEAD and OPTIONS. No rate
+ * limit applies: monitors ask often, and the answers are at hand.
  */
 import { hash } from 'node:crypto';
 import type { Permission } from '../../model/access.ts';
@@ -73,5 +74,6 @@ export function documentResource(options: DocumentOptions): Resource {
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
     offers: [mediaType.split(';', 1)[0] ?? mediaType],
+    unlimited: true,
   };
 }

@@ -102,6 +102,6 @@ export const messageNodes = {
     question: 'Is it OPTIONS?',
     ask: (facts) => facts.method === 'OPTIONS',
     yes: answer('options'),
-    no: to('credential_refused'),
+    no: to('rate_exceeded'),
   },
 } as const satisfies Nodes;

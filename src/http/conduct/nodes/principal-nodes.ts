@@ -1,15 +1,23 @@
 /**
- * Who asks (§5.1): a bad credential is refused before anything else is looked at, and what is closed to a
- * principal in any case is refused before anything is read.
+ * Who asks (§5.1): a caller who asks too often is refused first, so that guessing credentials is bounded as well; a bad
+ * credential is refused before anything else is looked at, and what is closed to a principal in any case is refused
+ * before anything is read.
  */
 import { refuse, to } from '../edge.ts';
 import type { Nodes } from '../node.ts';
 
 export const principalNodes = {
+  rate_exceeded: {
+    section: '§7, RFC 6585 §4',
+    question: 'Has the caller used up the requests that it may make?',
+    want: 'principal',
+    ask: (facts) => facts.rateExceeded,
+    yes: refuse('rate_limited'),
+    no: to('credential_refused'),
+  },
   credential_refused: {
     section: '§5.1',
     question: 'Was a credential sent that is not good?',
-    want: 'principal',
     ask: (facts) => (facts.credential === undefined ? undefined : facts.credential === 'refused'),
     yes: {
       refuse: [

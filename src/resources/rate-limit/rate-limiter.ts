@@ -1,0 +1,74 @@
+/**
+ * How often a caller may ask (§7, RFC 6585 §4): so many reads and so many writes a minute, by principal, or by address where
+ * nobody was authenticated, bad credentials included. Administrators are not counted.
+ *
+ * A request is judged by what this process knows and never waits for the database; where others share the store, what
+ * they admitted is learned in the background (reconcile.ts). Answers carry `RateLimit` and `RateLimit-Policy`
+ * (draft-ietf-httpapi-ratelimit-headers-10) and `X-RateLimit-Remaining`.
+ */
+import type { Request } from '../../http/message.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
+import type { Store } from '../../store/store.ts';
+import { createCallerAddress } from './caller-address.ts';
+import { type Allowance, Meter, type MeterOptions } from './meter.ts';
+import { createReconciler } from './reconcile.ts';
+
+export type RateLimiter = {
+  /** Counts the request; undefined: no limit applies to it. */
+  admit(
+    request: Pick<Request, 'method' | 'fields' | 'peer'>,
+    principal: Principal,
+    nowMs: number,
+  ): Allowance | undefined;
+  /** Ends the exchange with other processes. */
+  close(): Promise<void>;
+};
+
+export type RateLimitOptions = {
+  readonly store: Pick<Store, 'shared' | 'tally'>;
+  /** Requests a minute; 0 sets no limit. */
+  readonly rateLimitReads: number;
+  readonly rateLimitWrites: number;
+  readonly rateLimitSyncMs: number;
+  readonly rateLimitKeysMax: number;
+  readonly behindProxy: boolean;
+  /** Told when counts could not be shared for a reason that will not pass by itself. */
+  readonly onFailure: (error: unknown) => void;
+};
+
+type Meters = { readonly principals: Meter; readonly addresses: Meter } | undefined;
+
+export function createRateLimiter(options: RateLimitOptions): RateLimiter {
+  const { store, rateLimitSyncMs, rateLimitKeysMax, onFailure } = options;
+  const reconciler = store.shared
+    ? createReconciler({
+        tally: (tallies) => store.tally(tallies),
+        intervalMs: rateLimitSyncMs,
+        onFailure,
+      })
+    : undefined;
+  const metersOf = (policy: MeterOptions['policy'], limit: number): Meters => {
+    if (limit === 0) return undefined;
+    const own = { policy, limit, countersMax: rateLimitKeysMax, share: reconciler?.add };
+    return {
+      principals: new Meter({ ...own, callers: 'principal' }),
+      addresses: new Meter({ ...own, callers: 'address' }),
+    };
+  };
+  const reads = metersOf('reads', options.rateLimitReads);
+  const writes = metersOf('writes', options.rateLimitWrites);
+  const addressOf = createCallerAddress(options.behindProxy);
+
+  return {
+    admit(request, principal, nowMs) {
+      const { method } = request;
+      const meters = method === 'GET' || method === 'HEAD' || method === 'QUERY' ? reads : writes;
+      if (meters === undefined) return undefined;
+      if (principal.kind === 'anonymous') return meters.addresses.admit(addressOf(request), nowMs);
+      return isAdministrator(principal) ? undefined : meters.principals.admit(principal.id, nowMs);
+    },
+    async close() {
+      await reconciler?.close();
+    },
+  };
+}

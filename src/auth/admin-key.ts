@@ -4,10 +4,10 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { keptRow } from '../store/kept-row.ts';
-import type { Store } from '../store/store.ts';
+import type { Row, Store } from '../store/store.ts';
 
 export const secretsTable = 'server_secrets';
-const rowId = 'administrator_key';
+export const adminKeyRowId = 'administrator_key';
 
 export type AdminKey = {
   readonly hash: Uint8Array;
@@ -18,21 +18,24 @@ export type AdminKey = {
 /** @param given COMITY_ADMIN_KEY, which the settings table has checked */
 export async function loadAdminKey(store: Store, given: string | undefined, now: number): Promise<AdminKey> {
   if (given !== undefined) return { hash: digest(given), made: undefined };
-  const row = await store.read(secretsTable, rowId);
-  if (row !== undefined) {
-    const { sha256 } = JSON.parse(row.doc) as { sha256: string };
-    return { hash: Buffer.from(sha256, 'hex'), made: undefined };
-  }
+  const row = await store.read(secretsTable, adminKeyRowId);
+  if (row !== undefined) return { hash: adminKeyHashOf(row), made: undefined };
   const made = `sk_${randomBytes(20).toString('hex')}`;
   const doc = JSON.stringify({ sha256: digest(made).toString('hex') });
   const next = keptRow(doc, null, now, now);
   const commit = await store.commit({
-    changes: [{ table: secretsTable, id: rowId, expect: { absent: true }, next }],
+    changes: [{ table: secretsTable, id: adminKeyRowId, expect: { absent: true }, next }],
     events: [],
   });
   // Another process made one in the same moment: its key is the one that was shown.
   if (commit.outcome !== 'committed') return loadAdminKey(store, undefined, now);
   return { hash: digest(made), made };
+}
+
+/** The hash that a stored row holds. */
+export function adminKeyHashOf(row: Pick<Row, 'doc'>): Uint8Array {
+  const { sha256 } = JSON.parse(row.doc) as { sha256: string };
+  return Buffer.from(sha256, 'hex');
 }
 
 function digest(key: string): Buffer {

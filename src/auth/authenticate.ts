@@ -49,9 +49,9 @@ export type Authenticate = (
 const nobody = { principal: anonymous };
 const admitted = { principal: administrator };
 
-/** @param adminKeyHash SHA-256 of the administrator key; the key itself is kept nowhere */
-export function createAuthenticate(adminKeyHash: Uint8Array): Authenticate {
-  const isAdminKey = (key: string) => timingSafeEqual(hash('sha256', key, 'buffer'), adminKeyHash);
+/** @param adminKeyHash SHA-256 of the administrator key as it is now; the key itself is kept nowhere */
+export function createAuthenticate(adminKeyHash: () => Uint8Array): Authenticate {
+  const isAdminKey = (key: string) => timingSafeEqual(hash('sha256', key, 'buffer'), adminKeyHash());
   return (request, query) => {
     for (const carrier of carriers) {
       const credential = carrier(request.fields, query);

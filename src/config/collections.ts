@@ -15,6 +15,7 @@ import { ConfigurationError } from './configuration-error.ts';
 import { countName } from './count-name.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections } from './inspect-collection.ts';
+import { textBoundsOf } from './text-bounds.ts';
 
 const defaultAccess: Access = {
   read: 'principal',
@@ -51,6 +52,11 @@ function resolve(
 ): Collection {
   const fields = fieldsOf(declaration.schema);
   const access = { ...defaultAccess, ...declaration.access };
+  const indexes = (declaration.indexes ?? []).map((entry) =>
+    named(fields, typeof entry === 'string' ? [entry] : entry),
+  );
+  const unique = named(fields, declaration.unique ?? []);
+  const holdIds = named(fields, Object.keys(declaration.references ?? {}));
   return {
     name,
     description: declaration.description ?? '',
@@ -61,10 +67,9 @@ function resolve(
     putCreates: declaration.putCreates ?? false,
     softDelete: declaration.softDelete ?? false,
     requireMatch: declaration.requireMatch ?? false,
-    indexes: (declaration.indexes ?? []).map((entry) =>
-      named(fields, typeof entry === 'string' ? [entry] : entry),
-    ),
-    unique: named(fields, declaration.unique ?? []),
+    indexes,
+    unique,
+    textBounds: textBoundsOf([...indexes, ...[...unique, ...holdIds].map((field) => [field])]),
     unpatchable: new Set(declaration.unpatchable),
     required: new Set(declaration.schema.required),
     references: referencesOf(name, declaration),

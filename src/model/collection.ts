@@ -18,6 +18,14 @@ export type CollectionReference = {
   readonly countAs: string;
 };
 
+/** A text that an index holds, and what it may therefore take at most: see config/text-bounds.ts. */
+export type TextBound = {
+  /** Member names from the root of the representation. */
+  readonly path: readonly string[];
+  /** Bytes of UTF-8. */
+  readonly bytesMax: number;
+};
+
 export type Deprecation = {
   /** When the collection became deprecated, ISO 8601 (RFC 9745). */
   readonly since: string;
@@ -73,6 +81,7 @@ export type Collection = {
   readonly requireMatch: boolean;
   readonly indexes: readonly (readonly Field[])[];
   readonly unique: readonly Field[];
+  readonly textBounds: readonly TextBound[];
   readonly unpatchable: ReadonlySet<string>;
   readonly required: ReadonlySet<string>;
   readonly references: readonly CollectionReference[];

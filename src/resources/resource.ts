@@ -130,6 +130,8 @@ export type Resource = {
   readonly constantFields: readonly string[];
   /** Media types of its representations, preferred first. */
   readonly offers: readonly string[];
+  /** Requests count against no rate limit, unless they bring a bad credential. */
+  readonly unlimited?: boolean;
 };
 
 /** Where a path leads. */

@@ -16,6 +16,7 @@ export function sampleCollection(schema: TObject, parts: Partial<Collection> = {
     requireMatch: false,
     indexes: [],
     unique: [],
+    textBounds: [],
     unpatchable: new Set(),
     required: new Set(schema.required ?? []),
     references: [],

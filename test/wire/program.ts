@@ -7,6 +7,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type TestServer, testServer } from '../postgres/cluster.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const adminKey = 'sk_test_0123456789abcdef';
@@ -53,8 +54,25 @@ export type StartOptions = {
   readonly config?: string;
 };
 
+/**
+ * With COMITY_TEST_STORE=postgres every program that names no database has one of its own, which stays with its folder:
+ * so all of test/wire can be run on either store.
+ */
+const databases = new Map<string, TestServer>();
+
+async function databaseOf(
+  folder: string,
+  env: StartOptions['env'],
+): Promise<Readonly<Record<string, string>>> {
+  if (process.env.COMITY_TEST_STORE !== 'postgres' || env?.COMITY_DATABASE_URL !== undefined) return {};
+  const known = databases.get(folder) ?? (await testServer());
+  databases.set(folder, known);
+  return { COMITY_DATABASE_URL: known.url };
+}
+
 export async function startProgram(options: StartOptions = {}): Promise<Program> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
+  const database = await databaseOf(folder, options.env);
   const child = spawn(process.execPath, [join(root, 'src/main.ts'), 'serve'], {
     cwd: root,
     env: {
@@ -63,6 +81,7 @@ export async function startProgram(options: StartOptions = {}): Promise<Program>
       COMITY_PORT: '0',
       COMITY_DATA: folder,
       COMITY_ADMIN_KEY: adminKey,
+      ...database,
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -89,7 +108,10 @@ export async function startProgram(options: StartOptions = {}): Promise<Program>
     async stop() {
       child.kill('SIGTERM');
       const code = await exited;
-      if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
+      if (options.folder === undefined) {
+        await rm(folder, { recursive: true, force: true });
+        await databases.get(folder)?.dispose();
+      }
       return code;
     },
     async kill() {

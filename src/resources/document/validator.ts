@@ -1,6 +1,7 @@
 /**
  * Validation of a document against its collection's schema (surface, "400 or 422"): what is missing and what is
- * invalid are told apart, because a missing required field is 400 in POST and PUT and everything else 422.
+ * invalid are told apart, because a missing required field is 400 in POST and PUT and everything else 422. What no
+ * schema says, because it is about bytes and characters, is found in text-faults.ts and null-character.ts.
  *
  * The schema is compiled once by TypeBox, with `new Function` where the process allows that; where it does not
  * (`--disallow-code-generation-from-strings`), TypeBox interprets the schema: 17 µs for a product instead of 0.2.
@@ -11,8 +12,10 @@ import type { Collection } from '../../model/collection.ts';
 import { closeSchema } from './closed-schema.ts';
 import { compileDefaults, type FillDefaults } from './defaults.ts';
 import { sampleForFaults } from './fault-sample.ts';
+import { nullCharacterFaults } from './null-character.ts';
 import { type Faults, sortErrors } from './schema-errors.ts';
 import { withErrorsMax } from './schema-errors-limit.ts';
+import { textFaults } from './text-faults.ts';
 
 export type Validator = {
   /** At most `errorsMax` faults of each kind; none when the value is sound. */
@@ -38,19 +41,24 @@ const sound: Faults = { missing: [], invalid: [] };
  * Throws where the schema cannot be compiled, for instance because a pattern is no regular expression.
  */
 export function compileValidator(
-  collection: Pick<Collection, 'schema'>,
+  { schema: declared, textBounds }: Pick<Collection, 'schema' | 'textBounds'>,
   errorsMax: number = errorsMaxDefault,
 ): Validator {
-  const schema = closeSchema(collection.schema);
-  const compiled = Compile(schema);
+  const compiled = Compile(closeSchema(declared));
   const findFaults = (value: unknown): Faults => {
     const sample = sampleForFaults(value, valuesExaminedMax);
     const errors = withErrorsMax(errorsExaminedMax, () => compiled.Errors(sample.value));
     return errors.length === 0 ? faultsBeyond(sample.cut) : sortErrors(errors, errorsMax);
   };
-  const fillDefaults = compileDefaults(collection.schema) as ((value: Json) => Json) | undefined;
+  const fillDefaults = compileDefaults(declared) as ((value: Json) => Json) | undefined;
   return {
-    check: (value) => (compiled.Check(value) ? sound : findFaults(value)),
+    check: (value) => {
+      const faults = compiled.Check(value) ? sound : findFaults(value);
+      const tooLong = textFaults(textBounds, value);
+      const nulls = nullCharacterFaults(value);
+      if (tooLong.length === 0 && nulls.length === 0) return faults;
+      return { ...faults, invalid: [...faults.invalid, ...tooLong, ...nulls].slice(0, errorsMax) };
+    },
     errorsMax,
     fillDefaults,
   };

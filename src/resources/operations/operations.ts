@@ -1,210 +1,154 @@
 /**
  * Asynchronous requests (§4.1, §4.7; RFC 7240 §4.1). `accept` stores the whole request durably before 202 is sent; the
- * request is then walked again without `respond-async`, and the end of the operation commits in the
- * same unit as the change it made. A process that dies in between leaves a pending operation, which the next start
- * carries out: so an accepted request happens exactly once.
+ * request is then walked again without `respond-async`, and the end of the operation commits in the same unit as the change
+ * it made. So an accepted request happens exactly once, whatever dies in between and however many processes
+ * share the store: each holds a lease on what it carries out (lease.ts), and looks round for what others left (sweep.ts).
  *
- * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `problem`).
+ * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `outcome`, the error).
  */
-import type { Request, Response } from '../../http/message.ts';
-import { readRequestFields } from '../../http/request-fields.ts';
-import type { Principal, Scope } from '../../model/principal.ts';
+import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
-import type { Ask, Companion } from '../resource.ts';
-
-export const operationsTable = 'operations';
-/** Requests waiting to be carried out, apart from the operations that are served. */
-export const operationRequestsTable = 'operation_requests';
+import type { Ask } from '../resource.ts';
+import { heldRow, Lease } from './lease.ts';
+import { type CarryOut, type OperationDoc, perform } from './perform.ts';
+import { type StoredRequest, storedRequest } from './stored-request.ts';
+import { sweepLeft } from './sweep.ts';
+import { operationRequestsTable, operationsTable } from './tables.ts';
 
 export type Operations = {
   /** Stores the request and begins it; resolves when it is durable. */
   accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }>;
-  /** Begins what an earlier process left pending. */
-  resume(): Promise<void>;
-  /** Resolves when nothing is under way, for a graceful stop. */
+  /** Takes up what other processes left pending, now and from time to time until `drain`. */
+  resume(): void;
+  /** Resolves when nothing is under way. */
   idle(): Promise<void>;
+  /** Waits for what is under way, then gives the rest back, for another process or the next start. */
+  drain(waitMs: number): Promise<void>;
 };
-
-export type CarryOut = (
-  request: Request,
-  principal: Principal,
-  companions: readonly Companion[],
-) => Promise<Response>;
-
-type StoredRequest = {
-  readonly id: string;
-  readonly method: string;
-  readonly target: string;
-  readonly fields: readonly string[];
-  readonly content: string;
-  readonly principal: {
-    readonly id: string;
-    readonly scopes: readonly Scope[];
-    readonly roles: readonly string[];
-  } | null;
-};
-
-type OperationDoc = {
-  readonly id: string;
-  readonly status: 'pending' | 'succeeded' | 'failed';
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly result?: string;
-  /** The representation after the change, or the error body; served at `{id}/result` where nothing else has it. */
-  readonly outcome?: unknown;
-};
-
-/** What is known of an operation that has not ended. */
-type Pending = Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
 
 export type OperationsRoom = {
   readonly store: Store;
   readonly path: string;
   readonly newId: () => string;
   readonly clock: () => number;
-  readonly onFailure: (operation: string, error: unknown) => void;
+  /** From 0 to 31, asked once: keeps the rounds of several processes apart. */
+  readonly random: () => number;
+  readonly observe: Observe;
 };
+
+/** Between two rounds, more or less by half: what was given back waits at most this long and a half. */
+const roundMs = 5000;
+
+/** What is known of an operation that has not ended. */
+type Pending = Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
+
+type UnderWay = { readonly lease: Lease; readonly run: Promise<void> };
 
 /** @param carryOut walks a request; given late, because the walk itself knows the operations */
 export function createOperations(room: OperationsRoom, carryOut: CarryOut): Operations {
-  const underWay = new Set<Promise<void>>();
+  return new ProcessOperations(room, carryOut);
+}
 
-  function begin(stored: StoredRequest, row: Pending): void {
-    const run = perform(room, carryOut, stored, row).catch((error) => room.onFailure(stored.id, error));
-    underWay.add(run);
-    void run.then(() => underWay.delete(run));
+class ProcessOperations implements Operations {
+  readonly #room: OperationsRoom;
+  readonly #carryOut: CarryOut;
+  /** This process, among all that ever hold a lease. */
+  readonly #holder: string;
+  readonly #everyMs: number;
+  readonly #underWay = new Map<string, UnderWay>();
+  #round: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  /** A store of one process alone holds no lease of anyone alive but this one. */
+  #leftByThePast: boolean;
+
+  constructor(room: OperationsRoom, carryOut: CarryOut) {
+    this.#room = room;
+    this.#carryOut = carryOut;
+    this.#holder = room.newId();
+    this.#everyMs = roundMs * (0.5 + room.random() / 31);
+    this.#leftByThePast = !room.store.shared;
   }
 
-  return {
-    async accept(ask, bytes) {
-      const id = `op_${room.newId()}`;
-      const at = room.clock();
-      const time = new Date(at).toISOString();
-      const doc: OperationDoc = { id, status: 'pending', createdAt: time, updatedAt: time };
-      const stored = storedRequest(id, ask, bytes);
-      const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
-      const row = keptRow(JSON.stringify(doc), owner, at, at);
-      const waiting = keptRow(JSON.stringify(stored), owner, at, at);
-      const absent = { absent: true } as const;
-      const changes: Change[] = [
-        { table: operationsTable, id, expect: absent, next: row },
-        { table: operationRequestsTable, id, expect: absent, next: waiting },
-      ];
-      const commit = await room.store.commit({ changes, events: [] });
-      if (commit.outcome !== 'committed') throw new Error('an operation id was not new');
-      begin(stored, { ...row, rev: commit.rev });
-      return { location: `${room.path}/${id}`, doc: row.doc };
-    },
-    async resume() {
-      for (const { row, stored } of await pending(room.store)) begin(stored, row);
-    },
-    async idle() {
-      while (underWay.size > 0) await Promise.all(underWay);
-    },
-  };
-}
+  async accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }> {
+    const { store, clock, path } = this.#room;
+    const id = `op_${this.#room.newId()}`;
+    const at = clock();
+    const time = new Date(at).toISOString();
+    const doc: OperationDoc = { id, status: 'pending', createdAt: time, updatedAt: time };
+    const stored = storedRequest(id, ask, bytes);
+    const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
+    const row = keptRow(JSON.stringify(doc), owner, at, at);
+    const waiting = heldRow(stored, this.#holder, owner, at, at);
+    const absent = { absent: true } as const;
+    const changes: Change[] = [
+      { table: operationsTable, id, expect: absent, next: row },
+      { table: operationRequestsTable, id, expect: absent, next: waiting },
+    ];
+    const commit = await store.commit({ changes, events: [] });
+    if (commit.outcome !== 'committed') throw new Error('an operation id was not new');
+    const { rev } = commit;
+    void this.#begin(stored, { ...row, rev }, new Lease(store, stored, this.#holder, { ...waiting, rev }));
+    return { location: `${path}/${id}`, doc: row.doc };
+  }
 
-async function perform(
-  room: OperationsRoom,
-  carryOut: CarryOut,
-  stored: StoredRequest,
-  row: Pending,
-): Promise<void> {
-  const { id } = stored;
-  const { rev } = row;
-  let made = false;
-  const ending = (patch: Partial<OperationDoc>): Change => {
-    const at = room.clock();
-    const before = JSON.parse(row.doc) as OperationDoc;
-    const doc = JSON.stringify({ ...before, ...patch, updatedAt: new Date(at).toISOString() });
-    return {
-      table: operationsTable,
-      id,
-      expect: { rev },
-      next: keptRow(doc, row.owner, row.createdAt, at),
-    };
-  };
-  const finished: Change = { table: operationRequestsTable, id, expect: { rev }, next: null };
-  const principal: Principal =
-    stored.principal === null
-      ? { kind: 'anonymous' }
-      : {
-          kind: 'authenticated',
-          id: stored.principal.id,
-          scopes: new Set(stored.principal.scopes),
-          roles: new Set(stored.principal.roles),
-        };
-  const response = await carryOut(requestOf(stored), principal, [
-    (result) => {
-      made = true;
-      const outcome: unknown = result.doc === null ? null : JSON.parse(result.doc);
-      return ending({ status: 'succeeded', result: result.location ?? `${room.path}/${id}/result`, outcome });
-    },
-    () => finished,
-  ]);
-  if (made && response.status < 400) return;
-  const outcome: unknown = typeof response.content === 'string' ? JSON.parse(response.content) : null;
-  const failure = ending({ status: 'failed', outcome });
-  await room.store.commit({ changes: [failure, finished], events: [] });
-}
+  resume(): void {
+    this.#beginRound();
+    if (!this.#stopped) this.#timer ??= setInterval(() => this.#beginRound(), this.#everyMs).unref();
+  }
 
-/** What is kept of a request: enough to walk it again, and no credential. */
-function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefined): StoredRequest {
-  const { request, principal } = ask;
-  const kept: string[] = [];
-  const keep = (name: string, value: string | undefined) => {
-    if (value !== undefined) kept.push(name, value);
-  };
-  keep('Content-Type', request.fields.contentType);
-  keep('If-Match', request.fields.ifMatch);
-  keep('If-None-Match', request.fields.ifNoneMatch);
-  keep('If-Unmodified-Since', request.fields.ifUnmodifiedSince);
-  return {
-    id,
-    method: request.method,
-    target: request.target.split('?', 1)[0] ?? request.target,
-    fields: kept,
-    content: Buffer.from(bytes ?? new Uint8Array()).toString('base64'),
-    principal:
-      principal.kind === 'anonymous'
-        ? null
-        : { id: principal.id, scopes: [...principal.scopes], roles: [...principal.roles] },
-  };
-}
-
-function requestOf(stored: StoredRequest): Request {
-  const bytes = Buffer.from(stored.content, 'base64');
-  const rawFields = ['Host', 'localhost', ...stored.fields];
-  if (bytes.length > 0) rawFields.push('Content-Length', String(bytes.length));
-  return {
-    method: stored.method,
-    target: stored.target,
-    version: '1.1',
-    fields: readRequestFields(rawFields),
-    rawFields,
-    readContent: async () => ({ ok: true, bytes }),
-    peer: '',
-    id: stored.id,
-  };
-}
-
-async function pending(store: Store): Promise<readonly { row: Row; stored: StoredRequest }[]> {
-  const found: { row: Row; stored: StoredRequest }[] = [];
-  const plan = store.plan({
-    table: operationRequestsTable,
-    filter: { op: 'always' },
-    sort: [{ field: { name: 'id', path: ['id'], type: 'string', column: 'id' }, direction: 'asc' }],
-    limit: 100,
-  });
-  let page = await plan.page({ from: 'start' });
-  for (;;) {
-    for (const doc of page.docs) {
-      const stored = JSON.parse(doc) as StoredRequest;
-      const row = await store.read(operationsTable, stored.id);
-      if (row !== undefined) found.push({ row, stored });
+  async idle(): Promise<void> {
+    while (this.#round !== undefined || this.#underWay.size > 0) {
+      await Promise.all([this.#round, ...[...this.#underWay.values()].map(({ run }) => run)]);
     }
-    if (!page.more || page.last === null) return found;
-    page = await plan.page({ from: 'after', key: page.last });
   }
+
+  async drain(waitMs: number): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await Promise.race([this.idle(), after(waitMs)]);
+    await Promise.all([...this.#underWay.values()].map(({ lease }) => lease.giveBack()));
+  }
+
+  #begin(stored: StoredRequest, row: Pending, lease: Lease): Promise<void> {
+    const { observe } = this.#room;
+    const run = perform({ ...this.#room, carryOut: this.#carryOut, stored, row, lease })
+      .catch(async (error) => {
+        if (!lease.lost) observe({ kind: 'operation-failed', operation: stored.id, error });
+        await lease.giveBack();
+      })
+      .finally(() => this.#underWay.delete(stored.id));
+    this.#underWay.set(stored.id, { lease, run });
+    return run;
+  }
+
+  #beginRound(): void {
+    const { store, clock, observe } = this.#room;
+    for (const { lease } of this.#underWay.values()) void lease.renew(clock());
+    this.#round ??= sweepLeft({
+      store,
+      holder: this.#holder,
+      clock,
+      all: this.#leftByThePast,
+      isOurs: (id) => this.#underWay.has(id),
+      isStopped: () => this.#stopped,
+      begin: (stored, row, lease) => this.#begin(stored, row, lease),
+    })
+      .then(
+        () => {
+          this.#leftByThePast = false;
+        },
+        (error) => observe({ kind: 'store-failed', what: 'looking for pending operations', error }),
+      )
+      .finally(() => {
+        this.#round = undefined;
+      });
+  }
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
 }

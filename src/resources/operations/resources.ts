@@ -5,7 +5,7 @@
 import { permission, permits } from '../../model/access.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import type { Ask, Operation, Representation, Resource, Standing } from '../resource.ts';
-import { operationsTable } from './operations.ts';
+import { operationsTable } from './tables.ts';
 
 type OperationStanding = Standing & { readonly row: Row | undefined };
 

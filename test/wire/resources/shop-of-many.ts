@@ -1,8 +1,9 @@
 /**
  * The shop served to several people: the parts that compose.ts wires, in this process and over real sockets, with a store of its
  * own. `Authorization: Bearer NAME` is the person NAME, who may read and write; `reader` may only read and `root` is an administrator.
- * The clock can be moved forward.
+ * The clock can be moved forward. No rate limit applies unless limits are given.
  */
+import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,26 +11,22 @@ import { join } from 'node:path';
 import type { Configuration } from '../../../src/config/configuration.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
-import { tableOf } from '../../../src/config/tables.ts';
 import { createHttpDateCache } from '../../../src/http/syntax/http-date.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { anonymous, type Principal, type Scope } from '../../../src/model/principal.ts';
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { decodeContent } from '../../../src/resources/content/decode-content.ts';
-import { createIdempotency, idempotencyTable } from '../../../src/resources/idempotency.ts';
-import {
-  createOperations,
-  operationRequestsTable,
-  operationsTable,
-} from '../../../src/resources/operations/operations.ts';
-import { queriesTable } from '../../../src/resources/queries/stored-queries.ts';
+import { createIdempotency } from '../../../src/resources/idempotency.ts';
+import { createOperations } from '../../../src/resources/operations/operations.ts';
+import { createRateLimiter, type RateLimitOptions } from '../../../src/resources/rate-limit/rate-limiter.ts';
 import type { Room } from '../../../src/resources/room.ts';
 import { createRouter } from '../../../src/resources/router.ts';
 import { createRoutes } from '../../../src/resources/routes.ts';
 import { Walk } from '../../../src/resources/walk.ts';
 import { createListener } from '../../../src/server/listener.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import type { Store, Table } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { storeTables } from '../../../src/store-tables.ts';
 import { type Answer, type RequestOptions, send, shopConfig } from '../program.ts';
 
 export type Shop = {
@@ -42,12 +39,19 @@ export type Shop = {
 
 const idempotencySeconds = 3600;
 
-export async function openShop(): Promise<Shop> {
+export type ShopOptions = {
+  readonly limits?: Partial<Pick<RateLimitOptions, 'rateLimitReads' | 'rateLimitWrites' | 'behindProxy'>>;
+  /** Where the clock stands still until it is moved; it goes with the real one unless given. */
+  readonly clockMs?: number;
+};
+
+export async function openShop({ limits = {}, clockMs }: ShopOptions = {}): Promise<Shop> {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   const { configuration } = await loadConfiguration(shopConfig);
-  const store = await openSqliteStore({ folder, tables: tablesOf(configuration) });
+  const store = await openSqliteStore({ folder, tables: storeTables(configuration) });
   let ahead = 0;
-  const room = roomOf(configuration, store, () => Date.now() + ahead);
+  const clock = () => (clockMs ?? Date.now()) + ahead;
+  const room = roomOf(configuration, store, clock, limits);
   const listener = createListener({
     handler: (request) => new Walk(room, request).run(),
     observe: () => undefined,
@@ -73,19 +77,12 @@ export async function openShop(): Promise<Shop> {
   };
 }
 
-function tablesOf({ collections }: Configuration): readonly Table[] {
-  const plain = [idempotencyTable, operationsTable, operationRequestsTable, queriesTable].map((name) => ({
-    name,
-    fields: [],
-    indexes: [],
-    unique: [],
-    references: [],
-    searched: false,
-  }));
-  return [...[...collections.values()].map(tableOf), ...plain];
-}
-
-function roomOf({ collections }: Configuration, store: Store, clock: () => number): Room {
+function roomOf(
+  { collections }: Configuration,
+  store: Store,
+  clock: () => number,
+  limits: NonNullable<ShopOptions['limits']>,
+): Room {
   const { settings } = loadSettings({}, {}, {});
   const newId = createIdSource(clock, () => randomInt(32));
   const operations = createOperations(
@@ -94,9 +91,8 @@ function roomOf({ collections }: Configuration, store: Store, clock: () => numbe
       path: '/api/v1/operations',
       newId,
       clock,
-      onFailure: (_operation, error) => {
-        throw error;
-      },
+      random: () => 0,
+      observe: ({ kind }) => assert.notEqual(kind, 'operation-failed'),
     },
     async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
   );
@@ -122,8 +118,16 @@ function roomOf({ collections }: Configuration, store: Store, clock: () => numbe
     limits: { ...settings, traceEnabled: false },
     clock,
     authenticate: (request) => ({ principal: principalOf(request.fields.authorization) }),
+    rates: createRateLimiter({
+      ...settings,
+      rateLimitReads: 0,
+      rateLimitWrites: 0,
+      ...limits,
+      store,
+      onFailure: (error) => assert.fail(String(error)),
+    }),
     decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
-    idempotency: createIdempotency(store, idempotencySeconds),
+    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: idempotencySeconds }),
     operations,
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',

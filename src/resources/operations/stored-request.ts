@@ -1,0 +1,66 @@
+/**
+ * A request as it waits to be carried out: enough to walk it again, and no credential.
+ */
+import type { Request } from '../../http/message.ts';
+import { readRequestFields } from '../../http/request-fields.ts';
+import type { Principal, Scope } from '../../model/principal.ts';
+import type { Ask } from '../resource.ts';
+
+export type StoredRequest = {
+  readonly id: string;
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly string[];
+  readonly content: string;
+  readonly principal: {
+    readonly id: string;
+    readonly scopes: readonly Scope[];
+    readonly roles: readonly string[];
+  } | null;
+};
+
+/** @param id of the operation */
+export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefined): StoredRequest {
+  const { request, principal } = ask;
+  const kept: string[] = [];
+  const keep = (name: string, value: string | undefined) => {
+    if (value !== undefined) kept.push(name, value);
+  };
+  keep('Content-Type', request.fields.contentType);
+  keep('If-Match', request.fields.ifMatch);
+  keep('If-None-Match', request.fields.ifNoneMatch);
+  keep('If-Unmodified-Since', request.fields.ifUnmodifiedSince);
+  return {
+    id,
+    method: request.method,
+    target: request.target.split('?', 1)[0] ?? request.target,
+    fields: kept,
+    content: Buffer.from(bytes ?? new Uint8Array()).toString('base64'),
+    principal:
+      principal.kind === 'anonymous'
+        ? null
+        : { id: principal.id, scopes: [...principal.scopes], roles: [...principal.roles] },
+  };
+}
+
+export function requestOf(stored: StoredRequest): Request {
+  const bytes = Buffer.from(stored.content, 'base64');
+  const rawFields = ['Host', 'localhost', ...stored.fields];
+  if (bytes.length > 0) rawFields.push('Content-Length', String(bytes.length));
+  return {
+    method: stored.method,
+    target: stored.target,
+    version: '1.1',
+    fields: readRequestFields(rawFields),
+    rawFields,
+    readContent: async () => ({ ok: true, bytes }),
+    peer: '',
+    id: stored.id,
+  };
+}
+
+export function principalOf({ principal }: StoredRequest): Principal {
+  if (principal === null) return { kind: 'anonymous' };
+  const { id, scopes, roles } = principal;
+  return { kind: 'authenticated', id, scopes: new Set(scopes), roles: new Set(roles) };
+}

@@ -1,0 +1,90 @@
+/**
+ * Stores that two processes share, for each engine: two handles on the same data. With SQLite both are the one store, told that it
+ * is shared; with PostgreSQL each has connections, caches and a committer of its own.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { openPostgresStore } from '../../src/store/postgres/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
+import { storeTables } from '../../src/store-tables.ts';
+import { testServer } from '../postgres/cluster.ts';
+
+export type Handles = readonly [one: Store, other: Store];
+
+const tables: readonly Table[] = [
+  ...storeTables({ title: '', base: '', apiVersion: '', collections: new Map(), settings: {} }),
+  { name: 'things', fields: [], indexes: [], unique: [], references: [], searched: false },
+];
+
+export const engines: readonly (readonly [name: string, open: (context: TestContext) => Promise<Handles>])[] =
+  [
+    [
+      'SQLite',
+      async (context) => {
+        const store = { ...(await openEmbedded(context)), shared: true };
+        return [store, { ...store }];
+      },
+    ],
+    [
+      'PostgreSQL',
+      async (context) => {
+        const server = await testServer();
+        const opened: Store[] = [];
+        context.after(async () => {
+          for (const store of opened) await store.close();
+          await server.dispose();
+        });
+        for (let at = 0; at < 2; at += 1) opened.push(await openPostgresStore({ url: server.url, tables }));
+        return opened as [Store, Store];
+      },
+    ],
+  ];
+
+/** The embedded store as it is: of one process alone. */
+export async function openEmbedded(context: TestContext): Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-shared-'));
+  const store = await openSqliteStore({ folder, tables });
+  context.after(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return store;
+}
+
+/** What a failing store does with the units it is given: loses them, or the next one, or makes them and loses the answer. */
+export type Fault = 'none' | 'lost' | 'lost-once' | 'answer-lost';
+
+export type Failing = Store & {
+  fault: Fault;
+  /** Commits that have ended, well or not. */
+  commits: number;
+};
+
+/** A handle whose commits fail as told: the network that breaks on the way there or on the way back. */
+export function failing(store: Store): Failing {
+  async function commitWith(fault: Fault, unit: Unit): Promise<Commit> {
+    const unavailable = new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
+    if (fault === 'lost' || fault === 'lost-once') throw unavailable;
+    const commit = await store.commit(unit);
+    if (fault === 'answer-lost') throw unavailable;
+    return commit;
+  }
+  const handle: Failing = {
+    ...store,
+    fault: 'none',
+    commits: 0,
+    async commit(unit) {
+      const { fault } = handle;
+      if (fault === 'lost-once') handle.fault = 'none';
+      try {
+        return await commitWith(fault, unit);
+      } finally {
+        handle.commits += 1;
+      }
+    },
+  };
+  return handle;
+}

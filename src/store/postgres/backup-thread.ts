@@ -1,0 +1,103 @@
+/**
+ * The thread of one backup: every row of one snapshot, table by table in batches by id, into a file. The snapshot is one REPEATABLE READ
+ * transaction, so a unit is in the copy whole or not at all, nobody waits for it, and a pooler in transaction mode or
+ * a standby serves it as well. The next batch is on its way while one is written.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import { columnNamesOf } from '../backup-file/layout.ts';
+import { beginPartial, publish } from '../backup-file/publish.ts';
+import type { CopyReply } from '../backup-file/start-copy.ts';
+import { writeFile } from '../backup-file/write-file.ts';
+import type { BackupData } from './backup.ts';
+import { addressOf } from './connection/address.ts';
+import type { Cell, Rows } from './connection/connection.ts';
+import { inLongTransaction } from './long-transaction.ts';
+import { openSession, type Session } from './schema/session.ts';
+import { nameIn, type StandingTable, standingTables } from './standing-tables.ts';
+
+const rowsPerBatchMax = 2000;
+/** Of documents and search text, before the row that crosses it. */
+const bytesPerBatchMax = 4 * 1024 * 1024;
+/** Time without a batch after which the server is taken for gone; counting 10^8 rows takes less. */
+const stalledMs = 600_000;
+
+async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<void> {
+  const partial = beginPartial(to);
+  const session = await openSession(addressOf(url), 'comity backup', connectTimeoutMs);
+  const watch = watchdog();
+  let total = 0;
+  await inLongTransaction(session, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async () => {
+    const { rev, tables } = await standingTables(session, schema);
+    for (const table of tables) total += await countOf(session, schema, table);
+    const file = writeFile(partial, rev, tables);
+    let done = 0;
+    for (const table of tables) {
+      for await (const rows of batches(session, schema, table)) {
+        watch.refresh();
+        file.insert(table, rows as readonly (readonly Exclude<Cell, boolean>[])[]);
+        done += rows.length;
+        if (done < total) tell({ kind: 'progress', done, total });
+      }
+    }
+    if (done !== total) throw new Error(`the snapshot has ${total} rows, of which ${done} were read`);
+    file.close();
+  });
+  await session.end();
+  clearTimeout(watch);
+  publish(to);
+  tell({ kind: 'progress', done: total, total });
+  tell({ kind: 'done' });
+}
+
+async function countOf(session: Session, schema: string, table: StandingTable): Promise<number> {
+  const [row] = await session.rows(`SELECT count(*) FROM ${nameIn(schema, table)}`);
+  return Number(row?.[0]);
+}
+
+/** Every row of the table; each batch is asked for before the one ahead of it is handed over. */
+async function* batches(session: Session, schema: string, table: StandingTable): AsyncGenerator<Rows> {
+  let limit = rowsPerBatchMax;
+  let next: Promise<Rows> | undefined = session.rows(batchSql(schema, table, undefined, limit));
+  while (next !== undefined) {
+    const rows: Rows = await next;
+    const last = rows.at(-1)?.[0];
+    // Rows that the bytes cut off were read in vain: no more are asked for than twice what fits.
+    limit = Math.min(rowsPerBatchMax, Math.max(1, rows.length * 2));
+    next = last === undefined ? undefined : session.rows(batchSql(schema, table, last, limit), [last]);
+    // A failure is met when the batch is waited for, not while the one before is written.
+    next?.catch(ignore);
+    if (rows.length > 0) yield rows;
+  }
+}
+
+/** The lengths are read from the row alone, so a long document is fetched only when it is sent. */
+function batchSql(schema: string, table: StandingTable, after: Cell | undefined, limit: number): string {
+  const columns = columnNamesOf(table).join(', ');
+  const bytes = table.searched
+    ? 'octet_length(doc) + coalesce(octet_length(search), 0)'
+    : 'octet_length(doc)';
+  return `SELECT ${columns} FROM (
+    SELECT ${columns}, sum(${bytes}) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - (${bytes}) AS bytes_before
+    FROM (
+      SELECT ${columns} FROM ${nameIn(schema, table)} ${after === undefined ? '' : 'WHERE id > $1'}
+      ORDER BY id LIMIT ${limit}
+    ) AS next
+  ) AS sized WHERE bytes_before < ${bytesPerBatchMax} ORDER BY id`;
+}
+
+/** Ends the thread with an error unless it is refreshed in time. */
+function watchdog(): NodeJS.Timeout {
+  return setTimeout(() => {
+    throw new Error(`the database gave nothing for ${stalledMs} ms`);
+  }, stalledMs);
+}
+
+function tell(reply: CopyReply): void {
+  parentPort?.postMessage(reply);
+}
+
+function ignore(): void {
+  // Met where the promise is awaited.
+}
+
+await run(workerData as BackupData);

@@ -6,13 +6,15 @@ import { cpus, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { spreadOf } from './cell.ts';
-import type { BenchOptions } from './options.ts';
+import type { Engine, Subject } from './engine.ts';
+import type { BenchOptions, StoreName } from './options.ts';
 import type { Pinning } from './pin.ts';
-import type { Subject } from './subjects.ts';
 import { type Pair, spreadText } from './table.ts';
 
 export type Run = {
   readonly options: BenchOptions;
+  readonly store: StoreName;
+  readonly engine: Engine;
   readonly pinning: Pinning;
   readonly folder: string;
   readonly subjects: Subject[];
@@ -23,19 +25,17 @@ export type Run = {
 const generatorBusyMost = 0.95;
 const otherBusyMost = 0.1;
 const docsFile = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
-const docsBegin = '<!-- bench:begin -->';
-const docsEnd = '<!-- bench:end -->';
 
 export function say(run: Run, ...lines: readonly string[]): void {
   run.report.push(...lines);
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-export function machine({ options, pinning }: Run): readonly string[] {
+export function machine({ options, pinning, engine }: Run): readonly string[] {
   const processors = cpus();
   return [
     `Node ${process.version}, ${process.platform} ${process.arch}, ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB; ${pinning.words}.`,
-    `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s, and ${options.settlingRounds} thrown away before them; medians, spread in brackets; rate limits off; creates with \`synchronous=FULL\` on both sides.`,
+    `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s, and ${options.settlingRounds} thrown away before them; medians, spread in brackets; rate limits off; ${engine.words}.`,
   ];
 }
 
@@ -63,12 +63,16 @@ export function figures(run: Run, pairs: readonly Pair[]): unknown {
   const cells = pairs.flatMap(({ comity, floor }) => [comity, floor]);
   return {
     report: run.report,
+    store: run.store,
     options: run.options,
     cells: cells.map(({ name, side, rows, samples }) => ({ name, side, rows, samples })),
   };
 }
 
-export function writeDocs(report: readonly string[]): void {
+/** Replaces what stands between the marks of the store. */
+export function writeDocs({ store, report }: Run): void {
+  const docsBegin = `<!-- bench:${store}:begin -->`;
+  const docsEnd = `<!-- bench:${store}:end -->`;
   mkdirSync(dirname(docsFile), { recursive: true });
   const section = `${docsBegin}\n${report.join('\n')}\n${docsEnd}`;
   const old = existsSync(docsFile) ? readFileSync(docsFile, 'utf8') : '';

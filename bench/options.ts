@@ -10,11 +10,19 @@ export const rowNames = [
   'query-new',
   'create',
   'scan',
+  'scale',
 ] as const;
 export type RowName = (typeof rowNames)[number];
+/** The rows that compare a kind of request with its floor. */
+export type PairName = Exclude<RowName, 'scan' | 'scale'>;
+
+export const storeNames = ['sqlite', 'postgres'] as const;
+export type StoreName = (typeof storeNames)[number];
 
 export type BenchOptions = {
-  readonly rows: readonly number[];
+  readonly stores: readonly StoreName[];
+  /** By store; a million rows take PostgreSQL too long to be loaded one by one unless asked for. */
+  readonly rows: Readonly<Record<StoreName, readonly number[]>>;
   readonly only: readonly RowName[];
   readonly warmupMs: number;
   readonly measuredMs: number;
@@ -32,7 +40,8 @@ export type BenchOptions = {
 
 export const usage = `Usage: npm run bench -- [options]
   --quick             1,000 rows, short cells: a smoke test of under 20 s
-  --rows 1000,100000  stored rows (default 1000,100000,1000000)
+  --store sqlite      or postgres (default both, one after the other)
+  --rows 1000,100000  stored rows (default 1000,100000 and, for SQLite, 1000000)
   --only read,list    of ${rowNames.join(', ')}
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
@@ -48,6 +57,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     args: [...args],
     options: {
       quick: { type: 'boolean', default: false },
+      store: { type: 'string' },
       rows: { type: 'string' },
       only: { type: 'string' },
       seconds: { type: 'string' },
@@ -62,9 +72,11 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const { quick } = values;
   const seconds = positive('--seconds', values.seconds ?? (quick ? '0.5' : '2'));
   return {
-    rows: (values.rows ?? (quick ? '1000' : '1000,100000,1000000'))
-      .split(',')
-      .map((rows) => positive('--rows', rows)),
+    stores: (values.store ?? storeNames.join(',')).split(',').map(storeName),
+    rows: {
+      sqlite: rowsFrom(values.rows ?? (quick ? '1000' : '1000,100000,1000000')),
+      postgres: rowsFrom(values.rows ?? (quick ? '1000' : '1000,100000')),
+    },
     only: (values.only ?? rowNames.join(',')).split(',').map(rowName),
     warmupMs: quick ? 200 : 500,
     measuredMs: seconds * 1000,
@@ -83,6 +95,17 @@ function positive(name: string, text: string): number {
   if (!(value > 0) || !Number.isFinite(value))
     throw new RangeError(`${name} must be a positive number, got "${text}"`);
   return value;
+}
+
+function rowsFrom(text: string): readonly number[] {
+  return text.split(',').map((rows) => positive('--rows', rows));
+}
+
+function storeName(text: string): StoreName {
+  const found = storeNames.find((name) => name === text);
+  if (found === undefined)
+    throw new RangeError(`--store must name ${storeNames.join(' or ')}, got "${text}"`);
+  return found;
 }
 
 function rowName(text: string): RowName {

@@ -2,14 +2,14 @@
  * The cells of the ratio table: each request against Comity and against its floor, at each number of rows.
  */
 import { cpus } from 'node:os';
-import { join } from 'node:path';
 import type { Cell, Sample } from './cell.ts';
+import { adminKey, floorKindOf, type Subject } from './engine.ts';
 import { generateLoad } from './load/generate.ts';
 import type { LoadPlan } from './load/plan.ts';
 import type { Run } from './measured-run.ts';
-import type { RowName } from './options.ts';
+import type { PairName } from './options.ts';
 import { categoryId as seededCategoryId } from './product.ts';
-import { adminKey, floorKindOf, prepareFloor, type Subject } from './subjects.ts';
+
 import type { Pair } from './table.ts';
 
 const path = '/api/v1/products';
@@ -19,10 +19,10 @@ let createFrom = 1_000_000_000;
 
 export async function preparePairs(run: Run, noise: boolean): Promise<readonly Pair[]> {
   const pairs: Pair[] = [];
-  const names = run.options.only.filter((name): name is Exclude<RowName, 'scan'> => name !== 'scan');
+  const names = run.options.only.filter((name): name is PairName => name !== 'scan' && name !== 'scale');
   const categories = new Map<number, string>();
-  for (const rows of run.options.rows) {
-    const startFloor = prepareFloor(run.pinning, join(run.folder, `floor-${rows}`), rows);
+  for (const rows of run.options.rows[run.store]) {
+    const startFloor = await run.engine.prepareFloor(rows);
     const started = new Map<string, Subject>();
     for (const name of names) {
       const kind = floorKindOf(name);
@@ -51,7 +51,7 @@ export async function preparePairs(run: Run, noise: boolean): Promise<readonly P
 
 function cell(
   run: Run,
-  name: Exclude<RowName, 'scan'>,
+  name: PairName,
   rows: number,
   subject: Subject,
   side: Cell['side'],
@@ -116,7 +116,7 @@ async function readBack({ server }: Subject, locations: readonly string[]): Prom
   }
 }
 
-async function createCategory({ server }: Subject): Promise<string> {
+export async function createCategory({ server }: Subject): Promise<string> {
   const response = await fetch(`http://${server.host}:${server.port}/api/v1/categories`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'X-API-Key': adminKey },

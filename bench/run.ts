@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, at several
+ * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, over each store and at several
  * numbers of stored rows. Prints tables with the machine and the settings. Measures no peers and no delivery.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,18 +7,31 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureRounds } from './cell.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
-import { type BenchOptions, readOptions, usage } from './options.ts';
+import { type BenchOptions, readOptions, type StoreName, usage } from './options.ts';
 import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
+import { postgresEngine } from './postgres-engine.ts';
 import { measureSingleFigures } from './single-figures.ts';
-import { startComity } from './subjects.ts';
+import { sqliteEngine } from './sqlite-engine.ts';
 import { growthTable, ratioTable } from './table.ts';
 
 async function main(options: BenchOptions): Promise<void> {
+  const results: unknown[] = [];
+  for (const store of options.stores) results.push(await measureStore(options, store));
+  if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, JSON.stringify(results, undefined, 2));
+}
+
+/** @returns every figure of the run */
+async function measureStore(options: BenchOptions, store: StoreName): Promise<unknown> {
+  const pinning = detectPinning();
+  const folder = mkdtempSync(join(tmpdir(), 'comity-bench-'));
+  const engine = store === 'sqlite' ? sqliteEngine(pinning, folder) : await postgresEngine(pinning, folder);
   const run: Run = {
     options,
-    pinning: detectPinning(),
-    folder: mkdtempSync(join(tmpdir(), 'comity-bench-')),
+    store,
+    engine,
+    pinning,
+    folder,
     subjects: [],
     comities: new Map(),
     report: [],
@@ -38,32 +51,32 @@ async function main(options: BenchOptions): Promise<void> {
       pairs.flatMap(({ floor, comity }) => [floor, comity]),
       options.rounds,
       options.settlingRounds,
-      (round) => process.stderr.write(`round ${round + 1} of ${options.rounds}\n`),
+      (round) => process.stderr.write(`${store}: round ${round + 1} of ${options.rounds}\n`),
     );
     say(
       run,
       '',
-      ...ratioTable(pairs, trouble !== undefined),
+      ...ratioTable(pairs, store, trouble !== undefined),
       '',
       ...growthTable(pairs, trouble !== undefined),
     );
     say(run, generatorLine(pairs));
     if (trouble === undefined) await measureSingleFigures(run);
-    if (options.jsonFile !== undefined)
-      writeFileSync(options.jsonFile, JSON.stringify(figures(run, pairs), undefined, 2));
-    if (options.writeDocs && trouble === undefined) writeDocs(run.report);
+    if (options.writeDocs && trouble === undefined) writeDocs(run);
     else if (options.writeDocs) say(run, 'docs/performance.md is left as it was: Comity was not measured.');
+    return figures(run, pairs);
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
-    rmSync(run.folder, { recursive: true, force: true });
+    await engine.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /** Undefined when Comity runs with each number of rows, else why it does not. */
 async function startComities(run: Run): Promise<string | undefined> {
   try {
-    for (const rows of run.options.rows) {
-      const subject = await startComity(run.pinning, join(run.folder, `comity-${rows}`), rows);
+    for (const rows of run.options.rows[run.store]) {
+      const subject = await run.engine.startComity(rows);
       run.subjects.push(subject);
       run.comities.set(rows, subject);
     }

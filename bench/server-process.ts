@@ -22,10 +22,11 @@ export async function startServer(
   pinning: Pinning,
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
+  wrap: (command: string, args: readonly string[]) => readonly [string, readonly string[]] = bare,
 ): Promise<ServerProcess> {
-  const [command, commandArgs] = pinnedCommand(pinning, 0, args);
+  const [command, commandArgs] = wrap(...pinnedCommand(pinning, 0, args));
   const startedMs = performance.now();
-  const child = spawn(command, commandArgs, {
+  const child = spawn(command, [...commandArgs], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -39,6 +40,10 @@ export async function startServer(
     processorUs: () => processorOf(pid),
     stop: () => stop(child),
   };
+}
+
+function bare(command: string, args: readonly string[]): readonly [string, readonly string[]] {
+  return [command, args];
 }
 
 function readyAddress(child: ChildProcess): Promise<{ readonly host: string; readonly port: number }> {

@@ -1,21 +1,20 @@
 /**
  * The figures that have no floor: reads under a scan, idle memory, time to ready.
  */
-import { join } from 'node:path';
 import { spreadOf } from './cell.ts';
 import { type Run, say } from './measured-run.ts';
 import { planFor } from './pairs.ts';
+import { measureScale } from './scale.ts';
 import { measureScan } from './scan.ts';
-import { startComity } from './subjects.ts';
 import { megabytes, spreadText, verdict } from './table.ts';
 import { idleMemoryBytesMax, readyMsMax, scanP99Most } from './targets.ts';
 
 const readyRounds = 5;
 
-/** Scan, idle memory and time to ready: figures of Comity alone. */
+/** Scan, scaling, idle memory and time to ready: figures of Comity alone. */
 export async function measureSingleFigures(run: Run): Promise<void> {
   const { options, pinning } = run;
-  const rows = Math.max(...options.rows);
+  const rows = Math.max(...options.rows[run.store]);
   const subject = run.comities.get(rows);
   if (subject !== undefined && options.only.includes('scan')) {
     const plan = { ...planFor(run, subject, rows), ratePerSecond: options.scanReadsPerSecond };
@@ -27,6 +26,8 @@ export async function measureSingleFigures(run: Run): Promise<void> {
         `target <= ${scanP99Most} ${verdict(scan.ratio.median <= scanP99Most)}`,
     );
   }
+  const { startShared } = run.engine;
+  if (startShared !== undefined && options.only.includes('scale')) await measureScale(run, startShared);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
     const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;
     say(
@@ -36,8 +37,7 @@ export async function measureSingleFigures(run: Run): Promise<void> {
   }
   const readyMs: number[] = [];
   for (let round = 0; round < readyRounds; round += 1) {
-    // On both processors, as a program starts that nobody measures.
-    const fresh = await startComity({ ...pinning, pinned: false }, join(run.folder, `ready-${round}`), 0);
+    const fresh = await run.engine.startEmpty();
     readyMs.push(fresh.server.readyMs);
     await fresh.server.stop();
   }

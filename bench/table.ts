@@ -1,10 +1,10 @@
 /** Figures as text: Markdown tables, which read as well in a terminal. */
 import { type Cell, medianOf, ratioSpread, type Spread } from './cell.ts';
-import type { RowName } from './options.ts';
+import type { PairName, StoreName } from './options.ts';
 import { growthMost, leastRatio, noiseMost, titles } from './targets.ts';
 
 export type Pair = {
-  readonly name: Exclude<RowName, 'scan'>;
+  readonly name: PairName;
   readonly rows: number;
   readonly comity: Cell;
   readonly floor: Cell;
@@ -15,7 +15,7 @@ const processor = (cell: Cell) =>
   medianOf(cell, (sample) => sample.processorUsPerRequest ?? Number.NaN).toFixed(1);
 
 /** Comity against the floor, one line for each kind and number of rows. */
-export function ratioTable(pairs: readonly Pair[], noise: boolean): readonly string[] {
+export function ratioTable(pairs: readonly Pair[], store: StoreName, noise: boolean): readonly string[] {
   const measured = noise ? 'second floor' : 'Comity';
   const lines = [
     `| request | rows | ${measured}/floor (spread) | target | ${measured} req/s | floor req/s | ${measured} p50/p90/p99/max ms | floor p50/p90/p99/max ms | CPU us ${measured}, floor | RSS MB ${measured}, floor |`,
@@ -23,8 +23,8 @@ export function ratioTable(pairs: readonly Pair[], noise: boolean): readonly str
   ];
   for (const { name, rows, comity, floor } of pairs) {
     const ratio = ratioSpread(comity, floor, (sample) => sample.requestsPerSecond);
-    const met = noise ? Math.abs(ratio.median - 1) <= noiseMost : ratio.median >= leastRatio[name];
-    const target = noise ? `1 +- ${noiseMost}` : `>= ${leastRatio[name]}`;
+    const met = noise ? Math.abs(ratio.median - 1) <= noiseMost : ratio.median >= leastRatio[store][name];
+    const target = noise ? `1 +- ${noiseMost}` : `>= ${leastRatio[store][name]}`;
     const cells = [
       titles[name],
       rows.toLocaleString('en'),

@@ -1,15 +1,26 @@
 /** What the figures must reach: each a ratio within one run. */
-import type { RowName } from './options.ts';
+import type { PairName, RowName, StoreName } from './options.ts';
 
 /** Least ratio of Comity's requests a second to the floor's. */
-export const leastRatio: Readonly<Record<Exclude<RowName, 'scan'>, number>> = {
-  read: 0.85,
-  'not-modified': 0.85,
-  list: 0.7,
-  query: 0.7,
-  'list-new': 0.7,
-  'query-new': 0.7,
-  create: 0.8,
+export const leastRatio: Readonly<Record<StoreName, Readonly<Record<PairName, number>>>> = {
+  sqlite: {
+    read: 0.85,
+    'not-modified': 0.85,
+    list: 0.7,
+    query: 0.7,
+    'list-new': 0.7,
+    'query-new': 0.7,
+    create: 0.8,
+  },
+  postgres: {
+    read: 0.8,
+    'not-modified': 0.8,
+    list: 0.7,
+    query: 0.7,
+    'list-new': 0.7,
+    'query-new': 0.7,
+    create: 0.7,
+  },
 };
 
 /** Most that a request may cost with the most rows against the fewest. */
@@ -30,4 +41,5 @@ export const titles: Readonly<Record<RowName, string>> = {
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
   scan: 'read by id under a scan',
+  scale: 'two processes against one',
 };

@@ -1,0 +1,43 @@
+/** What the benchmark needs of a kind of storage: floors over it, and Comity over it. */
+import type { RequestKind } from './load/plan.ts';
+import type { ProcessorShare } from './processor-share.ts';
+import type { ServerProcess } from './server-process.ts';
+
+export const adminKey = 'sk_benchBENCHbenchBENCHbenchBENCHbench42';
+
+export type Subject = {
+  readonly server: ServerProcess;
+  readonly idleMemoryBytes: number | undefined;
+};
+
+export type FloorKind = 'read' | 'not-modified' | 'list' | 'create';
+
+export type Engine = {
+  /** How it is set up, as a sentence of the report. */
+  readonly words: string;
+  /** Seeds what the floors read, and returns a starter of floor programs; `copy` keeps apart what two of them write. */
+  prepareFloor(rows: number): Promise<(kind: FloorKind, copy?: string) => Promise<Subject>>;
+  /** Seeds and starts Comity; rejects with the reason where it cannot. */
+  startComity(rows: number): Promise<Subject>;
+  /** Starts it over nothing, on every processor, to see how long that takes. */
+  startEmpty(): Promise<Subject>;
+  /** Seeds one database and starts one process of Comity on it for each share of a processor; absent where one process is all. */
+  readonly startShared?: (rows: number, shares: readonly ProcessorShare[]) => Promise<readonly Subject[]>;
+  close(): Promise<void>;
+};
+
+/** Settings under which Comity is measured, whatever the storage. */
+export const comityEnvironment: NodeJS.ProcessEnv = {
+  COMITY_HOST: '127.0.0.1',
+  COMITY_PORT: '0',
+  COMITY_ADMIN_KEY: adminKey,
+  COMITY_RATE_LIMIT_READS: '0',
+  COMITY_RATE_LIMIT_WRITES: '0',
+  NODE_ENV: 'production',
+};
+
+/** Which floor program answers a kind of request. */
+export function floorKindOf(kind: RequestKind): FloorKind {
+  if (kind === 'query' || kind === 'list' || kind === 'query-new' || kind === 'list-new') return 'list';
+  return kind === 'create' || kind === 'not-modified' ? kind : 'read';
+}

@@ -1,0 +1,54 @@
+/**
+ * Comity and the floors over SQLite: a seeded file for each number of rows, everything of a server on its one processor.
+ */
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { comityEnvironment, type Engine, type Subject } from './engine.ts';
+import { seedFloor } from './floor/store.ts';
+import type { Pinning } from './pin.ts';
+import { seed } from './seed-sqlite.ts';
+import { startServer } from './server-process.ts';
+
+const idleAfterMs = 3000;
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+export function sqliteEngine(pinning: Pinning, folder: string): Engine {
+  let empties = 0;
+
+  async function startIn(data: string, rows: number, pinned: Pinning): Promise<Subject> {
+    mkdirSync(data, { recursive: true });
+    if (rows > 0) seed(data, rows);
+    const server = await startServer(pinned, [join(root, 'src', 'main.ts'), 'serve'], {
+      ...comityEnvironment,
+      COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
+      COMITY_DATA: data,
+    });
+    // Idle is what it is when nothing has happened for a while.
+    if (rows > 0) await setTimeout(idleAfterMs);
+    return { server, idleMemoryBytes: server.memoryBytes() };
+  }
+
+  return {
+    words: 'creates with `synchronous=FULL` on both sides',
+    async prepareFloor(rows) {
+      const own = join(folder, `floor-${rows}`);
+      mkdirSync(own, { recursive: true });
+      const seeded = join(own, 'floor.db');
+      seedFloor(seeded, rows);
+      return async (kind, copy = '') => {
+        const file = kind === 'create' ? join(own, `floor-create${copy}.db`) : seeded;
+        if (kind === 'create') copyFileSync(seeded, file);
+        const server = await startServer(pinning, [join(root, 'bench', 'floor', `${kind}.ts`), file]);
+        return { server, idleMemoryBytes: server.memoryBytes() };
+      };
+    },
+    startComity: (rows) => startIn(join(folder, `comity-${rows}`), rows, pinning),
+    startEmpty() {
+      empties += 1;
+      return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
+    },
+    close: async () => undefined,
+  };
+}

@@ -5,7 +5,8 @@
  *   <!-- not run: REASON -->   the block is for reading alone
  *   <!-- eventually -->        run again until it prints what is shown (what it asks for happens by itself)
  *
- * `<!-- program NAME=value ... -->` anywhere sets the environment of the program that the page talks to. The `ts` blocks
+ * `<!-- program NAME=value ... -->` anywhere sets the environment of the program that the page talks to; with
+ * `COMITY_DATABASE_URL=postgres` it has a database of its own, whose URL the commands of the page see too. The `ts` blocks
  * of a page that has an `export default` in one are, in order, the configuration that the program serves.
  */
 

@@ -7,7 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { adminKey, startProgram } from '../wire/program.ts';
+import { testServer } from '../postgres/cluster.ts';
+import { adminKey, shopConfig, startProgram } from '../wire/program.ts';
 import { OutputComparison } from './compare-output.ts';
 import { type Example, type Page, readExamples } from './read-examples.ts';
 import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
@@ -23,14 +24,19 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   const page = readExamples(readFileSync(path, 'utf8'));
   const shell = options.realCurl && isInstalled('bash') ? 'bash' : 'sh';
   const folder = mkdtempSync(join(tmpdir(), 'comity-page-'));
+  const database = page.environment.COMITY_DATABASE_URL === undefined ? undefined : await testServer();
+  const databaseUrl = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
+  const configuration = configurationOf(page, folder);
   const program = await startProgram({
-    env: { COMITY_DEVELOPMENT: 'on', ...page.environment },
-    ...configurationOf(page, folder),
+    env: { COMITY_DEVELOPMENT: 'on', ...page.environment, ...databaseUrl },
+    ...configuration,
   });
   const environment = {
     COMITY_ADMIN_KEY: adminKey,
     COMITY_DATA: program.folder,
     COMITY_PORT: String(program.port),
+    COMITY_CONFIG: configuration.config ?? shopConfig,
+    ...databaseUrl,
   };
   const session = openShell({ shell, realCurl: options.realCurl, environment });
   const comparison = new OutputComparison();
@@ -41,6 +47,7 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   } finally {
     await session.end();
     await program.stop();
+    await database?.dispose();
     rmSync(folder, { recursive: true, force: true });
   }
   return page.examples.length;

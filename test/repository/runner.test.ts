@@ -10,6 +10,10 @@ const runner = ownFiles(
   'scripts/source-tree.ts',
   'scripts/test.ts',
   'scripts/test-file-bound.mjs',
+  'test/postgres/binaries.ts',
+  'test/postgres/keeper.ts',
+  'test/postgres/keeper-process.ts',
+  'test/postgres/run-server.ts',
 );
 const passing = "import { test } from 'node:test';\ntest('passes', () => {});\n";
 const failing = "import { test } from 'node:test';\ntest('breaks', () => { throw new Error('broken'); });\n";

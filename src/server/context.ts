@@ -12,8 +12,10 @@ export type Context = {
   readonly handler: Handler;
   readonly observe: Observe;
   readonly limits: ServerLimits;
-  /** Milliseconds since the epoch, for `Date` where node:http does not write it. */
+  /** Milliseconds since the epoch, for `Date`. */
   readonly clock: () => number;
+  /** The time as an HTTP-date. */
+  readonly formatDate: (ms: number) => string;
   /** Milliseconds that never go back, for durations and bounds. */
   readonly monotonic: () => number;
   readonly requestIdPrefix: string;

@@ -20,6 +20,7 @@ import {
 } from 'node:http';
 import { createServer as createPort, type Server as Port, type Socket } from 'node:net';
 import type { Handler } from '../http/message.ts';
+import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import type { Observe } from '../observe/observation.ts';
 import { answerClientError } from './client-error.ts';
 import { connectionOf } from './connection.ts';
@@ -123,6 +124,7 @@ function createContext(options: ListenerOptions): Context {
     observe: options.observe,
     limits,
     clock: options.clock ?? Date.now,
+    formatDate: createHttpDateCache(0),
     monotonic,
     requestIdPrefix: requestIdPrefix(),
     apiVersion: options.apiVersion,

@@ -5,7 +5,6 @@
 import { STATUS_CODES } from 'node:http';
 import { type Problem, problemBody, problemStatus } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import { formatHttpDate } from '../http/syntax/http-date.ts';
 import type { Context } from './context.ts';
 
 export type RawAnswer = { readonly status: number; readonly code: ProblemCode; readonly text: string };
@@ -17,7 +16,7 @@ export function rawAnswer(context: Context, problem: Problem, fields: readonly s
   const all = [
     ...['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))],
     ...['Cache-Control', 'no-store', ...fields, 'API-Version', context.apiVersion],
-    ...['Date', formatHttpDate(context.clock()), 'Connection', 'close'],
+    ...['Date', context.formatDate(context.clock()), 'Connection', 'close'],
   ];
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
   for (let index = 0; index + 1 < all.length; index += 2) head += `${all[index]}: ${all[index + 1]}\r\n`;

@@ -1,7 +1,8 @@
 /**
  * A response value on the wire, exactly once for each exchange: the status line and fields in one `writeHead` from a
- * flat list, then the content in one `end`. This layer alone adds Content-Length, Connection, Date (by node:http) and
- * API-Version; builders of responses give none of them.
+ * flat list, then the content in one `end`. This layer alone adds Content-Length, Connection, Date and API-Version;
+ * builders of responses give none of them. Date comes from the program's own clock: that of node:http lags under load, and
+ * Last-Modified must not be later (RFC 9110 §8.8.2.1).
  *
  * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); an answer to HEAD has the
  * Content-Length of the content that it does not send. Text without characters beyond Latin-1's ASCII half is
@@ -26,7 +27,8 @@ export function sendAnswer(exchange: Exchange, response: Response): void {
     return;
   }
   // Spread, not concat: 45 ns against 150 (measured on 10 members).
-  const fields = [...response.fields, 'API-Version', context.apiVersion];
+  const date = context.formatDate(context.clock());
+  const fields = [...response.fields, 'API-Version', context.apiVersion, 'Date', date];
   const lingers = leavesContentUnread(exchange, response);
   const closes =
     lingers ||

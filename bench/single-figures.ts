@@ -42,10 +42,11 @@ export async function measureSingleFigures(run: Run): Promise<void> {
     await fresh.server.stop();
   }
   const ready = spreadOf(readyMs);
-  say(
-    run,
-    `process start to ready, ms: ${spreadText(ready)}, target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`,
-  );
+  const judged =
+    run.store === 'sqlite'
+      ? `target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`
+      : 'the making of the schema included';
+  say(run, `process start to ready, ms: ${spreadText(ready)}, ${judged}`);
 }
 
 function milliseconds(spread: { readonly median: number; readonly least: number; readonly most: number }) {

@@ -2,6 +2,7 @@
  * Wires the running program by hand: the one file that knows every adapter. Nothing is created at import, nothing is reached
  * except by argument, so two programs can run in one process and a test can start one with other settings.
  */
+
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { loadAdminKey } from './auth/admin-key.ts';
@@ -21,7 +22,6 @@ import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
 import { corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
-import { eventsTable } from './resources/events/visibility.ts';
 import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
 import { createOperations, type Operations } from './resources/operations/operations.ts';
 import { operationsTable } from './resources/operations/tables.ts';
@@ -36,6 +36,7 @@ import { Walk } from './resources/walk.ts';
 import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
+import { eventsTable } from './store/store.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;

@@ -66,6 +66,9 @@ export type NextRow = {
   readonly references: readonly { readonly field: string; readonly id: string }[];
 };
 
+/** The table of the event log, which every store has, declared or not. */
+export const eventsTable = 'events';
+
 /** An outbox entry (§6): kept in the table `events`, whose rows have the columns `type` and `collection` besides. */
 export type EventEntry = {
   readonly id: string;

@@ -4,11 +4,12 @@
 import type { Collection } from '../../model/collection.ts';
 import { allOf, anyOf, type Filter } from '../../model/filter.ts';
 import type { Store } from '../../store/store.ts';
+import { eventsTable } from '../../store/store.ts';
 import type { ListProposal } from '../collection/list.ts';
 import { type ListOptions, listOperation, proposeList } from '../collection/list.ts';
 import type { Operation, Resource, Standing } from '../resource.ts';
 import { openEventStream, type StreamLimits } from './stream.ts';
-import { eventFields, eventsTable, visibleEvents } from './visibility.ts';
+import { eventFields, visibleEvents } from './visibility.ts';
 
 type EventStanding = Standing & { readonly doc: string; readonly rev: number };
 

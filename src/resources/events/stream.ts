@@ -8,9 +8,9 @@
  */
 import type { Filter } from '../../model/filter.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
+import { eventsTable } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
 import { createPieceWriter } from './piece-writer.ts';
-import { eventsTable } from './visibility.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
 

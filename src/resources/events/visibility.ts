@@ -8,8 +8,6 @@ import type { Field, Fields } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 
-export const eventsTable = 'events';
-
 const owner: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 

@@ -6,7 +6,9 @@
  * A row has a rowid besides its id, so that a long document does not swell the tree that ids are found in. `doc` stands
  * last but for the search text, so that reading the small columns never touches overflow pages.
  */
+
 import { quoteName } from '../quote-name.ts';
+import { eventsTable } from '../store.ts';
 
 /** What decides the columns of a table. */
 export type FileTable = {
@@ -16,8 +18,6 @@ export type FileTable = {
 };
 
 /** The table of the events, which has columns that no other has. */
-export const eventsTable = 'events';
-
 type Column = readonly [name: string, declaration: string];
 
 const firstColumns: readonly Column[] = [

@@ -3,11 +3,14 @@
  * one job each: a few carry all reads whose cost does not grow, some run what may take long, one commits, one
  * listens for what other processes changed.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import { quoteName } from '../quote-name.ts';
 import type { Store, Table } from '../store.ts';
+import { eventsTable } from '../store.ts';
 import { startBackup } from './backup.ts';
 import { type Changes, createChanges } from './changes/changes.ts';
 import { type Committer, createCommitter } from './commit/committer.ts';
@@ -16,7 +19,6 @@ import { type Connection, createConnection } from './connection/connection.ts';
 import { unavailable } from './connection/failure.ts';
 import { createReadLane, type ReadLane } from './connection/read-lane.ts';
 import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
-import { quoteName } from './identifier.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { countRows } from './read/count.ts';
 import { findOld } from './read/find-old.ts';
@@ -25,7 +27,7 @@ import { createPointReads } from './read/point-reads.ts';
 import { readHead, readTail } from './read/tail.ts';
 import { createVersions } from './read/versions.ts';
 import { channelOf } from './schema/channel.ts';
-import { eventsTable, type Layout, layoutsOf, type TableNumbers } from './schema/layout.ts';
+import { type Layout, layoutsOf, type TableNumbers } from './schema/layout.ts';
 import { openSchema } from './schema/open-schema.ts';
 import { createTallies } from './tallies.ts';
 

@@ -6,8 +6,8 @@
  * Times are the database's own, so clocks of machines that differ make nobody look dead.
  */
 import type { Observe } from '../../observe/observation.ts';
+import { quoteName } from '../quote-name.ts';
 import type { Call, Rows } from './connection/call.ts';
-import { quoteName } from './identifier.ts';
 
 export type PeersOptions = {
   readonly send: (call: Call) => Promise<Rows>;

@@ -7,9 +7,10 @@
  *
  * A lane that sends a call again after its connection broke may add twice; limits bear that.
  */
+
+import { quoteName } from '../quote-name.ts';
 import type { Tally } from '../store.ts';
 import type { Call, Rows } from './connection/connection.ts';
-import { quoteName } from './identifier.ts';
 
 type Lane = { send(call: Call): Promise<Rows> };
 

@@ -6,11 +6,13 @@
  * Every index leaves out softly deleted rows, and all but the unique ones end with the id, so that they hold
  * the total order that pages walk.
  */
+
 import { type Field, madeFields } from '../../model/field.ts';
-import { createTableSql, eventsTable } from '../backup-file/layout.ts';
+import { createTableSql } from '../backup-file/layout.ts';
 import { fieldKey, kindOf } from '../field-value.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
+import { eventsTable } from '../store.ts';
 import { valueSql } from './compile/value.ts';
 
 export type Index = {

@@ -2,15 +2,18 @@
  * The store on embedded SQLite (design §3): the contract of store.ts over one file `comity.db` in a folder that this process has to
  * itself. Three kinds of connections: this thread reads what an index serves, reader threads scan, one writer thread commits.
  */
+
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Observe } from '../../observe/observation.ts';
-import { eventsTable } from '../backup-file/layout.ts';
 import { migrate } from '../backup-file/migrate.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import { rowOf } from '../row-cells.ts';
 import type { Store, Table } from '../store.ts';
+import { eventsTable } from '../store.ts';
 import { startBackup } from './backup.ts';
+import type { Cells } from './cells.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
 import { countRows } from './count.ts';
 import { messageOf, unavailable } from './failure.ts';
@@ -20,7 +23,6 @@ import { makePlan } from './plan.ts';
 import { purgeRows } from './purge.ts';
 import { ReaderPool } from './reader/pool.ts';
 import { reconcile, type TableNumbers } from './reconcile.ts';
-import { type Cells, rowOf } from './row.ts';
 import { Snapshot } from './snapshot.ts';
 import { type TableDirectory, tableDirectory } from './table-directory.ts';
 import { readHead, readTail } from './tail.ts';

@@ -7,10 +7,10 @@ import { pageOf, shapeOf } from '../page-of-rows.ts';
 import { serve } from '../serve.ts';
 import type { ListQuery, MaybePromise, Page, Plan, Position } from '../store.ts';
 import { versionText } from '../version-text.ts';
+import type { Cells } from './cells.ts';
 import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
 import type { Layout } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
-import type { Cells } from './row.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Rows that a page may skip on the calling thread: about 50 µs. */

@@ -4,13 +4,13 @@
  */
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Filter } from '../../model/filter.ts';
-import { eventsTable } from '../backup-file/layout.ts';
 import type { SqlValue } from '../field-value.ts';
 import type { LogPosition, MaybePromise, TailEntry } from '../store.ts';
+import { eventsTable } from '../store.ts';
+import type { Cells } from './cells.ts';
 import { compileFilter } from './compile/filter.ts';
 import { tickSql } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
-import type { Cells } from './row.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Revisions behind the head up to which a filtered tail is read on the calling thread. */

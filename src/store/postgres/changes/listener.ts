@@ -6,10 +6,10 @@
  * It hears from the moment the word arrived, however late, until the connection is lost.
  */
 import { randomBytes } from 'node:crypto';
+import { quoteName } from '../../quote-name.ts';
 import type { Address } from '../connection/address.ts';
 import type { Connection } from '../connection/connection.ts';
 import { connectOnce, createConnection } from '../connection/connection.ts';
-import { quoteName } from '../identifier.ts';
 
 export type ListenerOptions = {
   readonly address: Address;

@@ -4,9 +4,9 @@
  * at fault and nobody says whose, down to the one, which is then rejected alone.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { quoteName } from '../../quote-name.ts';
 import { type Commit, StoreUnavailable } from '../../store.ts';
 import { messageOf, unavailable } from '../connection/failure.ts';
-import { quoteName } from '../identifier.ts';
 import { commitBoldly } from './commit-boldly.ts';
 import { commitCarefully } from './commit-carefully.ts';
 import type { Work } from './commit-table.ts';

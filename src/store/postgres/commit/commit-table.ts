@@ -3,7 +3,8 @@
  * the statements that write it. Made once when the store opens; a unit is resolved to these before it waits.
  */
 import type { Unit } from '../../store.ts';
-import { eventsTable, type Layout, type TableNumbers } from '../schema/layout.ts';
+import { eventsTable } from '../../store.ts';
+import type { Layout, TableNumbers } from '../schema/layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
 
 export type CommitTable = {

@@ -9,10 +9,10 @@
  * outcome is lost or another epoch was found; open -> taken by `ensure` and `findOut`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { quoteName } from '../../quote-name.ts';
 import { StoreUnavailable } from '../../store.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
 import { isRetryable, messageOf, unavailable } from '../connection/failure.ts';
-import { quoteName } from '../identifier.ts';
 import { begin, commit, serverTimeMs } from './transaction.ts';
 
 /** The last batch of this writer that was committed. */

@@ -3,7 +3,9 @@
  * that they name, who holds the unique values that they want, how many rows name what they remove, and which events are known.
  * Asked while the lock is held, so that the answers stay true until the end of the transaction.
  */
+
 import type { Scalar } from '../../../model/field.ts';
+import { rowOf } from '../../row-cells.ts';
 import type { Row } from '../../store.ts';
 import type { Cell, Rows } from '../connection/connection.ts';
 import { isLeaving } from './change-kind.ts';
@@ -87,16 +89,4 @@ class Asked {
     }
     return questions;
   }
-}
-
-function rowOf(cells: readonly Cell[]): Row {
-  return {
-    id: cells[0] as string,
-    rev: cells[1] as number,
-    doc: cells[2] as string,
-    owner: cells[3] as string | null,
-    createdAt: cells[4] as number,
-    updatedAt: cells[5] as number,
-    deletedAt: cells[6] as number | null,
-  };
 }

@@ -3,10 +3,11 @@
  * table's version rise only when a row went. References are not looked at: what is purged is a log, not a collection that
  * others refer to.
  */
+
+import { quoteName } from '../../quote-name.ts';
 import { StoreUnavailable } from '../../store.ts';
 import type { Call } from '../connection/connection.ts';
 import { messageOf, unavailable } from '../connection/failure.ts';
-import { quoteName } from '../identifier.ts';
 import type { CommitTable } from './commit-table.ts';
 import { type Room, transactionMs } from './flight.ts';
 import { drawnRev } from './statements.ts';

@@ -10,11 +10,15 @@
  * each row up by index: an array of ids to compare with beside the rows to join, or a subquery for each row, which its LIMIT
  * keeps from being joined (test/postgres/commit/plans.test.ts).
  */
+
 import type { Field } from '../../../model/field.ts';
 import { kindOf, type ValueKind } from '../../field-value.ts';
+import { quoteName } from '../../quote-name.ts';
+import { rowColumns } from '../../row-cells.ts';
+import { eventsTable } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
-import { quoteName, quoteText } from '../identifier.ts';
-import { eventsTable, type Layout } from '../schema/layout.ts';
+import { quoteText } from '../quote-text.ts';
+import type { Layout } from '../schema/layout.ts';
 
 /** A reference field of some table, by the places of the tables in their list. */
 export type Naming = {
@@ -56,8 +60,6 @@ type Surroundings = {
   readonly dependants: readonly Naming[];
   readonly schema: string;
 };
-
-export const rowColumns = 'id, rev, doc, owner, created_at, updated_at, deleted_at';
 
 /** The last revision that this transaction drew; every statement that writes asks for it, if only to fail where there is none. */
 export const drawnRev = `(SELECT current_setting('comity.rev')::bigint)`;

@@ -7,7 +7,7 @@
  * `comity_costly` is never called. The catalogue says that it costs 25 units, more than a random read of a page (4), so it
  * stands where other plans pay for it; it also keeps plans from being made parallel. Values are hidden by parameters.ts.
  */
-import { quoteName } from '../identifier.ts';
+import { quoteName } from '../../quote-name.ts';
 
 /**
  * True for every row that is not deleted, for walks of the indexes that leave deleted rows out: their predicate implies the second

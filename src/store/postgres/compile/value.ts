@@ -7,7 +7,7 @@
  */
 import type { Field } from '../../../model/field.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
-import { quoteText } from '../identifier.ts';
+import { quoteText } from '../quote-text.ts';
 
 export function valueSql(field: Field): string {
   if (field.column !== undefined) return columnNames[field.column];

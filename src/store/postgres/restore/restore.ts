@@ -8,11 +8,11 @@
  * and 4.6 s with the indexes there from the start (two cores, fsync on; COPY was no faster than unnest).
  */
 import type { Observe } from '../../../observe/observation.ts';
-import { eventsTable } from '../../backup-file/layout.ts';
 import { readFile, type StoredTable, type StoreFile, UnfitBackup } from '../../backup-file/read-file.ts';
 import { type Restored, StoreInUse } from '../../backup-file/restored.ts';
 import { quoteName } from '../../quote-name.ts';
 import type { Table } from '../../store.ts';
+import { eventsTable } from '../../store.ts';
 import { addressOf, describe } from '../connection/address.ts';
 import { sqlState } from '../connection/failure.ts';
 import type { StorePlace } from '../find-store.ts';

@@ -1,5 +1,5 @@
 /** Whether a schema as it was found may be touched by this program and this user at all; what it lacks is plan.ts's to say. */
-import { quoteName } from '../identifier.ts';
+import { quoteName } from '../../quote-name.ts';
 import { SchemaTooNew, UnfitServer } from './failure.ts';
 import type { Found } from './inspect.ts';
 import type { Layout } from './layout.ts';

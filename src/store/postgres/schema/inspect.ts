@@ -2,7 +2,7 @@
  * What stands in the schema, read from the server's catalogue and from the store's own one, and what this user may do there.
  * It only reads; plan.ts compares it with what is declared.
  */
-import { quoteName } from '../identifier.ts';
+import { quoteName } from '../../quote-name.ts';
 import type { TableNumbers } from './layout.ts';
 import type { Session } from './session.ts';
 

@@ -7,14 +7,14 @@
  * order that pages walk. Null comes before every value: what can be null stands as `NULLS FIRST`. A column that never
  * is null stands without, as the index behind the primary key must, and an ORDER BY has to say the same to walk it.
  */
+
 import { type Field, madeFields } from '../../../model/field.ts';
 import { fieldKey, isNeverNull, kindOf } from '../../field-value.ts';
+import { quoteName } from '../../quote-name.ts';
 import type { Table } from '../../store.ts';
+import { eventsTable } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
-import { quoteName } from '../identifier.ts';
 import { physicalName } from './physical-name.ts';
-
-export const eventsTable = 'events';
 
 /** The number under which each table's revision is counted, by the table's name. */
 export type TableNumbers = ReadonlyMap<string, number>;

@@ -6,7 +6,8 @@
  * that the store did not make. What others do meanwhile goes on: indexes are built and dropped CONCURRENTLY, and what
  * needs a table for itself is one short statement.
  */
-import { quoteName, quoteText } from '../identifier.ts';
+import { quoteName } from '../../quote-name.ts';
+import { quoteText } from '../quote-text.ts';
 import type { Found } from './inspect.ts';
 import { type Index, type Layout, searchColumn } from './layout.ts';
 import { migrations } from './migrations.ts';

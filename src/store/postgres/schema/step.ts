@@ -1,5 +1,6 @@
 /** One step of bringing a schema up to date: what is done at once, or not at all where it is transactional. */
-import { quoteName, quoteText } from '../identifier.ts';
+import { quoteName } from '../../quote-name.ts';
+import { quoteText } from '../quote-text.ts';
 import type { Index, Layout } from './layout.ts';
 
 export type Step = {

@@ -6,8 +6,8 @@
 import { Worker } from 'node:worker_threads';
 import type { SqlValue } from '../../field-value.ts';
 import { workerFile } from '../../worker-file.ts';
+import type { Cells } from '../cells.ts';
 import { unavailable } from '../failure.ts';
-import type { Cells } from '../row.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
 
 export type ReadRows = { readonly rows: readonly Cells[]; readonly version: number };

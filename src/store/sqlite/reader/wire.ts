@@ -1,8 +1,8 @@
 /** What crosses between the calling thread and a reader thread. */
 
 import type { SqlValue } from '../../field-value.ts';
+import type { Cells } from '../cells.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import type { Cells } from '../row.ts';
 
 export type ReaderData = {
   readonly path: string;

@@ -5,9 +5,11 @@
  *
  * A refusal after earlier statements of the unit leaves those behind: the caller undoes them (transaction.ts).
  */
+
+import { rowOf } from '../../row-cells.ts';
 import type { Commit } from '../../store.ts';
+import type { Cells } from '../cells.ts';
 import { isMistake, messageOf, resultCode } from '../failure.ts';
-import { type Cells, rowOf } from '../row.ts';
 import type { Statements, TableStatements } from './statements.ts';
 import { absentRev, type CellReader } from './wire.ts';
 

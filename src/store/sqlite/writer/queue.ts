@@ -7,9 +7,9 @@
  * busy, a reply starts the next batch at once. A writer that dies fails what is under way and is started anew
  * with the next request.
  */
+
 import { Worker } from 'node:worker_threads';
-import { eventsTable } from '../../backup-file/layout.ts';
-import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
+import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import { unavailable } from '../failure.ts';
 import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';

@@ -1,10 +1,10 @@
 /** The writer's prepared statements, one set a table; every one returns arrays. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { eventsTable } from '../../backup-file/layout.ts';
 import { quoteName } from '../../quote-name.ts';
+import { rowColumns } from '../../row-cells.ts';
+import { eventsTable } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
 import type { Layout } from '../layout.ts';
-import { rowColumns } from '../row.ts';
 
 /** A reference of another table into this one: what blocks the removal of a row. */
 export type Dependant = { readonly table: string; readonly field: string; readonly count: StatementSync };

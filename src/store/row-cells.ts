@@ -1,10 +1,9 @@
-/** A row of the contract from the cells that a statement with `rowColumns` gives. */
-import type { Row } from '../../store.ts';
-import type { Cell } from '../connection/connection.ts';
+/** A row of the contract from the cells that a statement over `rowColumns` gives, which both engines name and order alike. */
+import type { Row } from './store.ts';
 
 export const rowColumns = 'id, rev, doc, owner, created_at, updated_at, deleted_at';
 
-export function rowOf(cells: readonly Cell[]): Row {
+export function rowOf(cells: readonly unknown[]): Row {
   return {
     id: cells[0] as string,
     rev: cells[1] as number,

@@ -12,9 +12,9 @@ import { contractSuite } from './suite.ts';
 
 contractSuite('PostgreSQL', async (tables: readonly Table[]): Promise<Opened> => {
   const server = await testServer();
-  const root = mkdtempSync(join(tmpdir(), 'comity-backup-'));
   const open = (): Promise<Store> => openPostgresStore({ url: server.url, tables });
   let store = await open();
+  const root = mkdtempSync(join(tmpdir(), 'comity-contract-'));
   let paths = 0;
   return {
     get store() {

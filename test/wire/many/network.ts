@@ -1,0 +1,54 @@
+/**
+ * The network between the processes and their database, which can lose what the database answers and then every connection.
+ * It looks into nothing that passes, so that a load is slowed as little as can be.
+ */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export type Network = {
+  /** The same database, over this network. */
+  readonly url: string;
+  /** Loses what the database says from now on, and `ms` later cuts every connection: what was asked may have been done. */
+  cut(ms: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+export async function networkBefore(databaseUrl: string): Promise<Network> {
+  const target = new URL(databaseUrl);
+  const open = new Set<Socket>();
+  let losing = false;
+  const listener = createServer({ noDelay: true }, (client) => {
+    const server = connect({ host: target.hostname, port: Number(target.port || 5432), noDelay: true });
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on('error', () => one.destroy());
+      one.on('close', () => other.destroy());
+    }
+    open.add(client);
+    client.on('close', () => open.delete(client));
+    client.pipe(server);
+    server.on('data', (bytes: Buffer) => {
+      if (!losing) client.write(bytes);
+    });
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const url = new URL(target);
+  url.host = `127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  return {
+    url: url.href,
+    async cut(ms) {
+      losing = true;
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      for (const client of open) client.destroy();
+      losing = false;
+    },
+    async close() {
+      for (const client of open) client.destroy();
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}

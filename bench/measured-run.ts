@@ -40,21 +40,22 @@ export function machine({ options, pinning, engine }: Run): readonly string[] {
 }
 
 /** A load generator without room to spare would measure itself. */
-export function generatorLine(pairs: readonly Pair[]): string {
+export function generatorLine(pairs: readonly Pair[], store: StoreName): string {
   const busy = pairs.flatMap(({ comity, floor }) =>
     [...comity.samples, ...floor.samples].map((sample) => sample.generatorBusy),
   );
   const most = Math.max(0, ...busy);
   const warning = most > generatorBusyMost ? ': TOO BUSY, the figures above are partly its own' : '';
-  return `Load generator: at most ${(most * 100).toFixed(0)} % of its processor${warning}. ${otherLine(pairs)}`;
+  return `Load generator: at most ${(most * 100).toFixed(0)} % of its processor${warning}. ${otherLine(pairs, store)}`;
 }
 
 /** Says how quiet the machine was: ratios of a busy one scatter. */
-function otherLine(pairs: readonly Pair[]): string {
+function otherLine(pairs: readonly Pair[], store: StoreName): string {
   const cells = pairs.flatMap(({ comity, floor }) => [comity, floor]);
   const other = spreadOf(
     cells.flatMap(({ samples }) => samples.map(({ otherBusy }) => otherBusy ?? Number.NaN)),
   );
+  if (store === 'postgres') return `PostgreSQL and other programs kept ${spreadText(other)} processors busy.`;
   const warning = other.median > otherBusyMost ? ': TOO BUSY, run again on a quiet machine' : '';
   return `Other programs kept ${spreadText(other)} processors busy${warning}.`;
 }

@@ -60,7 +60,7 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
       '',
       ...growthTable(pairs, trouble !== undefined),
     );
-    say(run, generatorLine(pairs));
+    say(run, generatorLine(pairs, store));
     if (trouble === undefined) await measureSingleFigures(run);
     if (options.writeDocs && trouble === undefined) writeDocs(run);
     else if (options.writeDocs) say(run, 'docs/performance.md is left as it was: Comity was not measured.');

@@ -16,7 +16,6 @@ import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { giveBackMemorySoon } from './give-back-memory.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
-import { startFailure } from './start-failure.ts';
 import { welcomeText } from './welcome.ts';
 
 const lateMs = 5000;
@@ -50,6 +49,7 @@ async function start(begin: () => Promise<Running>, settings: Settings): Promise
   try {
     return await begin();
   } catch (error) {
+    const { startFailure } = await import('./start-failure.ts');
     throw startFailure(error, settings);
   }
 }

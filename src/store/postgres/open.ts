@@ -233,7 +233,7 @@ function storeOver(running: Running): PostgresStore {
     purge: async (table, updatedBefore, limit) =>
       committer.purge(layoutOf(layouts, table).table.name, updatedBefore, limit),
     backup: (path, onProgress) => backups.run(path, onProgress),
-    ping: () => ping(read),
+    ping: () => ping(running),
     close() {
       closing ??= closeAll(running);
       return closing;
@@ -242,8 +242,12 @@ function storeOver(running: Running): PostgresStore {
   };
 }
 
-/** A server that can only be read is not one to send requests to: a standby, or a primary that was demoted. */
-async function ping(read: ReadLane): Promise<void> {
+/**
+ * Both sides must answer. A server that can only be read is not one to send requests to: a standby, or a primary that was
+ * demoted. The connection that commits is asked only while it is not there: nothing stands in between its flights.
+ */
+async function ping({ read, commits }: Running): Promise<void> {
+  if (!commits.connected) await commits.send([{ sql: 'SELECT 1', values: [], prepared: false }]);
   const [row] = await read.send({ sql: 'SELECT pg_is_in_recovery()', values: [] });
   if (row?.[0] !== false) throw unavailable('the database is a standby, which takes no writes');
 }

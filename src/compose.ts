@@ -173,7 +173,7 @@ function createHandler(options: HandlerOptions): {
   const path = `${configuration.base}/operations`;
   const operations = createOperations(
     { store, path, newId, clock, random: random.digit, observe },
-    async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
+    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
   );
   const router = createRouter([
     ...createRoutes({

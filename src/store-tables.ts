@@ -3,17 +3,33 @@
  * `comity migrate` share.
  */
 import { secretsTable } from './auth/admin-key.ts';
+import {
+  identitiesTable,
+  keySecretsTable,
+  mailCodesTable,
+  passwordsTable,
+  sessionsTable,
+  signInsTable,
+  signingKeysTable,
+} from './auth/tables.ts';
 import type { Configuration } from './config/configuration.ts';
 import { tableOf } from './config/tables.ts';
+import { ownerField } from './model/field.ts';
+import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
 import { idempotencyTable } from './resources/idempotency.ts';
 import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import type { Table } from './store/store.ts';
 
+const byOwner = [[ownerField]];
+
 /** Tables that the program keeps for itself. The store adds that of the events. */
 const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
   ownTable(operationRequestsTable, [[renewedAtField]]),
+  ...[passwordsTable, keySecretsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
+  ...[sessionsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
+  ...[usersCollection, keysCollection, auditCollection].map(tableOf),
 ];
 
 export function storeTables(configuration: Configuration): readonly Table[] {

@@ -9,7 +9,8 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { Request } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { formatChallenges } from '../http/syntax/authorization.ts';
-import { type Authenticated, anonymous, type Principal } from '../model/principal.ts';
+import type { Known } from '../model/credential.ts';
+import { type Anonymous, administratorRole, anonymous, authenticated, scopes } from '../model/principal.ts';
 import { authorizationCarrier } from './carriers/authorization.ts';
 import { queryParameterCarrier } from './carriers/query-parameter.ts';
 import { xApiKeyCarrier } from './carriers/x-api-key.ts';
@@ -17,12 +18,11 @@ import type { Carrier, Credential } from './credential.ts';
 
 const carriers: readonly Carrier[] = [authorizationCarrier, xApiKeyCarrier, queryParameterCarrier];
 
-export const administrator: Authenticated = {
-  kind: 'authenticated',
+export const administrator = authenticated({
   id: 'administrator',
-  scopes: new Set(['read', 'write', 'webhooks', 'tunnel', 'admin'] as const),
-  roles: new Set(['administrator']),
-};
+  scopes,
+  roles: [administratorRole],
+});
 
 const realm = 'comity';
 const otherSchemes = [
@@ -44,10 +44,17 @@ export function challengesFor(problem: ProblemCode): string {
 export type Authenticate = (
   request: Request,
   query: string | undefined,
-) => { readonly principal: Principal } | { readonly problem: ProblemCode };
+) => Known | { readonly principal: Anonymous } | { readonly problem: ProblemCode };
 
 const nobody = { principal: anonymous };
-const admitted = { principal: administrator };
+const admitted: Known = {
+  principal: administrator,
+  scheme: 'key',
+  session: null,
+  key: null,
+  confirmed: undefined,
+  onEnd: () => () => undefined,
+};
 
 /** @param adminKeyHash SHA-256 of the administrator key as it is now; the key itself is kept nowhere */
 export function createAuthenticate(adminKeyHash: () => Uint8Array): Authenticate {

@@ -45,6 +45,11 @@ export function resolveCollections(
   );
 }
 
+/** A collection of the program's own, whose name is kept from the declarations of users. */
+export function resolveBuiltIn(name: string, declaration: CollectionDeclaration): Collection {
+  return resolve(name, declaration, []);
+}
+
 function resolve(
   name: string,
   declaration: CollectionDeclaration,
@@ -63,6 +68,9 @@ function resolve(
     schema: declaration.schema,
     fields,
     access,
+    readOnly: new Map(Object.entries(declaration.readOnly ?? {})),
+    hidden: new Map(Object.entries(declaration.hidden ?? {})),
+    tenantField: declaration.tenantField,
     conceal: declaration.conceal ?? true,
     putCreates: declaration.putCreates ?? false,
     softDelete: declaration.softDelete ?? false,

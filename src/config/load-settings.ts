@@ -158,6 +158,11 @@ function compare(loaded: Settings, mistakes: string[]): void {
       `targetBytesMax (${loaded.targetBytesMax}) must be under fieldsBytesMax (${loaded.fieldsBytesMax}), which counts the request line too`,
     );
   }
+  if (loaded.corsOrigins.trim() === '*' && loaded.corsCredentials === 'on') {
+    mistakes.push(
+      'COMITY_CORS_ORIGINS is *, which no browser lets be combined with credentials, and COMITY_CORS_CREDENTIALS is on: name the origins',
+    );
+  }
   if (!loaded.behindProxy && !isLoopback(loaded.host)) {
     mistakes.push(
       `COMITY_HOST is ${echo(loaded.host)}, which is not a loopback address, and this version does not speak TLS: ` +

@@ -47,3 +47,40 @@ export function refuseSchema(value: string): string | undefined {
   }
   return value.startsWith('pg_') ? 'must not start with pg_, which PostgreSQL keeps for itself' : undefined;
 }
+
+/** An origin that clients see, without a path (§4.8). */
+export function refusePublicUrl(value: string): string | undefined {
+  return isOrigin(value) && value !== 'null' && (value.startsWith('https://') || value.startsWith('http://'))
+    ? undefined
+    : 'must be an origin such as https://api.example, without a path';
+}
+
+/** A mail server (RFC 5321). It may hold a password, so no message repeats it. */
+export function refuseSmtpUrl(value: string): string | undefined {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || (url.protocol !== 'smtp:' && url.protocol !== 'smtps:') || url.hostname === '') {
+    return 'must be a URL such as smtps://user:password@mail.example:465';
+  }
+  return undefined;
+}
+
+/** `name@host`, or `Name <name@host>`. */
+export function refuseMail(value: string): string | undefined {
+  const open = value.lastIndexOf('<');
+  const address = open === -1 ? value : value.slice(open + 1, value.endsWith('>') ? -1 : undefined);
+  const at = address.lastIndexOf('@');
+  const plain = [...value].every((character) => character >= ' ' && character !== '\u007f');
+  return plain && at > 0 && at < address.length - 1 && !address.includes(' ')
+    ? undefined
+    : 'must be an address such as Shop <no-reply@shop.example>';
+}
+
+/** A page that a mail links to. */
+export function refuseMailUrl(value: string): string | undefined {
+  if (!value.includes('{code}')) return 'must hold {code}, which the code takes the place of';
+  const url = value.replaceAll('{code}', 'code');
+  if (!URL.canParse(url) || !['http:', 'https:'].includes(new URL(url).protocol)) {
+    return 'must be a URL such as https://app.example/verify#{code}';
+  }
+  return undefined;
+}

@@ -6,6 +6,7 @@
 /** Names of built-in resources and pages (design §4), in lower case. */
 export const reservedCollections: ReadonlySet<string> = new Set([
   'admin',
+  'audit',
   'auth',
   'batch',
   'dashboard',

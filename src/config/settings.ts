@@ -7,6 +7,7 @@
  * that an operator could want to move.
  */
 import type { ValueOf } from './setting.ts';
+import { accountsSettings, mailSettings } from './settings/accounts.ts';
 import { limitsSettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
 import { listsSettings } from './settings/lists.ts';
@@ -20,6 +21,8 @@ export const settings = {
   ...listeningSettings,
   ...requestsSettings,
   ...limitsSettings,
+  ...accountsSettings,
+  ...mailSettings,
   ...listsSettings,
   ...storeSettings,
   ...postgresSettings,

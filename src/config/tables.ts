@@ -3,7 +3,7 @@
  * imported: the store's room may read the configuration, never the other way round.
  */
 import type { Collection } from '../model/collection.ts';
-import type { Field } from '../model/field.ts';
+import { type Field, ownerField } from '../model/field.ts';
 
 export type CollectionTable = {
   readonly name: string;
@@ -20,8 +20,13 @@ export function tableOf(collection: Collection): CollectionTable {
   return {
     name: collection.name,
     fields: [...collection.fields.values()],
-    // Lists in order of id would walk past the rows that are only hidden.
-    indexes: id === undefined || !collection.softDelete ? collection.indexes : [...collection.indexes, [id]],
+    indexes: [
+      ...collection.indexes,
+      // Lists in order of id would walk past the rows that are only hidden.
+      ...(id === undefined || !collection.softDelete ? [] : [[id]]),
+      // A list of one's own costs the same however many others there are.
+      ...(collection.access.read === 'owner' ? [[ownerField]] : []),
+    ],
     unique: collection.unique,
     references: collection.references.flatMap((reference) => {
       const field = collection.fields.get(reference.field);

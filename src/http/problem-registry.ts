@@ -53,6 +53,26 @@ export const problems = {
     retry: 'no',
     meaning: 'A query parameter is unknown, repeated or has a bad value; a cursor was altered.',
   },
+  credentials_repeated: {
+    status: 400,
+    message: 'only one credential may be sent',
+    retry: 'no',
+    meaning:
+      'A request brings credentials in more than one place, such as a header field and the query component.',
+  },
+  code_invalid: {
+    status: 400,
+    message: 'invalid or expired code',
+    retry: 'no',
+    meaning: 'A single-use code of an e-mail is unknown, used or expired.',
+  },
+  sign_in_invalid: {
+    status: 400,
+    message: 'this sign-in cannot be finished; start it again',
+    retry: 'no',
+    meaning:
+      'The callback of an OpenID provider does not belong to a sign-in that this browser began, came twice or too late, or tells of a refusal.',
+  },
   content_missing: {
     status: 400,
     message: 'request content is required',
@@ -132,6 +152,18 @@ export const problems = {
     retry: 'with-credentials',
     meaning: 'The caller is known and may not do this.',
   },
+  cross_site_request: {
+    status: 403,
+    message: 'cross-site request refused',
+    retry: 'no',
+    meaning: 'An unsafe request with a session cookie came from a page of another origin.',
+  },
+  email_unverified: {
+    status: 403,
+    message: 'the e-mail address is not verified',
+    retry: 'later',
+    meaning: 'Accounts must verify their address before they log in here.',
+  },
   not_found: {
     status: 404,
     message: 'not found',
@@ -161,6 +193,13 @@ export const problems = {
     message: 'already exists',
     retry: 'no',
     meaning: 'Another resource holds this value of a unique field.',
+  },
+  account_exists: {
+    status: 409,
+    message: 'an account with this e-mail address exists; log in to it and link the provider there',
+    retry: 'no',
+    meaning:
+      'A sign-in by a provider could take over an account whose owner did not prove to be the same person.',
   },
   dependants_exist: {
     status: 409,
@@ -282,6 +321,12 @@ export const problems = {
     message: 'transfer coding not implemented',
     retry: 'no',
     meaning: 'Transfer-Encoding names something other than chunked.',
+  },
+  provider_unavailable: {
+    status: 502,
+    message: 'the identity provider did not answer as it should',
+    retry: 'later',
+    meaning: 'An OpenID provider could not be reached, or its answer could not be used.',
   },
   unavailable: {
     status: 503,

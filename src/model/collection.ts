@@ -3,7 +3,7 @@
  * `config/collections.ts` finds the mistakes in a declaration; this file says what a sound one means.
  */
 import type { TObject } from 'typebox';
-import type { Access } from './access.ts';
+import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
 
 /** Body formats a collection takes besides merge patch and JSON Patch, which all take. */
@@ -41,6 +41,12 @@ export type CollectionDeclaration = {
   readonly schema: TObject;
   readonly description?: string;
   readonly access?: Partial<Access>;
+  /** Fields that only those may write whom the rule permits; to others they are as unpatchable. */
+  readonly readOnly?: Readonly<Record<string, Rule>>;
+  /** Fields that only those see whom the rule permits; for others they are not there. */
+  readonly hidden?: Readonly<Record<string, Rule>>;
+  /** The string field that holds the tenant of a resource: set from its creator, and what the rule `tenant` looks at. */
+  readonly tenantField?: string;
   /** Answer 404 instead of 403 where the principal may not read the resource. Default true. */
   readonly conceal?: boolean;
   /** Whether PUT creates at a client-chosen id. Default false. */
@@ -75,6 +81,9 @@ export type Collection = {
   readonly schema: TObject;
   readonly fields: Fields;
   readonly access: Access;
+  readonly readOnly: ReadonlyMap<string, Rule>;
+  readonly hidden: ReadonlyMap<string, Rule>;
+  readonly tenantField: string | undefined;
   readonly conceal: boolean;
   readonly putCreates: boolean;
   readonly softDelete: boolean;

@@ -4,7 +4,7 @@
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { type Action, permission } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
-import { type Authenticated, anonymous, type Principal } from '../model/principal.ts';
+import { anonymous, authenticated, type Principal } from '../model/principal.ts';
 import { gateOf, plainRead, type Traits } from './traits.ts';
 
 /** Codes that reading any content can raise. */
@@ -15,12 +15,7 @@ export const contentCodes: readonly ProblemCode[] = [
   'request_timeout',
 ];
 
-const someone: Authenticated = {
-  kind: 'authenticated',
-  id: '',
-  scopes: new Set(['read', 'write']),
-  roles: new Set(),
-};
+const someone = authenticated({ id: '', scopes: ['read', 'write'] });
 
 /**
  * Traits of an operation on a member, as resources/collection/standing.ts judges it.

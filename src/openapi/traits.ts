@@ -5,7 +5,7 @@
 import type { NodeName } from '../http/conduct/node.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { type Action, permission, type Rule } from '../model/access.ts';
-import { type Authenticated, anonymous } from '../model/principal.ts';
+import { type Authenticated, anonymous, authenticated } from '../model/principal.ts';
 import { type Ends, reach } from './reach.ts';
 
 export type Traits = {
@@ -42,8 +42,8 @@ export type Gate = { readonly anonymous: boolean; readonly known: boolean };
 
 export const openGate: Gate = { anonymous: true, known: true };
 
-const noScopes: Authenticated = { kind: 'authenticated', id: '', scopes: new Set(), roles: new Set() };
-const allScopes: Authenticated = { ...noScopes, scopes: new Set(['read', 'write', 'webhooks', 'tunnel']) };
+const noScopes = authenticated({ id: '', scopes: [] });
+const allScopes = authenticated({ id: '', scopes: ['read', 'write', 'webhooks', 'tunnel'] });
 
 /** `known` is false where some authenticated principal is refused outright: one whose key lacks the scope will be. */
 export function gateOf(rules: readonly (readonly [rule: Rule, action: Action])[]): Gate {

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto';
 import type { Problem } from '../http/problem.ts';
 import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
-import { audienceOf } from '../model/principal.ts';
+import { callerOf } from '../model/principal.ts';
 import { keptRow } from '../store/kept-row.ts';
 import {
   type Change,
@@ -86,7 +86,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   return {
     async claim(ask, fingerprint) {
       const key = parseIdempotencyKey(ask.request.fields.idempotencyKey ?? '') ?? '';
-      const id = hash('sha256', `${audienceOf(ask.principal)}\n${key}`, 'base64url');
+      const id = hash('sha256', `${callerOf(ask.principal)}\n${key}`, 'base64url');
       await unsettled.finish(id);
       const found = await store.read(idempotencyTable, id);
       const now = clock();

@@ -115,7 +115,8 @@ function factsOf(parts: Parts): Facts {
       method === 'OPTIONS' && fields.origin !== undefined && fields.accessControlRequestMethod !== undefined,
     acceptable: form || isAcceptable(fields.accept, route),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
-    contentDefined: operation?.contentTypes !== undefined,
+    contentDefined:
+      operation?.contentTypes !== undefined && (operation.contentOptional !== true || hasContent(request)),
     contentTypeGiven: fields.contentType !== undefined,
     contentTypeSupported: isSupported(mediaType, operation),
     contentCodingSupported: codings?.every((coding) => contentCodings.includes(coding)) ?? false,

@@ -3,10 +3,13 @@
  * An operation answers the walk's questions in stages; each stage gets the typed values of those before it
  * and returns its own, so that an operation can be read and tested from top to bottom.
  */
+
+import type { Allowance } from '../http/allowance.ts';
 import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Permission } from '../model/access.ts';
+import type { Known } from '../model/credential.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Change, MaybePromise } from '../store/store.ts';
 import type { Preferences } from './preferences.ts';
@@ -20,6 +23,8 @@ export type Ask = {
   readonly query: string | undefined;
   readonly preferences: Preferences;
   readonly principal: Principal;
+  /** The credential that it was known by; undefined for a stored request, which outlives its own. */
+  readonly known: Known | undefined;
   /** Arrival, milliseconds since the epoch. */
   readonly now: number;
   /** Changes that must commit with the result: the record of an Idempotency-Key, the end of an operation. */
@@ -38,7 +43,13 @@ export type Standing = {
 };
 
 /** What the content or the query component asks for; `problem` says why it cannot be had. */
-export type Proposal = { readonly problem: Problem | null };
+export type Proposal = {
+  readonly problem: Problem | null;
+  /** Where the answer to a read lies instead (§4.12), as far as only the proposal can tell. */
+  readonly elsewhere?: string | undefined;
+  /** Fields of that answer: Set-Cookie. */
+  readonly elsewhereFields?: readonly string[];
+};
 
 export type Validators = {
   /** Opaque part of the strong entity tag without a content coding; null: no tag. */
@@ -60,12 +71,15 @@ export type Made = {
   readonly modifiedAt: number | null;
   /** False for PUT: the server adds members, so the answer must not carry validators (RFC 9110 §9.3.4). */
   readonly validated: boolean;
+  /** Further fields of the answer: Set-Cookie. Never of a result that is kept for replay. */
+  readonly fields?: readonly string[];
 };
 
 export type Result =
   | { readonly made: Made; readonly rev: number }
   | { readonly superseded: true }
-  | { readonly refused: Problem };
+  /** `allowance`: of a limit narrower than that of the request, which the answer then tells of instead. */
+  | { readonly refused: Problem; readonly allowance?: Allowance };
 
 export type Representation = {
   readonly content: string | Uint8Array;
@@ -91,6 +105,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   permission(principal: Principal): Permission;
   /** Media types of content that has a meaning here; absent: content has none. */
   readonly contentTypes?: readonly string[];
+  /** Content has a meaning and may be left out. */
+  readonly contentOptional?: boolean;
   /** Whether the principal's form may be answered 303 (§4.12). */
   readonly answersForms?: boolean;
   /** Idempotency-Key is honoured (POST and PATCH). */

@@ -4,7 +4,7 @@
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { permission, visibleTo } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
-import type { Field } from '../model/field.ts';
+import { type Field, ownerField } from '../model/field.ts';
 import type { Principal } from '../model/principal.ts';
 import type { Store } from '../store/store.ts';
 import { eventsTable } from '../store/store.ts';
@@ -47,8 +47,6 @@ export type RoutesOptions = {
   readonly planCacheEntriesMax: number;
   readonly storedQuerySeconds: number;
 };
-
-const owner: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
 export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const { store, base, collections } = options;
@@ -109,7 +107,7 @@ function listableOf(collection: Collection): Listing['listable'] {
     fields: collection.fields,
     searched: collection.searchFields.length > 0,
     visibility: (principal) =>
-      visibleTo(collection.access.read, principal, owner, (name) => memberOf(collection, name)),
+      visibleTo(collection.access.read, principal, ownerField, (name) => memberOf(collection, name)),
   };
 }
 
@@ -138,6 +136,7 @@ function servedOf(options: RoutesOptions, collection: Collection, path: string, 
     },
     newId: options.newId,
     clock: options.clock,
+    announced: true,
     bulkDeleteIdsMax: options.bulkDeleteIdsMax,
     documentCharactersMax: options.documentCharactersMax,
   };

@@ -6,25 +6,37 @@
  *              preconditions or result, each from the operation of the resource, each into the facts;
  *   answering  the end is turned into a response, the only place where bytes are made.
  *
- * A `superseded` result is the one way back: the facts about what stands are forgotten, the graph leads to `exists`
- * again, and the walk looks anew, at most `commitRetriesMax` times. What is there is not awaited (settle.ts).
+ * A `superseded` result is one way back: the facts about what stands are forgotten, the graph leads to `exists` again, and the walk
+ * looks anew, at most `commitRetriesMax` times. The other is a credential that another process revoked or changed meanwhile: what
+ * stands may be looked at before that is known, nothing else, and the walk begins again. What is there is not awaited (settle.ts).
  */
+
+import type { Allowance } from '../http/allowance.ts';
 import { decide, type Step } from '../http/conduct/decide.ts';
 import type { Facts, Want } from '../http/conduct/facts.ts';
 import { start } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
 import type { Request, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
+import type { Known } from '../model/credential.ts';
 import { anonymous, type Principal } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import { type MessageReading, readMessage } from './message-facts.ts';
 import { evaluateConditions, isConditional } from './preconditions.ts';
-import type { Allowance } from './rate-limit/meter.ts';
-import type { Ask, Companion, Made, Proposal, Standing, Validators } from './resource.ts';
+import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
 import type { Room } from './room.ts';
 import { settle } from './settle.ts';
+
+/** What is settled before the walk begins. */
+export type Before = {
+  /** Of a stored request, which was authenticated and counted when it came. */
+  readonly principal?: Principal;
+  readonly companions?: readonly Companion[];
+  /** The request was counted by a walk that begins again. */
+  readonly allowance?: Allowance | undefined;
+};
 
 export class Walk {
   readonly #room: Room;
@@ -33,9 +45,11 @@ export class Walk {
   readonly #facts: Facts;
   /** Kept only where someone will read it. */
   readonly #trace: NodeName[] | undefined;
-  readonly #presetPrincipal: Principal | undefined;
+  readonly #before: Before;
   #node: NodeName = start;
   #allowance: Allowance | undefined;
+  #known: Known | undefined;
+  #isConfirmed = false;
   #ask: Ask | undefined;
   #content: unknown;
   #bytes: Uint8Array | undefined;
@@ -48,20 +62,25 @@ export class Walk {
   #made: { readonly made: Made; readonly rev: number } | undefined;
   #attempts = 0;
 
-  /** @param principal given when the request is a stored one that was authenticated and counted before. */
-  constructor(room: Room, request: Request, principal?: Principal, companions: readonly Companion[] = []) {
+  constructor(room: Room, request: Request, before: Before = {}) {
     this.#room = room;
     this.#request = request;
     this.#reading = readMessage(request, room.router, room.limits);
     this.#facts = this.#reading.facts;
     this.#trace = room.development ? [] : undefined;
-    this.#presetPrincipal = principal;
-    this.#companions = companions;
+    this.#before = before;
+    this.#allowance = before.allowance;
+    this.#companions = before.companions ?? [];
   }
 
   run(): MaybePromise<Response> {
     for (;;) {
       const step = decide(this.#facts, this.#trace, this.#node);
+      const confirmed = this.#known?.confirmed;
+      if (confirmed !== undefined && !this.#isConfirmed && (step.kind !== 'want' || step.want !== 'state')) {
+        if (step.kind === 'want') this.#node = step.node;
+        return confirmed.then((good) => this.#goOn(good, step));
+      }
       if (step.kind !== 'want') return this.#finish(step);
       this.#node = step.node;
       const gathering = this.#gather(step.want);
@@ -72,6 +91,13 @@ export class Walk {
         );
       }
     }
+  }
+
+  #goOn(good: boolean, step: Step): MaybePromise<Response> {
+    if (!good) return new Walk(this.#room, this.#request, { allowance: this.#allowance }).run();
+    this.#isConfirmed = true;
+    // The trace has the end already: it is not decided again.
+    return step.kind === 'want' ? this.run() : this.#finish(step);
   }
 
   #gather(want: Want): Promise<void> | undefined {
@@ -94,25 +120,35 @@ export class Walk {
   }
 
   #gatherPrincipal(): Promise<void> | undefined {
-    if (this.#presetPrincipal !== undefined) {
-      this.#admit(this.#presetPrincipal, this.#room.clock());
+    if (this.#before.principal !== undefined) {
+      this.#admit(this.#before.principal, this.#room.clock());
       return undefined;
     }
     return settle(this.#room.authenticate(this.#request, this.#reading.query), (identified) => {
       const now = this.#room.clock();
       if ('problem' in identified) {
         this.#count(anonymous, now);
+        if (identified.allowance !== undefined) this.#allowance = identified.allowance;
         this.#problem = { code: identified.problem };
         this.#facts.credential = 'refused';
         this.#facts.credentialProblem = identified.problem;
       } else {
         if (this.#reading.route?.resource.unlimited !== true) this.#count(identified.principal, now);
+        if ('confirmed' in identified) {
+          this.#known = identified;
+          // It is looked at before anything is answered, unless the walk fails for another reason first.
+          identified.confirmed?.catch(() => undefined);
+        }
         this.#admit(identified.principal, now);
       }
     });
   }
 
   #count(principal: Principal, now: number): void {
+    if (this.#before.allowance !== undefined) {
+      this.#facts.rateExceeded = false;
+      return;
+    }
     this.#allowance = this.#room.rates.admit(this.#request, principal, now);
     this.#facts.rateExceeded = this.#allowance?.exceeded ?? false;
   }
@@ -128,6 +164,7 @@ export class Walk {
       query,
       preferences,
       principal,
+      known: this.#known,
       now,
       companions: this.#companions,
     };
@@ -186,6 +223,7 @@ export class Walk {
       this.#proposal = proposal;
       this.#facts.proposalProblem = proposal.problem === null ? null : proposal.problem.code;
       if (proposal.problem !== null) this.#problem = proposal.problem;
+      else if (proposal.elsewhere !== undefined) this.#facts.elsewhere = true;
     });
   }
 
@@ -224,13 +262,14 @@ export class Walk {
     else this.#settleResult(result);
   }
 
-  #settleResult(result: { made: Made; rev: number } | { refused: Problem }): void {
+  #settleResult(result: Exclude<Result, { superseded: true }>): void {
     if ('made' in result) {
       this.#made = result;
       this.#facts.result = 'made';
       this.#facts.created = result.made.created;
     } else {
       this.#problem = result.refused;
+      if (result.allowance !== undefined) this.#allowance = result.allowance;
       this.#facts.result = 'refused';
       this.#facts.resultProblem = result.refused.code;
     }

@@ -14,13 +14,19 @@ import {
 } from '../../src/model/access.ts';
 import type { Field } from '../../src/model/field.ts';
 import { matches } from '../../src/model/matches.ts';
-import { type Authenticated, anonymous, type Principal, type Scope } from '../../src/model/principal.ts';
+import {
+  type Authenticated,
+  anonymous,
+  authenticated,
+  type Principal,
+  type Scope,
+} from '../../src/model/principal.ts';
 
 const actions: readonly Action[] = ['read', 'create', 'update', 'delete'];
 const ownerField: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
 function named(id: string, ...scopes: readonly Scope[]): Authenticated {
-  return { kind: 'authenticated', id, scopes: new Set(scopes), roles: new Set() };
+  return authenticated({ id, scopes });
 }
 
 const alice = named('alice', 'read', 'write');

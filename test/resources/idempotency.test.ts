@@ -7,6 +7,7 @@ import { randomInt } from 'node:crypto';
 import { test } from 'node:test';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createIdSource } from '../../src/model/id.ts';
+import { authenticated } from '../../src/model/principal.ts';
 import {
   type Claim,
   claimSeconds,
@@ -47,12 +48,8 @@ function askWith(key: string, now = startedAt): Ask {
     captures: [],
     query: undefined,
     preferences: noPreferences,
-    principal: {
-      kind: 'authenticated',
-      id: 'someone',
-      scopes: new Set(['write'] as const),
-      roles: new Set(),
-    },
+    principal: authenticated({ id: 'someone', scopes: ['write'] }),
+    known: undefined,
     now,
     companions: [],
   };

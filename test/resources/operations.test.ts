@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createIdSource } from '../../src/model/id.ts';
+import { authenticated } from '../../src/model/principal.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { leaseMs } from '../../src/resources/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/resources/operations/operations.ts';
@@ -98,12 +99,8 @@ function ask(): Ask {
     captures: [],
     query: undefined,
     preferences: { ...noPreferences, respondAsync: true },
-    principal: {
-      kind: 'authenticated',
-      id: 'someone',
-      scopes: new Set(['write'] as const),
-      roles: new Set(),
-    },
+    principal: authenticated({ id: 'someone', scopes: ['write'] }),
+    known: undefined,
     now: startedAt,
     companions: [],
   };

@@ -1,6 +1,6 @@
 /** Settings that bound one request and its content (§8). */
 import { refuseOrigins } from '../refusals.ts';
-import { integer, section, text, toggle } from '../setting.ts';
+import { choice, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -88,6 +88,11 @@ export const requestsSettings = section('Requests', {
     '',
     { refuse: refuseOrigins },
     'Comma-separated origins that browsers may call from, or `*` for any; empty for none.',
+  ),
+  corsCredentials: choice(
+    ['auto', 'on', 'off'],
+    'auto',
+    'Whether pages of `corsOrigins` may send cookies and other credentials of the browser. `auto`: where the origins are named; `on` with `*` is refused.',
   ),
   corsMaxAgeSeconds: integer(
     { unit: 'seconds', default: dayS, least: 0, most: dayS },

@@ -1,12 +1,13 @@
 /**
  * A walk that has ended, as the builders of answers see it.
  */
+
+import type { Allowance } from '../../http/allowance.ts';
 import type { NodeName } from '../../http/conduct/node.ts';
 import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MessageReading } from '../message-facts.ts';
-import type { Allowance } from '../rate-limit/meter.ts';
 import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
 
 /** Everything a builder may look at. Stages the walk did not reach are undefined. */

@@ -23,6 +23,7 @@ export function madeResponse(status: number, room: Room, ended: Ended): Response
     fields.push('Content-Type', 'application/json', 'Cache-Control', 'no-store');
     if (made.location !== null) fields.push('Content-Location', made.location);
   }
+  if (made.fields !== undefined) fields.push(...made.fields);
   return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
 }
 

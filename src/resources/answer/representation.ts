@@ -25,11 +25,10 @@ export function representationResponse(status: number, room: Room, ended: Ended)
 }
 
 export function seeOtherResponse(status: number, ended: Ended): Response {
-  return {
-    status,
-    fields: ['Location', ended.standing?.elsewhere ?? '', 'Cache-Control', 'no-store'],
-    content: null,
-  };
+  const { standing, proposal } = ended;
+  const location = proposal?.elsewhere ?? standing?.elsewhere ?? '';
+  const fields = ['Location', location, 'Cache-Control', 'no-store', ...(proposal?.elsewhereFields ?? [])];
+  return { status, fields, content: null };
 }
 
 function encoded(

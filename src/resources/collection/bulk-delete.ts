@@ -4,7 +4,7 @@
  * counted, exactly as one that does not exist, so the count tells nothing about other people's resources.
  */
 import { permission } from '../../model/access.ts';
-import type { Change, EventEntry } from '../../store/store.ts';
+import type { Change, EventEntry, Row } from '../../store/store.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../resource.ts';
 import { commitUnit } from './commit.ts';
 import { understandBody } from './content.ts';
@@ -33,10 +33,12 @@ export function bulkDeleteOperation(served: Served): Operation<Standing, unknown
 async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Promise<Result> {
   const changes: Change[] = [];
   const events: EventEntry[] = [];
+  const rows: Row[] = [];
   for (const id of new Set(ids)) {
     const row = await served.store.read(served.collection.name, id);
     if (row === undefined || !mayDelete(served, ask.principal, row)) continue;
     const { next, doc, at } = removal(served, row);
+    rows.push(row);
     changes.push({ table: served.collection.name, id, expect: { rev: row.rev }, next });
     events.push(eventOf(served, 'deleted', { doc, owner: row.owner }, at));
   }
@@ -48,7 +50,7 @@ async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Prom
     modifiedAt: null,
     validated: false,
   };
-  return commitUnit(served, ask, { changes, events }, made);
+  return commitUnit(served, ask, { changes, events }, made, rows);
 }
 
 function readIds(content: unknown, idsMax: number): Ids {

@@ -51,7 +51,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
         validated: true,
       };
       const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-      return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made);
+      return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
     },
   };
 }

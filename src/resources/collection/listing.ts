@@ -153,7 +153,7 @@ function pageKey(entry: Prepared, position: Position, tag: string): string {
 function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
-  return `${version}.${hash('sha256', principal.id, 'base64url').slice(0, 8)}`;
+  return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
 }
 
 function remember<T>(map: Map<string, T>, key: string, value: T, sizeMax: number): T {

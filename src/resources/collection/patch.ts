@@ -63,5 +63,5 @@ function write(
     validated: true,
   };
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  return commitUnit(served, ask, { changes, events: [eventOf(served, 'updated', next, at)] }, made);
+  return commitUnit(served, ask, { changes, events: [eventOf(served, 'updated', next, at)] }, made, [row]);
 }

@@ -31,7 +31,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
       };
       const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
       const events = [eventOf(served, 'deleted', { doc: removed.doc, owner: row.owner }, removed.at)];
-      return commitUnit(served, ask, { changes, events }, made);
+      return commitUnit(served, ask, { changes, events }, made, [row]);
     },
   };
 }

@@ -71,7 +71,7 @@ function put(served: Served, ask: Ask, standing: MemberStanding, fields: Readonl
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const events = [eventOf(served, made.created ? 'created' : 'updated', next, at)];
   const changes = [{ table: served.collection.name, id, expect, next }];
-  return commitUnit(served, ask, { changes, events }, made);
+  return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
 function ownerOf(ask: Ask): string | null {

@@ -1,12 +1,15 @@
 /**
  * A collection together with what serves it. Built once by compose.ts and handed to each operation of the collection.
  */
+
+import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Collection } from '../../model/collection.ts';
-import type { MaybePromise, Store } from '../../store/store.ts';
+import type { Change, MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import type { Parsed, ParsedPatch } from '../content/parsed.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { Validator } from '../document/validator.ts';
+import type { Ask } from '../resource.ts';
 import type { Listing } from './listing.ts';
 
 export type Served = {
@@ -24,4 +27,20 @@ export type Served = {
   readonly bulkDeleteIdsMax: number;
   /** A representation may not grow beyond this, by however many patches. */
   readonly documentCharactersMax: number;
+  /** Whether its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
+  readonly announced: boolean;
+  /** What else a built-in resource demands of a change, and what must commit with it. */
+  readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };
+
+/** A change of one resource, as it is about to be committed. */
+export type Written = {
+  readonly ask: Ask;
+  readonly id: string;
+  /** Undefined: the change creates it. */
+  readonly before: Row | undefined;
+  /** Null: the change removes it. */
+  readonly next: NextRow | null;
+};
+
+export type Accompaniment = { readonly changes: readonly Change[] } | { readonly refused: Problem };

@@ -4,11 +4,10 @@
  */
 import { visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
-import type { Field, Fields } from '../../model/field.ts';
+import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 
-const owner: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 
 /** What a client may filter and sort events by. */
@@ -29,7 +28,9 @@ export function visibleEvents(collections: Iterable<Collection>, principal: Prin
   if (isAdministrator(principal)) return always;
   const parts: Filter[] = [];
   for (const collection of collections) {
-    const rule = visibleTo(collection.access.read, principal, owner, (name) => inObject(collection, name));
+    const rule = visibleTo(collection.access.read, principal, ownerField, (name) =>
+      inObject(collection, name),
+    );
     parts.push(allOf([{ op: 'eq', field: collectionField, value: collection.name }, rule]));
   }
   return anyOf(parts);

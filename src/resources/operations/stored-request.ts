@@ -3,7 +3,7 @@
  */
 import type { Request } from '../../http/message.ts';
 import { readRequestFields } from '../../http/request-fields.ts';
-import type { Principal, Scope } from '../../model/principal.ts';
+import { anonymous, authenticated, type Principal, type Scope } from '../../model/principal.ts';
 import type { Ask } from '../resource.ts';
 
 export type StoredRequest = {
@@ -16,6 +16,7 @@ export type StoredRequest = {
     readonly id: string;
     readonly scopes: readonly Scope[];
     readonly roles: readonly string[];
+    readonly tenant: string | null;
   } | null;
 };
 
@@ -39,7 +40,12 @@ export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefine
     principal:
       principal.kind === 'anonymous'
         ? null
-        : { id: principal.id, scopes: [...principal.scopes], roles: [...principal.roles] },
+        : {
+            id: principal.id,
+            scopes: [...principal.scopes],
+            roles: [...principal.roles],
+            tenant: principal.tenant,
+          },
   };
 }
 
@@ -60,7 +66,5 @@ export function requestOf(stored: StoredRequest): Request {
 }
 
 export function principalOf({ principal }: StoredRequest): Principal {
-  if (principal === null) return { kind: 'anonymous' };
-  const { id, scopes, roles } = principal;
-  return { kind: 'authenticated', id, scopes: new Set(scopes), roles: new Set(roles) };
+  return principal === null ? anonymous : authenticated(principal);
 }

@@ -8,18 +8,9 @@
  *
  * A refused request is not counted, so the time in Retry-After does not move away from who keeps asking.
  */
+import type { Allowance } from '../../http/allowance.ts';
 import { Counter, type Share } from './counter.ts';
 import { stillCounted, waitMs, windowMs } from './window.ts';
-
-export type Allowance = {
-  readonly exceeded: boolean;
-  /** The values of RateLimit-Policy, RateLimit and X-RateLimit-Remaining. */
-  readonly policy: string;
-  readonly rate: string;
-  readonly remaining: string;
-  /** Until one more request would be admitted; at least 1 where `exceeded`. */
-  readonly retryAfterSeconds: number;
-};
 
 export type MeterOptions = {
   /** Names the limit in `RateLimit-Policy`. */

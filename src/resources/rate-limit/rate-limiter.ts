@@ -6,11 +6,13 @@
  * they admitted is learned in the background (reconcile.ts). Answers carry `RateLimit` and `RateLimit-Policy`
  * (draft-ietf-httpapi-ratelimit-headers-10) and `X-RateLimit-Remaining`.
  */
+
+import type { Allowance } from '../../http/allowance.ts';
 import type { Request } from '../../http/message.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import { createCallerAddress } from './caller-address.ts';
-import { type Allowance, Meter, type MeterOptions } from './meter.ts';
+import { Meter, type MeterOptions } from './meter.ts';
 import { createReconciler } from './reconcile.ts';
 
 export type RateLimiter = {

@@ -6,7 +6,12 @@ import assert from 'node:assert/strict';
 import { mock, type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
-import { type Authenticated, anonymous, type Principal } from '../../../src/model/principal.ts';
+import {
+  type Authenticated,
+  anonymous,
+  authenticated,
+  type Principal,
+} from '../../../src/model/principal.ts';
 import {
   createRateLimiter,
   type RateLimiter,
@@ -22,7 +27,7 @@ const alice = person('alice');
 const administrator: Authenticated = { ...person('root'), scopes: new Set(['read', 'write', 'admin']) };
 
 function person(id: string): Authenticated {
-  return { kind: 'authenticated', id, scopes: new Set(['read', 'write']), roles: new Set() };
+  return authenticated({ id, scopes: ['read', 'write'] });
 }
 
 const alone: RateLimitOptions['store'] = {

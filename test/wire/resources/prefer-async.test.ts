@@ -11,6 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { createIdSource } from '../../../src/model/id.ts';
+import { authenticated } from '../../../src/model/principal.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../../src/resources/operations/tables.ts';
 import { noPreferences } from '../../../src/resources/preferences.ts';
@@ -359,12 +360,8 @@ async function acceptOnly(folder: string, target: string, json: unknown): Promis
     captures: [],
     query: undefined,
     preferences: { ...noPreferences, respondAsync: true },
-    principal: {
-      kind: 'authenticated',
-      id: 'administrator',
-      scopes: new Set(['read', 'write', 'admin'] as const),
-      roles: new Set(),
-    },
+    principal: authenticated({ id: 'administrator', scopes: ['read', 'write', 'admin'] }),
+    known: undefined,
     now: Date.now(),
     companions: [],
   };

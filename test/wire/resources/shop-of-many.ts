@@ -13,13 +13,13 @@ import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createHttpDateCache } from '../../../src/http/syntax/http-date.ts';
 import { createIdSource } from '../../../src/model/id.ts';
-import { anonymous, type Principal, type Scope } from '../../../src/model/principal.ts';
+import { anonymous, authenticated, type Scope } from '../../../src/model/principal.ts';
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { decodeContent } from '../../../src/resources/content/decode-content.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
 import { createRateLimiter, type RateLimitOptions } from '../../../src/resources/rate-limit/rate-limiter.ts';
-import type { Room } from '../../../src/resources/room.ts';
+import type { Identified, Room } from '../../../src/resources/room.ts';
 import { createRouter } from '../../../src/resources/router.ts';
 import { createRoutes } from '../../../src/resources/routes.ts';
 import { Walk } from '../../../src/resources/walk.ts';
@@ -27,6 +27,7 @@ import { createListener } from '../../../src/server/listener.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
+import { knownAs } from '../../resources/known.ts';
 import { type Answer, type RequestOptions, send, shopConfig } from '../program.ts';
 
 export type Shop = {
@@ -94,7 +95,7 @@ function roomOf(
       random: () => 0,
       observe: ({ kind }) => assert.notEqual(kind, 'operation-failed'),
     },
-    async (request, principal, companions) => new Walk(room, request, principal, companions).run(),
+    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
   );
   const room: Room = {
     router: createRouter(
@@ -117,7 +118,7 @@ function roomOf(
     ),
     limits: { ...settings, traceEnabled: false },
     clock,
-    authenticate: (request) => ({ principal: principalOf(request.fields.authorization) }),
+    authenticate: (request) => identify(request.fields.authorization),
     rates: createRateLimiter({
       ...settings,
       rateLimitReads: 0,
@@ -137,10 +138,10 @@ function roomOf(
   return room;
 }
 
-function principalOf(authorization: string | undefined): Principal {
-  if (authorization === undefined) return anonymous;
+function identify(authorization: string | undefined): Identified {
+  if (authorization === undefined) return { principal: anonymous };
   const id = authorization.slice('Bearer '.length);
   const scopes: readonly Scope[] =
     id === 'root' ? ['read', 'write', 'admin'] : id === 'reader' ? ['read'] : ['read', 'write'];
-  return { kind: 'authenticated', id, scopes: new Set(scopes), roles: new Set() };
+  return knownAs(authenticated({ id, scopes }));
 }

@@ -1,0 +1,72 @@
+/**
+ * The collections that the program brings itself: accounts, API keys and the audit trail. They are declared like those of users, so lists,
+ * QUERY, patches, conditions and OPTIONS are the same for them.
+ */
+import { Type } from 'typebox';
+import { resolveBuiltIn } from '../../config/collections.ts';
+import type { Collection } from '../../model/collection.ts';
+import { scopes } from '../../model/principal.ts';
+
+/** RFC 5321 §4.5.3.1.3. */
+const emailCharactersMax = 254;
+const nameCharactersMax = 200;
+const scope = Type.Union(scopes.map((name) => Type.Literal(name)));
+const roleName = Type.String({ minLength: 1, maxLength: 64 });
+
+export const usersCollection: Collection = resolveBuiltIn('users', {
+  description: 'Accounts. Administrators see and change all of them, anyone else their own.',
+  schema: Type.Object({
+    email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
+    emailVerified: Type.Optional(Type.Boolean({ default: false })),
+    roles: Type.Optional(Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: [] })),
+    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: ['read', 'write'] })),
+    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    disabled: Type.Optional(Type.Boolean({ default: false })),
+  }),
+  access: { read: 'owner', create: 'administrator', update: 'owner', delete: 'owner' },
+  readOnly: {
+    email: 'administrator',
+    emailVerified: 'administrator',
+    roles: 'administrator',
+    scopes: 'administrator',
+    tenant: 'administrator',
+    disabled: 'administrator',
+  },
+  unique: ['email'],
+  examples: [{ email: 'ada@shop.example', name: 'Ada' }],
+});
+
+export const keysCollection: Collection = resolveBuiltIn('keys', {
+  description: 'API keys. A key is shown once, when it is made or rotated; what is kept is its digest.',
+  schema: Type.Object({
+    name: Type.String({ minLength: 1, maxLength: nameCharactersMax }),
+    kind: Type.Union([Type.Literal('secret'), Type.Literal('publishable')]),
+    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true })),
+    expiresAt: Type.Optional(Type.String({ format: 'date-time' })),
+    /** The first characters, so that people know which key it is. */
+    prefix: Type.Optional(Type.String()),
+    lastUsedAt: Type.Optional(Type.String({ format: 'date-time' })),
+  }),
+  access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
+  unpatchable: ['kind', 'scopes', 'prefix', 'lastUsedAt'],
+  examples: [{ name: 'Nightly import', kind: 'secret', scopes: ['read', 'write'] }],
+});
+
+export const auditCollection: Collection = resolveBuiltIn('audit', {
+  description: 'What happened to accounts and keys, and who did it.',
+  schema: Type.Object({
+    type: Type.String(),
+    actor: Type.Optional(Type.String()),
+    subject: Type.Optional(Type.String()),
+    address: Type.Optional(Type.String()),
+    detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  }),
+  access: {
+    read: 'administrator',
+    create: 'administrator',
+    update: 'administrator',
+    delete: 'administrator',
+  },
+  indexes: ['type', 'actor', 'subject'],
+});

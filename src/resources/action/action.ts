@@ -1,0 +1,115 @@
+/**
+ * POST to an action path (§4.1, §4.4): something is done that is no change of one resource, such as logging in. Its content is declared
+ * by a schema like that of a collection, and faults in it are told in the same way.
+ *
+ * An action never takes part in Idempotency-Key and respond-async: both keep answers, and these may hold credentials.
+ */
+import type { TObject } from 'typebox';
+import type { Allowance } from '../../http/allowance.ts';
+import type { Problem } from '../../http/problem.ts';
+import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { ContentLimits } from '../content/content-limits.ts';
+import { contentShape } from '../content/form-shape.ts';
+import { parseContent } from '../content/parse-content.ts';
+import type { Parsed } from '../content/parsed.ts';
+import { compileValidator, type Validator } from '../document/validator.ts';
+import type { Ask, Operation, Proposal, Resource, Result, Standing, Understood } from '../resource.ts';
+
+/** What became of the action. */
+export type Done =
+  | {
+      /** Content of the answer; null: 204. */
+      readonly content: Readonly<Record<string, unknown>> | null;
+      /** Path of the resource that was made: 201 with Location. */
+      readonly created?: string;
+      /** Further fields: Set-Cookie. */
+      readonly fields?: readonly string[];
+    }
+  | { readonly refused: Problem; readonly allowance?: Allowance };
+
+export type ActionOptions = {
+  readonly path: string;
+  /** Of the content; undefined: none is wanted, and what comes is not read. */
+  readonly schema: TObject | undefined;
+  /** No content is the same as an empty object. Default false: then 400. */
+  readonly contentOptional?: boolean;
+  readonly limits: ContentLimits & { readonly validationErrorsMax: number };
+  /** Default: anyone. */
+  readonly permission?: (principal: Principal) => Permission;
+  /** What stands at a path with captures; default: the action always does. */
+  readonly standing?: (ask: Ask) => MaybePromise<Standing>;
+  readonly act: (ask: Ask, content: Readonly<Record<string, unknown>>) => Promise<Done>;
+};
+
+type Content = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+const contentTypes = ['application/json', 'application/x-www-form-urlencoded'];
+const formats = new Set(['json', 'form'] as const);
+
+export function actionResource(options: ActionOptions): Resource {
+  return {
+    pattern: options.path,
+    operations: new Map([['POST', actionOperation(options) as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
+}
+
+export function actionOperation(options: ActionOptions): Operation<Standing, unknown, Content> {
+  const { permission = () => 'granted', standing = () => open } = options;
+  return {
+    permission,
+    standing,
+    ...(options.schema === undefined ? {} : contentStages(options.schema, options.limits)),
+    contentOptional: options.contentOptional ?? false,
+    act: async (ask, _standing, proposal) => resultOf(await options.act(ask, proposal?.fields ?? {})),
+  };
+}
+
+type ContentStages = Pick<Operation<Standing, unknown, Content>, 'contentTypes' | 'understand' | 'propose'>;
+
+function contentStages(schema: TObject, limits: ActionOptions['limits']): ContentStages {
+  const shape = contentShape({ schema, formats, textField: undefined });
+  const validator = compileValidator({ schema, textBounds: [] }, limits.validationErrorsMax);
+  const understood = (parsed: Parsed): Understood<unknown> =>
+    parsed.ok ? { ok: true, value: parsed.value } : { ok: false, problem: parsed.problem };
+  return {
+    contentTypes,
+    understand: (_ask, bytes: Uint8Array, mediaType: MediaType) => {
+      const parsed = parseContent(bytes, mediaType, shape, limits);
+      return parsed instanceof Promise ? parsed.then(understood) : understood(parsed);
+    },
+    propose: (_ask, _standing, content = {}) => judge(validator, content),
+  };
+}
+
+/** A missing member outranks an invalid one, as in a collection (surface, "400 or 422"). */
+function judge(validator: Validator, content: unknown): Content {
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    const errors = [{ pointer: '', message: 'must be an object' }];
+    return { problem: { code: 'validation_failed', errors }, fields: {} };
+  }
+  const fields = content as Readonly<Record<string, unknown>>;
+  const { missing, invalid } = validator.check(fields);
+  if (missing.length + invalid.length === 0) return { problem: null, fields };
+  const code = missing.length > 0 ? 'field_missing' : 'validation_failed';
+  return { problem: { code, errors: [...missing, ...invalid].slice(0, validator.errorsMax) }, fields: {} };
+}
+
+function resultOf(done: Done): Result {
+  if ('refused' in done) return done;
+  const made = {
+    outcome: 'made',
+    created: done.created !== undefined,
+    location: done.created ?? null,
+    doc: done.content === null ? null : JSON.stringify(done.content),
+    modifiedAt: null,
+    validated: false,
+    ...(done.fields === undefined ? {} : { fields: done.fields }),
+  } as const;
+  return { made, rev: 0 };
+}

@@ -18,7 +18,7 @@ const http = ['src/http', 'src/http/syntax'];
 const values = [...http, 'src/model'];
 const observed = [...values, 'src/config', 'src/observe'];
 const stored = [...observed, 'src/store'];
-const rooms = ['src/auth', 'src/resources', 'src/openapi'];
+const rooms = ['src/auth', 'src/resources', 'src/resources/accounts', 'src/openapi'];
 
 export const importTable: readonly FolderRow[] = [
   // Values: no I/O, no clock, no Node.
@@ -79,7 +79,7 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/auth',
     may: [...stored],
     node: ['node:buffer', 'node:crypto', 'node:util'],
-    packages: [],
+    packages: ['cookie', 'jose', 'oauth4webapi'],
   },
   {
     folder: 'src/resources',
@@ -87,6 +87,14 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:buffer', 'node:crypto', 'node:stream', 'node:stream/promises', 'node:util', 'node:zlib'],
     packages: ['@fastify/busboy', 'pgsql-ast-parser', 'typebox'],
   },
+  // Accounts as resources: between the room that knows credentials and the one that knows conduct.
+  {
+    folder: 'src/resources/accounts',
+    may: [...stored, 'src/auth', 'src/resources'],
+    node: ['node:crypto'],
+    packages: ['typebox'],
+  },
+  { folder: 'src/mail', may: [...stored, 'src/auth'], node: [], packages: ['nodemailer'] },
   {
     folder: 'src/openapi',
     may: observed,
@@ -96,7 +104,12 @@ export const importTable: readonly FolderRow[] = [
 
   // The program.
   { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
-  { folder: 'src/store-tables.ts', may: [...stored, 'src/auth', 'src/resources'], node: [], packages: [] },
+  {
+    folder: 'src/store-tables.ts',
+    may: [...stored, 'src/auth', 'src/resources', 'src/resources/accounts'],
+    node: [],
+    packages: [],
+  },
   { folder: 'src/package-version.ts', may: [], node: ['node:fs'], packages: [] },
   {
     folder: 'src/open-store.ts',

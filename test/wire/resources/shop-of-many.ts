@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import type { Configuration } from '../../../src/config/configuration.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
+import type { Request } from '../../../src/http/message.ts';
 import { createHttpDateCache } from '../../../src/http/syntax/http-date.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { anonymous, authenticated, type Scope } from '../../../src/model/principal.ts';
@@ -44,15 +45,21 @@ export type ShopOptions = {
   readonly limits?: Partial<Pick<RateLimitOptions, 'rateLimitReads' | 'rateLimitWrites' | 'behindProxy'>>;
   /** Where the clock stands still until it is moved; it goes with the real one unless given. */
   readonly clockMs?: number;
+  /** Who a credential stands for, where that is what a test is about. */
+  readonly identify?: (authorization: string | undefined, store: Store) => Identified;
 };
 
-export async function openShop({ limits = {}, clockMs }: ShopOptions = {}): Promise<Shop> {
+export async function openShop({ limits = {}, clockMs, ...options }: ShopOptions = {}): Promise<Shop> {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   const { configuration } = await loadConfiguration(shopConfig);
   const store = await openSqliteStore({ folder, tables: storeTables(configuration) });
   let ahead = 0;
   const clock = () => (clockMs ?? Date.now()) + ahead;
-  const room = roomOf(configuration, store, clock, limits);
+  const who = options.identify ?? identify;
+  const room = {
+    ...roomOf(configuration, store, clock, limits),
+    authenticate: ({ fields }: Request) => who(fields.authorization, store),
+  };
   const listener = createListener({
     handler: (request) => new Walk(room, request).run(),
     observe: () => undefined,
@@ -118,7 +125,7 @@ function roomOf(
     ),
     limits: { ...settings, traceEnabled: false },
     clock,
-    authenticate: (request) => identify(request.fields.authorization),
+    authenticate: ({ fields }) => identify(fields.authorization),
     rates: createRateLimiter({
       ...settings,
       rateLimitReads: 0,
@@ -138,7 +145,7 @@ function roomOf(
   return room;
 }
 
-function identify(authorization: string | undefined): Identified {
+export function identify(authorization: string | undefined): Identified {
   if (authorization === undefined) return { principal: anonymous };
   const id = authorization.slice('Bearer '.length);
   const scopes: readonly Scope[] =

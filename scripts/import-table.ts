@@ -84,7 +84,15 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/resources',
     may: [...stored],
-    node: ['node:buffer', 'node:crypto', 'node:stream', 'node:stream/promises', 'node:util', 'node:zlib'],
+    node: [
+      'node:buffer',
+      'node:crypto',
+      'node:stream',
+      'node:stream/promises',
+      'node:timers/promises',
+      'node:util',
+      'node:zlib',
+    ],
     packages: ['@fastify/busboy', 'pgsql-ast-parser', 'typebox'],
   },
   // Accounts as resources: between the room that knows credentials and the one that knows conduct.

@@ -4,6 +4,7 @@
  *
  * A request that brings such a key to this process puts it right first, so it is never told that itself is still running.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { StoreUnavailable } from '../store/store.ts';
 
 /** Between two rounds of tries: what a client on another process may be told 409 for once the store answers. */
@@ -37,7 +38,7 @@ export class UnsettledKeys {
     const tried = this.#attempt(id, this.#keep(id, settle)).catch((error) => {
       if (!(error instanceof StoreUnavailable)) throw error;
     });
-    await Promise.race([tried, after(waitMs)]);
+    await Promise.race([tried, pause(waitMs, undefined, { ref: false })]);
   }
 
   /** Puts the record right now, where one is waiting. @throws StoreUnavailable */
@@ -100,10 +101,4 @@ export class UnsettledKeys {
       }
     }
   }
-}
-
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

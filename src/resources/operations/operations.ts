@@ -6,6 +6,7 @@
  *
  * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `outcome`, the error).
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
@@ -107,7 +108,7 @@ class ProcessOperations implements Operations {
   async drain(waitMs: number): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await Promise.race([this.idle(), after(waitMs)]);
+    await Promise.race([this.idle(), pause(waitMs, undefined, { ref: false })]);
     await Promise.all([...this.#underWay.values()].map(({ lease }) => lease.giveBack()));
   }
 
@@ -145,10 +146,4 @@ class ProcessOperations implements Operations {
         this.#round = undefined;
       });
   }
-}
-
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import { ConnectFailed } from '../../../src/store/postgres/connection/client.ts';
-import { ConnectionLost, connectOnce } from '../../../src/store/postgres/connection/connection.ts';
+import { ConnectFailed, openClient } from '../../../src/store/postgres/connection/client.ts';
+import { DatabaseFailed } from '../../../src/store/postgres/schema/failure.ts';
+import { openSession } from '../../../src/store/postgres/schema/session.ts';
 import type { TestServer } from '../cluster.ts';
 import { testServer } from '../cluster.ts';
-import { plain, sql } from './open.ts';
 import { caFile, tlsFront } from './tls-front.ts';
 import { Wire } from './wire.ts';
 
@@ -21,7 +21,7 @@ after(() => server.dispose());
 /** What connecting to the URL once fails with; undefined where it succeeds. */
 async function failureOf(url: string, timeoutMs = 10_000): Promise<unknown> {
   try {
-    await (await connectOnce(addressOf(url), timeoutMs)).close();
+    await (await openClient(addressOf(url), 'comity', timeoutMs)).end();
     return undefined;
   } catch (error) {
     return error;
@@ -35,9 +35,9 @@ function changed(change: (url: URL) => void): string {
 }
 
 test('a wrong password and a database that is not there are told as the server told them', async () => {
-  const connection = await connectOnce(addressOf(server.url), 10_000);
+  const session = await openSession(addressOf(server.url), 'comity', 10_000);
   const role = `comity_test_${process.pid}`;
-  await connection.send([plain(`CREATE ROLE ${role} LOGIN PASSWORD 'right'`)]);
+  await session.rows(`CREATE ROLE ${role} LOGIN PASSWORD 'right'`);
   try {
     const wrongPassword = changed((url) => {
       url.username = role;
@@ -55,8 +55,8 @@ test('a wrong password and a database that is not there are told as the server t
       assert.equal(failure.code, code);
     }
   } finally {
-    await connection.send([plain(`DROP ROLE ${role}`)]);
-    await connection.close();
+    await session.rows(`DROP ROLE ${role}`);
+    await session.end();
   }
 });
 
@@ -106,27 +106,25 @@ test('a server of another kind is given up', async (t) => {
   }
 });
 
-test('a connection made once is not made again', async (t) => {
+test('a session that was cut is not made again', async (t) => {
   const wire = await Wire.before(server.url);
   t.after(() => wire.close());
-  const connection = await connectOnce(addressOf(wire.url), 10_000);
-  assert.deepEqual((await connection.send([sql('SELECT 1')]))[0]?.rows, [[1]]);
+  const session = await openSession(addressOf(wire.url), 'comity', 10_000);
+  assert.deepEqual(await session.rows('SELECT 1'), [[1]]);
   wire.hold();
-  const answer = connection.send([sql('SELECT 1')]);
+  const answer = session.rows('SELECT 1');
   await wire.untilAsked(2);
   wire.cut();
-  await assert.rejects(answer, ConnectionLost);
-  await assert.rejects(connection.send([sql('SELECT 1')]), ConnectionLost);
-  assert.equal(connection.connected, false);
-  await connection.close();
+  await assert.rejects(answer, DatabaseFailed);
+  await assert.rejects(session.rows('SELECT 1'), DatabaseFailed);
+  await session.end();
 });
 
 test('sessions are named after their purpose, or as the URL says', async (t) => {
   const nameOf = async (url: string): Promise<unknown> => {
-    const connection = await connectOnce(addressOf(url), 10_000, 'comity purpose');
-    t.after(() => connection.close());
-    const [reply] = await connection.send([sql("SELECT current_setting('application_name')")]);
-    return reply?.rows[0]?.[0];
+    const session = await openSession(addressOf(url), 'comity purpose', 10_000);
+    t.after(() => session.end());
+    return (await session.rows("SELECT current_setting('application_name')"))[0]?.[0];
   };
   assert.equal(await nameOf(server.url), 'comity purpose');
   assert.equal(await nameOf(`${server.url}?application_name=shop`), 'shop');

@@ -9,7 +9,8 @@ import { randomBytes } from 'node:crypto';
 import { quoteName } from '../../quote-name.ts';
 import type { Address } from '../connection/address.ts';
 import type { Connection } from '../connection/connection.ts';
-import { connectOnce, createConnection } from '../connection/connection.ts';
+import { createConnection } from '../connection/connection.ts';
+import { openSession } from '../schema/session.ts';
 
 export type ListenerOptions = {
   readonly address: Address;
@@ -120,10 +121,10 @@ class ProvenListener implements Listener {
 
 async function sayFromElsewhere(options: ListenerOptions, word: string): Promise<void> {
   const { address, channel, connectTimeoutMs } = options;
-  const elsewhere = await connectOnce(address, connectTimeoutMs, 'comity prove');
+  const elsewhere = await openSession(address, 'comity prove', connectTimeoutMs, connectTimeoutMs);
   try {
-    await elsewhere.send([{ sql: 'SELECT pg_notify($1, $2)', values: [channel, word], prepared: false }]);
+    await elsewhere.rows('SELECT pg_notify($1, $2)', [channel, word]);
   } finally {
-    await elsewhere.close();
+    await elsewhere.end();
   }
 }

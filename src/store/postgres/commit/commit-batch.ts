@@ -5,8 +5,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
-import { type Commit, StoreUnavailable } from '../../store.ts';
-import { messageOf, unavailable } from '../connection/failure.ts';
+import type { Commit } from '../../store.ts';
+import { asUnavailable } from '../connection/failure.ts';
 import { commitBoldly } from './commit-boldly.ts';
 import { commitCarefully } from './commit-carefully.ts';
 import type { Work } from './commit-table.ts';
@@ -36,9 +36,9 @@ export async function commitBatch(room: BatchRoom, batch: Batch): Promise<Made> 
       if (meaning === 'values') return failApart(room, batch, error);
       if (meaning === 'fence') room.fence.drop();
       else if (meaning !== 'again' && meaning !== 'refused')
-        return failed(works.length, asUnavailable(error));
+        return failed(works.length, asUnavailable(causeOf(error)));
       if (retries >= room.retriesMax || performance.now() + pauseMostMs > endsAt) {
-        return failed(works.length, asUnavailable(error));
+        return failed(works.length, asUnavailable(causeOf(error)));
       }
     }
     await pause(Math.random() * pauseMostMs);
@@ -82,9 +82,6 @@ async function fieldOf({ connection, schema }: BatchRoom, index: string): Promis
 }
 
 /** The statements are the program's own: whatever they fail with that no unit is at fault for, storage is. */
-function asUnavailable(error: unknown): unknown {
-  const cause = error instanceof NotCommitted ? error.cause : error;
-  return cause instanceof StoreUnavailable
-    ? cause
-    : unavailable(`storage failed: ${messageOf(cause)}`, cause);
+function causeOf(error: unknown): unknown {
+  return error instanceof NotCommitted ? error.cause : error;
 }

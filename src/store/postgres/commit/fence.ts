@@ -10,9 +10,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
-import { StoreUnavailable } from '../../store.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
-import { isRetryable, messageOf, unavailable } from '../connection/failure.ts';
+import { asUnavailable, isRetryable, unavailable } from '../connection/failure.ts';
 import { begin, commit, serverTimeMs } from './transaction.ts';
 
 /** The last batch of this writer that was committed. */
@@ -82,7 +81,7 @@ export class Fence {
         return await this.#takeOnce(leftMs);
       } catch (error) {
         const isAgain = isRetryable(error) || (error instanceof ConnectionLost && manner === 'with patience');
-        if (!isAgain) throw error instanceof StoreUnavailable ? error : unavailable(messageOf(error), error);
+        if (!isAgain) throw asUnavailable(error);
         await pause(Math.min(leftMs, (0.5 + Math.random() / 2) * pauseMostMs));
       }
     }

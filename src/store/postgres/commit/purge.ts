@@ -5,9 +5,8 @@
  */
 
 import { quoteName } from '../../quote-name.ts';
-import { StoreUnavailable } from '../../store.ts';
 import type { Call } from '../connection/connection.ts';
-import { messageOf, unavailable } from '../connection/failure.ts';
+import { asUnavailable } from '../connection/failure.ts';
 import type { CommitTable } from './commit-table.ts';
 import { type Room, transactionMs } from './flight.ts';
 import { drawnRev } from './statements.ts';
@@ -36,9 +35,7 @@ export async function purgeStep(room: PurgeRoom, step: PurgeStep, endsAt: number
     return { rows: rows ?? 0, rev: rev ?? 0 };
   } catch (error) {
     fence.drop();
-    throw error instanceof StoreUnavailable
-      ? error
-      : unavailable(`storage failed: ${messageOf(error)}`, error);
+    throw asUnavailable(error);
   }
 }
 

@@ -70,26 +70,13 @@ const steadyAfterMs = 1_000;
 
 /** Connects in the background, and again whenever the connection is lost. */
 export function createConnection(options: ConnectionOptions): Connection {
-  const connection = new LastingConnection(options, true);
+  const connection = new LastingConnection(options);
   connection.connect();
-  return connection;
-}
-
-/**
- * One connection for one purpose: it stands when this resolves, and is not made anew when it breaks.
- * @param timeoutMs time to connect, and for each call that gives none of its own
- * @throws what stood in the way, as it came: see `openClient`
- */
-export async function connectOnce(address: Address, timeoutMs: number, name = 'comity'): Promise<Connection> {
-  const options = { address, name, connectTimeoutMs: timeoutMs, timeoutMs };
-  const connection = new LastingConnection(options, false);
-  connection.adopt(await openClient(address, name, timeoutMs));
   return connection;
 }
 
 class LastingConnection implements Connection {
   readonly #options: ConnectionOptions;
-  readonly #reconnects: boolean;
   readonly #where: string;
   readonly #callsWaitingMax: number;
   #mode: 'connecting' | 'ready' | 'waiting' | 'closed' = 'waiting';
@@ -109,9 +96,8 @@ class LastingConnection implements Connection {
   #whenIdle: (() => void) | undefined;
   readonly #onSettled = (flight: Flight): void => this.#settled(flight);
 
-  constructor(options: ConnectionOptions, reconnects: boolean) {
+  constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#reconnects = reconnects;
     this.#where = describe(options.address);
     this.#callsWaitingMax = options.callsWaitingMax ?? callsWaitingMax;
   }
@@ -146,13 +132,13 @@ class LastingConnection implements Connection {
     const { address, name, connectTimeoutMs } = this.#options;
     this.#mode = 'connecting';
     openClient(address, name, connectTimeoutMs).then(
-      (client) => this.adopt(client),
+      (client) => this.#adopt(client),
       (error: unknown) => this.#notConnected(error),
     );
   }
 
   /** Takes a client that is connected. */
-  adopt(client: Client): void {
+  #adopt(client: Client): void {
     const session = new Session({
       client,
       statementsKeptMax: this.#options.statementsKeptMax ?? statementsKeptMax,
@@ -206,7 +192,7 @@ class LastingConnection implements Connection {
     this.#mode = 'waiting';
     if (performance.now() - session.since >= steadyAfterMs) this.#pauses = 0;
     if (this.#pauses > 0) this.#connectLater();
-    else if (this.#reconnects && !this.#closing) {
+    else if (!this.#closing) {
       this.#pauses = 1;
       this.connect();
     }
@@ -217,7 +203,7 @@ class LastingConnection implements Connection {
   }
 
   #connectLater(): void {
-    if (!this.#reconnects || this.#closing) return;
+    if (this.#closing) return;
     const most = Math.min(pauseMostMs, pauseLeastMs * 2 ** this.#pauses);
     this.#pauses += 1;
     // Jitter: many processes that lost the same server must not come back in step.

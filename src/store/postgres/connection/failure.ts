@@ -92,8 +92,14 @@ export function unavailable(message: string, cause?: unknown): StoreUnavailable 
 
 /** What a caller of the store sees of an error that a call failed with. */
 export function asStoreError(error: unknown): unknown {
-  if (error instanceof StoreUnavailable || isMistake(error)) return error;
-  return unavailable(`storage failed: ${messageOf(error)}`, error);
+  return isMistake(error) ? error : asUnavailable(error);
+}
+
+/** An error of a statement that nobody asked for with values of their own: whatever it is, storage failed. */
+export function asUnavailable(error: unknown): StoreUnavailable {
+  return error instanceof StoreUnavailable
+    ? error
+    : unavailable(`storage failed: ${messageOf(error)}`, error);
 }
 
 /** The words of an error; those of its parts where it has none, as when each address of a name refused. */

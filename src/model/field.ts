@@ -22,12 +22,15 @@ export type Field = {
 /** Fields by the name a client writes. */
 export type Fields = ReadonlyMap<string, Field>;
 
+/** What ends every total order. */
+export const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
+
 /** Whose row it is; never a name that clients may use. */
 export const ownerField: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
 /** The fields that the server makes for every resource (§2.1). */
 export const madeFields: readonly Field[] = [
-  { name: 'id', path: ['id'], type: 'string', column: 'id' },
+  idField,
   { name: 'createdAt', path: ['createdAt'], type: 'timestamp', column: 'createdAt' },
   { name: 'updatedAt', path: ['updatedAt'], type: 'timestamp', column: 'updatedAt' },
 ];

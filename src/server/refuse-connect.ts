@@ -2,7 +2,6 @@
  * CONNECT at an origin without a tunnel (§4.10, rule 9): 405. node:http hands the bare socket over, before any answer
  * that is still owed on it, so those are waited for. A tunnel moves in here, behind the same event.
  */
-
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { connectionOf } from './connection.ts';

@@ -6,7 +6,6 @@
  * A row has a rowid besides its id, so that a long document does not swell the tree that ids are found in. `doc` stands
  * last but for the search text, so that reading the small columns never touches overflow pages.
  */
-
 import { quoteName } from '../quote-name.ts';
 import { eventsTable } from '../store.ts';
 
@@ -17,7 +16,6 @@ export type FileTable = {
   readonly searched: boolean;
 };
 
-/** The table of the events, which has columns that no other has. */
 type Column = readonly [name: string, declaration: string];
 
 const firstColumns: readonly Column[] = [
@@ -29,6 +27,7 @@ const firstColumns: readonly Column[] = [
   ['deleted_at', 'INTEGER'],
 ];
 
+/** Of the table of the events alone. */
 const eventColumns: readonly Column[] = [
   ['type', 'TEXT NOT NULL'],
   ['collection', 'TEXT NOT NULL'],

@@ -3,7 +3,6 @@
  * one job each: a few carry all reads whose cost does not grow, some run what may take long, one commits, one
  * listens for what other processes changed.
  */
-
 import { randomUUID } from 'node:crypto';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';

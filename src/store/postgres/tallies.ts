@@ -7,7 +7,6 @@
  *
  * A lane that sends a call again after its connection broke may add twice; limits bear that.
  */
-
 import { quoteName } from '../quote-name.ts';
 import type { Tally } from '../store.ts';
 import type { Call, Rows } from './connection/connection.ts';

@@ -2,17 +2,12 @@
  * How a table of the contract is laid out in SQLite: its columns, which are those of the file (backup-file/layout.ts), and its
  * indexes. Rows have rowids, so that indexes stay small and a scan can count rows to see whether its time is
  * over (reader/deadline.ts).
- *
- * Every index leaves out softly deleted rows, and all but the unique ones end with the id, so that they hold
- * the total order that pages walk.
  */
-
-import { type Field, madeFields } from '../../model/field.ts';
 import { createTableSql } from '../backup-file/layout.ts';
-import { fieldKey, kindOf } from '../field-value.ts';
+import { type DeclaredIndex, declaredIndexes, withEvents } from '../declared-indexes.ts';
+import { fieldKey } from '../field-value.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Table } from '../store.ts';
-import { eventsTable } from '../store.ts';
 import { valueSql } from './compile/value.ts';
 
 export type Index = {
@@ -35,86 +30,29 @@ export type Layout = {
   readonly uniqueFields: ReadonlyMap<string, string>;
 };
 
-const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
-const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
-
 /** The declared tables and the table of events, which is there whether declared or not. */
 export function layoutsOf(tables: readonly Table[]): readonly Layout[] {
-  const declared = tables.some((table) => table.name === eventsTable);
-  const events: Table = {
-    name: eventsTable,
-    fields: madeFields,
-    indexes: [],
-    unique: [],
-    references: [],
-    searched: false,
-  };
-  const all = declared ? tables : [...tables, events];
-  refuseClashes(all);
+  const all = withEvents(tables);
   return all.map((table) => layoutOf(table, all));
 }
 
 function layoutOf(table: Table, all: readonly Table[]): Layout {
-  const name = quoteName(table.name);
-  const indexes = new Map<string, Index>();
-  const add = (index: Index): unknown => indexes.has(index.name) || indexes.set(index.name, index);
-  for (const fields of table.indexes) add(orderedIndex(table, fields));
-  if (table.name === eventsTable) add(orderedIndex(table, [revField]));
-  for (const reference of table.references) {
-    if (kindOf(reference.field) !== 'text') {
-      throw new TypeError(`reference ${reference.field.name} of table ${table.name} is not a string field`);
-    }
-    if (!all.some((other) => other.name === reference.table)) {
-      throw new TypeError(`table ${table.name} refers to ${reference.table}, which is not declared`);
-    }
-    const key = fieldKey(reference.field);
-    if (![...indexes.values()].some((index) => index.keys[0] === key))
-      add(orderedIndex(table, [reference.field]));
-  }
-  const primaryKey = `sqlite_autoindex_${table.name}_1`;
-  const uniqueFields = new Map<string, string>();
-  for (const field of table.unique) {
-    const index = uniqueIndex(table, field);
-    uniqueFields.set(index.name, field.name);
-    add(index);
-  }
+  const indexes = declaredIndexes(table, all);
   return {
     table,
-    name,
+    name: quoteName(table.name),
     createSql: createTableSql(table),
-    indexes: [...indexes.values()],
-    primaryKey,
-    uniqueFields,
+    indexes: indexes.map((index) => indexOf(table, index)),
+    primaryKey: `sqlite_autoindex_${table.name}_1`,
+    uniqueFields: new Map(
+      indexes.filter(({ unique }) => unique).map(({ label, fields }) => [label, fields[0]?.name ?? '']),
+    ),
   };
 }
 
-function orderedIndex(table: Table, fields: readonly Field[]): Index {
-  const last = fields.at(-1);
-  if (last === undefined) throw new TypeError(`table ${table.name} has an index over no field`);
-  const all = last.column === 'id' ? fields : [...fields, idField];
-  const name = `${table.name}.index${JSON.stringify(fields.map((field) => field.name))}`;
-  return { name, keys: all.map(fieldKey), unique: false, sql: indexSql('INDEX', name, table, all) };
-}
-
-function uniqueIndex(table: Table, field: Field): Index {
-  const name = `${table.name}.unique${JSON.stringify([field.name])}`;
-  return { name, keys: [fieldKey(field)], unique: true, sql: indexSql('UNIQUE INDEX', name, table, [field]) };
-}
-
-function indexSql(kind: string, name: string, table: Table, fields: readonly Field[]): string {
-  const values = fields.map((field) => `${valueSql(field)}`).join(', ');
-  return `CREATE ${kind} ${quoteName(name)} ON ${quoteName(table.name)}(${values}) WHERE deleted_at IS NULL`;
-}
-
-function refuseClashes(tables: readonly Table[]): void {
-  const seen = new Set<string>();
-  for (const { name } of tables) {
-    const folded = name.toLowerCase();
-    if (folded.startsWith('sqlite_') || folded.startsWith('comity_') || name === '' || name.includes('\0')) {
-      throw new TypeError(`"${name}" cannot be the name of a table: it is empty or reserved by the store`);
-    }
-    if (seen.has(folded))
-      throw new TypeError(`two tables have the name "${name}" but for upper and lower case`);
-    seen.add(folded);
-  }
+function indexOf(table: Table, { label, over, unique }: DeclaredIndex): Index {
+  const kind = unique ? 'UNIQUE INDEX' : 'INDEX';
+  const values = over.map(valueSql).join(', ');
+  const sql = `CREATE ${kind} ${quoteName(label)} ON ${quoteName(table.name)}(${values}) WHERE deleted_at IS NULL`;
+  return { name: label, keys: over.map(fieldKey), unique, sql };
 }

@@ -2,7 +2,6 @@
  * The store on embedded SQLite (design §3): the contract of store.ts over one file `comity.db` in a folder that this process has to
  * itself. Three kinds of connections: this thread reads what an index serves, reader threads scan, one writer thread commits.
  */
-
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Observe } from '../../observe/observation.ts';

@@ -2,7 +2,6 @@
  * What each operation needs of a table, by its name. Made once when the store opens, so that a read builds no SQL and looks
  * up one name.
  */
-
 import { rowColumns } from '../row-cells.ts';
 import type { Layout } from './layout.ts';
 import type { TableNumbers } from './reconcile.ts';

@@ -5,10 +5,9 @@
  *
  * Which assumption failed is not told: the batch is then judged (careful-flights.ts).
  */
-import type { Change } from '../../store.ts';
 import type { Call } from '../connection/connection.ts';
 import { isLeaving, isOnlyExpected } from './change-kind.ts';
-import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
+import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { Appends, Writes } from './writes.ts';
 
 export type Changes = {
@@ -22,17 +21,15 @@ export function boldChanges(works: readonly Work[], tables: readonly CommitTable
   const appends = new Appends();
   const touched = new Set<number>();
   const events = eventsOf(tables);
-  for (const [index, { unit, tables: changed }] of works.entries()) {
-    for (const [at, change] of unit.changes.entries()) {
-      const table = changed[at];
-      if (table === undefined) continue;
+  for (const [index, { unit, changes }] of works.entries()) {
+    for (const [at, placed] of changes.entries()) {
       let stage = stages[at];
       if (stage === undefined) {
         stage = new Writes();
         stages[at] = stage;
       }
-      addChange(stage, { table, tables, change }, index + 1);
-      if (!isOnlyExpected(change)) touched.add(table.number);
+      addChange(stage, placed, tables, index + 1);
+      if (!isOnlyExpected(placed.change)) touched.add(placed.table.number);
     }
     for (const event of unit.events) appends.add(event, index + 1);
     if (unit.events.length > 0) touched.add(events.number);
@@ -43,13 +40,12 @@ export function boldChanges(works: readonly Work[], tables: readonly CommitTable
   return { calls, touched: [...touched] };
 }
 
-type Step = {
-  readonly table: CommitTable;
-  readonly tables: readonly CommitTable[];
-  readonly change: Change;
-};
-
-function addChange(stage: Writes, { table, tables, change }: Step, place: number): void {
+function addChange(
+  stage: Writes,
+  { table, change }: Placed,
+  tables: readonly CommitTable[],
+  place: number,
+): void {
   const { id, expect, next } = change;
   const writes = stage.of(table);
   if (table.dependants.length > 0 && isLeaving(change)) writes.expectUnnamed(id);

@@ -2,8 +2,7 @@
  * What committing must know of each table: its counter, the rows that its references name, the rows that name its own, and
  * the statements that write it. Made once when the store opens; a unit is resolved to these before it waits.
  */
-import type { Unit } from '../../store.ts';
-import { eventsTable } from '../../store.ts';
+import { type Change, eventsTable, type Unit } from '../../store.ts';
 import type { Layout, TableNumbers } from '../schema/layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
 
@@ -21,10 +20,13 @@ export type CommitTable = {
   readonly statements: TableStatements;
 };
 
-/** A unit, and the table of each of its changes. */
+/** A change, and the table that it is made in. */
+export type Placed = { readonly table: CommitTable; readonly change: Change };
+
+/** A unit, and its changes in their tables. */
 export type Work = {
   readonly unit: Unit;
-  readonly tables: readonly CommitTable[];
+  readonly changes: readonly Placed[];
   /** Characters of its texts: what a batch is bounded by besides the number of units. */
   readonly characters: number;
 };
@@ -73,12 +75,13 @@ export function eventsOf(tables: readonly CommitTable[]): CommitTable {
  * appended by units and removed, never put
  */
 export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>): Work {
-  const tables: CommitTable[] = [];
+  const changes: Placed[] = [];
   let characters = 0;
-  for (const { table: name, next } of unit.changes) {
+  for (const change of unit.changes) {
+    const { table: name, next } = change;
     const table = byName.get(name);
     if (table === undefined) throw new TypeError(`no table is named ${name}`);
-    tables.push(table);
+    changes.push({ table, change });
     if (next === null) continue;
     if (name === eventsTable) throw new TypeError('events are appended, not put');
     for (const { field } of next.references) {
@@ -87,5 +90,5 @@ export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>
     characters += next.doc.length + (next.search?.length ?? 0);
   }
   for (const { doc } of unit.events) characters += doc.length;
-  return { unit, tables, characters };
+  return { unit, changes, characters };
 }

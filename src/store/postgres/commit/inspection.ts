@@ -3,7 +3,6 @@
  * that they name, who holds the unique values that they want, how many rows name what they remove, and which events are known.
  * Asked while the lock is held, so that the answers stay true until the end of the transaction.
  */
-
 import type { Scalar } from '../../../model/field.ts';
 import { rowOf } from '../../row-cells.ts';
 import type { Row } from '../../store.ts';
@@ -25,10 +24,8 @@ export type Inspection = { readonly ledger: Ledger; readonly questions: readonly
 export function inspect(works: readonly Work[], tables: readonly CommitTable[]): Inspection {
   const asked = tables.map((table) => new Asked(table));
   const events = eventsOf(tables);
-  for (const { unit, tables: changed } of works) {
-    for (const [at, change] of unit.changes.entries()) {
-      const table = changed[at];
-      if (table === undefined) continue;
+  for (const { unit, changes } of works) {
+    for (const { table, change } of changes) {
       const own = asked[table.place];
       own?.rows.add(change.id);
       if (isLeaving(change)) own?.leaving.add(change.id);

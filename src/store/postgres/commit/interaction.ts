@@ -3,9 +3,8 @@
  * removes a row of a table while another changes a table that refers to it. Only a batch without such pairs may be made
  * as if all units came at once. Two units after one unique value are not looked for: the index finds them.
  */
-import type { Change } from '../../store.ts';
 import { isLeaving } from './change-kind.ts';
-import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
+import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 
 export function interacts(works: readonly Work[], tables: readonly CommitTable[]): boolean {
   if (works.length < 2) return false;
@@ -36,17 +35,14 @@ class Seen {
   }
 
   /** Takes the unit in. @returns whether it has to do with one before */
-  meets({ unit, tables }: Work, number: number): boolean {
+  meets({ unit, changes }: Work, number: number): boolean {
     let met = false;
-    for (const [at, change] of unit.changes.entries()) {
-      const table = tables[at];
-      if (table !== undefined && this.#meetsChange(change, table, number)) met = true;
-    }
+    for (const placed of changes) if (this.#meetsChange(placed, number)) met = true;
     for (const { id } of unit.events) if (this.#meetsRow(this.#events.place, id, number)) met = true;
     return met;
   }
 
-  #meetsChange(change: Change, table: CommitTable, unit: number): boolean {
+  #meetsChange({ table, change }: Placed, unit: number): boolean {
     const { place } = table;
     let met = this.#meetsRow(place, change.id, unit);
     for (const reference of change.next?.references ?? []) {

@@ -3,9 +3,9 @@
  * (sqlite/writer/apply.ts): a change made from a stale state is told so before anything else that stands against it, a unit's
  * changes are looked at in their order, its events last. Pure.
  */
-import type { Change, Commit, Row } from '../../store.ts';
+import type { Commit, Row } from '../../store.ts';
 import { isLeaving, isOnlyExpected } from './change-kind.ts';
-import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
+import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { fieldValues, type Ledger, rowOfNext } from './ledger.ts';
 
 export type Refused = Exclude<Commit, { outcome: 'committed' }>;
@@ -39,9 +39,7 @@ export function judge(
     }
     ledger.keep();
     accepted.push(work);
-    for (const [at, change] of work.unit.changes.entries()) {
-      if (!isOnlyExpected(change)) touched.add(work.tables[at]?.number ?? 0);
-    }
+    for (const { table, change } of work.changes) if (!isOnlyExpected(change)) touched.add(table.number);
     if (work.unit.events.length > 0) touched.add(events.number);
   }
   return { refusals, accepted, touched: [...touched] };
@@ -56,12 +54,11 @@ type Bench = {
   readonly place: number;
 };
 
-function judgeUnit({ unit, tables }: Work, bench: Bench): Refused | undefined {
+function judgeUnit({ unit, changes }: Work, bench: Bench): Refused | undefined {
   const { ledger, events, rev, place } = bench;
-  for (const [at, change] of unit.changes.entries()) {
-    const table = tables[at];
-    if (table === undefined) continue;
-    const refused = judgeChange(change, table, at, bench);
+  for (const [at, placed] of changes.entries()) {
+    const { table, change } = placed;
+    const refused = judgeChange(placed, at, bench);
     if (refused !== undefined) return refused;
     if (!isOnlyExpected(change)) ledger.change(bench.tables, table, change.id, change.next, { rev, place });
   }
@@ -84,8 +81,7 @@ function judgeUnit({ unit, tables }: Work, bench: Bench): Refused | undefined {
 }
 
 function judgeChange(
-  change: Change,
-  table: CommitTable,
+  { table, change }: Placed,
   at: number,
   { ledger, tables, rev }: Bench,
 ): Refused | undefined {

@@ -28,18 +28,12 @@ export function netWrites(
     if (before === undefined || gone) into.insert(id, next, place);
     else into.update(id, before.rev, next, place);
   };
-  for (const { unit, tables: changed } of accepted) {
-    for (const [at, change] of unit.changes.entries()) {
-      const table = changed[at];
-      if (table !== undefined) write(table, change.id);
-    }
-  }
+  for (const { changes } of accepted) for (const { table, change } of changes) write(table, change.id);
   for (const [index, { unit }] of accepted.entries()) {
     for (const event of unit.events) {
       // One that a later unit removed is not written at all.
-      const { now } = ledger.standing(events, event.id);
-      const place = index + 1;
-      if (now !== undefined && ledger.standing(events, event.id).place === place) appends.add(event, place);
+      const { now, place } = ledger.standing(events, event.id);
+      if (now !== undefined && place === index + 1) appends.add(event, place);
     }
   }
   const calls: Call[] = [];

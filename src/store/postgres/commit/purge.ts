@@ -3,7 +3,6 @@
  * table's version rise only when a row went. References are not looked at: what is purged is a log, not a collection that
  * others refer to.
  */
-
 import { quoteName } from '../../quote-name.ts';
 import type { Call } from '../connection/connection.ts';
 import { asUnavailable } from '../connection/failure.ts';

@@ -10,7 +10,6 @@
  * each row up by index: an array of ids to compare with beside the rows to join, or a subquery for each row, which its LIMIT
  * keeps from being joined (test/postgres/commit/plans.test.ts).
  */
-
 import type { Field } from '../../../model/field.ts';
 import { kindOf, type ValueKind } from '../../field-value.ts';
 import { quoteName } from '../../quote-name.ts';

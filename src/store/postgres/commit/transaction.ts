@@ -6,7 +6,6 @@
  * `begin` and `commit` go as simple queries: a pooler that lost a prepared BEGIN would let every statement after it
  * commit by itself. Should that happen all the same, the statements of changes miss the setting `comity.rev` and fail.
  */
-
 import { quoteName } from '../../quote-name.ts';
 import type { Call, Rows } from '../connection/connection.ts';
 

@@ -2,7 +2,6 @@
  * A compiled list query. What an index serves is read on the read lane, each page in one round trip; everything else, and far
  * offsets, on the scan lane.
  */
-
 import { pageOf, shapeOf } from '../../page-of-rows.ts';
 import { serve } from '../../serve.ts';
 import type { ListQuery, Page, Plan, Position } from '../../store.ts';

@@ -2,7 +2,6 @@
  * Reads of rows by id. All reads of a table in one turn of the event loop are one statement: with 64 at a time that is 76,000 reads a
  * second at half a core of this process, against 43,000 at a whole core for one pipelined statement each (two-core machine).
  */
-
 import { rowColumns, rowOf } from '../../row-cells.ts';
 import type { Row } from '../../store.ts';
 import { anyInTable } from '../compile/steering.ts';

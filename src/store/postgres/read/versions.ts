@@ -1,5 +1,4 @@
 /** Versions of tables. All that are asked for in one turn of the event loop are one statement. */
-
 import { quoteName } from '../../quote-name.ts';
 import { versionText } from '../../version-text.ts';
 import type { ReadLane } from '../connection/read-lane.ts';

@@ -3,16 +3,12 @@
  * SQLite gives them. Texts compare by code point (`COLLATE "C"`) whatever the database's own collation is. `doc` is text,
  * not `jsonb`: the representation is served byte for byte.
  *
- * Every index leaves out softly deleted rows, and all but the unique ones end with the id, so that they hold the total
- * order that pages walk. Null comes before every value: what can be null stands as `NULLS FIRST`. A column that never
- * is null stands without, as the index behind the primary key must, and an ORDER BY has to say the same to walk it.
+ * Null comes before every value: what can be null stands as `NULLS FIRST`. A column that never is null stands without, as the index behind the primary key must, and an ORDER BY has to say the same to walk it.
  */
-
-import { type Field, madeFields } from '../../../model/field.ts';
-import { fieldKey, isNeverNull, kindOf } from '../../field-value.ts';
+import { type DeclaredIndex, declaredIndexes, withEvents } from '../../declared-indexes.ts';
+import { fieldKey, isNeverNull } from '../../field-value.ts';
 import { quoteName } from '../../quote-name.ts';
-import type { Table } from '../../store.ts';
-import { eventsTable } from '../../store.ts';
+import { eventsTable, type Table } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
 import { physicalName } from './physical-name.ts';
 
@@ -43,59 +39,32 @@ export type Layout = {
   readonly uniqueFields: ReadonlyMap<string, string>;
 };
 
-const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
-const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
-
 /**
  * The declared tables and the table of events, which is there whether declared or not.
  * @throws TypeError for a declaration that cannot be stored
  */
 export function layoutsOf(tables: readonly Table[], schema: string): readonly Layout[] {
-  const declared = tables.some((table) => table.name === eventsTable);
-  const events: Table = {
-    name: eventsTable,
-    fields: madeFields,
-    indexes: [],
-    unique: [],
-    references: [],
-    searched: false,
-  };
-  const all = declared ? tables : [...tables, events];
-  refuseClashes(all);
+  const all = withEvents(tables);
+  for (const { name } of all) {
+    if (physicalName(name) !== name)
+      throw new TypeError(`the name of table "${name}" is longer than 63 bytes`);
+  }
   return all.map((table) => layoutOf(table, all, schema));
 }
 
 function layoutOf(table: Table, all: readonly Table[], schema: string): Layout {
   const name = `${quoteName(schema)}.${quoteName(table.name)}`;
-  const indexes = new Map<string, Index>();
-  const add = (index: Index): unknown => indexes.has(index.name) || indexes.set(index.name, index);
-  for (const fields of table.indexes) add(orderedIndex(table, name, fields));
-  if (table.name === eventsTable) add(orderedIndex(table, name, [revField]));
-  for (const reference of table.references) {
-    if (kindOf(reference.field) !== 'text') {
-      throw new TypeError(`reference ${reference.field.name} of table ${table.name} is not a string field`);
-    }
-    if (!all.some((other) => other.name === reference.table)) {
-      throw new TypeError(`table ${table.name} refers to ${reference.table}, which is not declared`);
-    }
-    const key = fieldKey(reference.field);
-    if (![...indexes.values()].some((index) => index.keys[0] === key))
-      add(orderedIndex(table, name, [reference.field]));
-  }
-  const uniqueFields = new Map<string, string>();
-  for (const field of table.unique) {
-    const index = uniqueIndex(table, name, field);
-    uniqueFields.set(index.name, field.name);
-    add(index);
-  }
+  const indexes = declaredIndexes(table, all).map((index) => indexOf(name, index));
   const primaryKey = physicalName(`${table.name}.primary`);
   return {
     table,
     name,
     createSql: createSql(table, name, primaryKey),
-    indexes: [...indexes.values()],
+    indexes,
     primaryKey,
-    uniqueFields,
+    uniqueFields: new Map(
+      indexes.filter(({ unique }) => unique).map((index) => [index.name, index.fields[0] ?? '']),
+    ),
   };
 }
 
@@ -123,47 +92,13 @@ function createSql(table: Table, name: string, primaryKey: string): string {
   return `CREATE TABLE ${name} (\n  ${columnsOf(table, primaryKey).join(',\n  ')}\n)`;
 }
 
-function orderedIndex(table: Table, tableName: string, fields: readonly Field[]): Index {
-  const last = fields.at(-1);
-  if (last === undefined) throw new TypeError(`table ${table.name} has an index over no field`);
-  const all = last.column === 'id' ? fields : [...fields, idField];
-  const names = fields.map((field) => field.name);
-  const keys = all.map((field) => `${valueSql(field)}${isNeverNull(field) ? '' : ' NULLS FIRST'}`);
+function indexOf(tableName: string, { label, fields, over, unique }: DeclaredIndex): Index {
+  const keys = over.map((field) => `${valueSql(field)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`);
   return {
-    name: physicalName(`${table.name}.index${JSON.stringify(names)}`),
-    keys: all.map(fieldKey),
-    fields: names,
-    unique: false,
-    definition: definitionOf(tableName, keys),
+    name: physicalName(label),
+    keys: over.map(fieldKey),
+    fields: fields.map((field) => field.name),
+    unique,
+    definition: `ON ${tableName} (${keys.join(', ')}) WHERE deleted_at IS NULL`,
   };
-}
-
-function uniqueIndex(table: Table, tableName: string, field: Field): Index {
-  return {
-    name: physicalName(`${table.name}.unique${JSON.stringify([field.name])}`),
-    keys: [fieldKey(field)],
-    fields: [field.name],
-    unique: true,
-    definition: definitionOf(tableName, [valueSql(field)]),
-  };
-}
-
-function definitionOf(tableName: string, keys: readonly string[]): string {
-  return `ON ${tableName} (${keys.join(', ')}) WHERE deleted_at IS NULL`;
-}
-
-function refuseClashes(tables: readonly Table[]): void {
-  const seen = new Set<string>();
-  for (const { name } of tables) {
-    const folded = name.toLowerCase();
-    if (folded.startsWith('pg_') || folded.startsWith('comity_') || name === '' || name.includes('\0')) {
-      throw new TypeError(`"${name}" cannot be the name of a table: it is empty or reserved by the store`);
-    }
-    if (physicalName(name) !== name)
-      throw new TypeError(`the name of table "${name}" is longer than 63 bytes`);
-    // SQLite does not tell such names apart: what one store refuses, both do.
-    if (seen.has(folded))
-      throw new TypeError(`two tables have the name "${name}" but for upper and lower case`);
-    seen.add(folded);
-  }
 }

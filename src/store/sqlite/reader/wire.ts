@@ -1,5 +1,4 @@
 /** What crosses between the calling thread and a reader thread. */
-
 import type { SqlValue } from '../../field-value.ts';
 import type { Cells } from '../cells.ts';
 import type { ConnectionOptions } from '../connection.ts';

@@ -5,7 +5,6 @@
  *
  * A refusal after earlier statements of the unit leaves those behind: the caller undoes them (transaction.ts).
  */
-
 import { rowOf } from '../../row-cells.ts';
 import type { Commit } from '../../store.ts';
 import type { Cells } from '../cells.ts';

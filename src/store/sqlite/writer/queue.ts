@@ -7,7 +7,6 @@
  * busy, a reply starts the next batch at once. A writer that dies fails what is under way and is started anew
  * with the next request.
  */
-
 import { Worker } from 'node:worker_threads';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';

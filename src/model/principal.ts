@@ -26,6 +26,9 @@ export type Principal = Anonymous | Authenticated;
 
 export const anonymous: Anonymous = { kind: 'anonymous' };
 
+/** Whom the administrator key stands for: the operator, who is nobody's account. */
+export const operatorId = 'administrator';
+
 /** The role whose bearers pass every access rule. */
 export const administratorRole = 'administrator';
 

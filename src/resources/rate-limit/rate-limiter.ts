@@ -1,6 +1,6 @@
 /**
  * How often a caller may ask (§7, RFC 6585 §4): so many reads and so many writes a minute, by principal, or by address where
- * nobody was authenticated, bad credentials included. Administrators are not counted.
+ * nobody was authenticated, bad credentials included. The administrator key is not counted: an operator is never locked out.
  *
  * A request is judged by what this process knows and never waits for the database; where others share the store, what
  * they admitted is learned in the background (reconcile.ts). Answers carry `RateLimit` and `RateLimit-Policy`
@@ -9,7 +9,7 @@
 
 import type { Allowance } from '../../http/allowance.ts';
 import type { Request } from '../../http/message.ts';
-import { isAdministrator, type Principal } from '../../model/principal.ts';
+import { operatorId, type Principal } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import { createCallerAddress } from './caller-address.ts';
 import { Meter, type MeterOptions } from './meter.ts';
@@ -67,7 +67,7 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
       const meters = method === 'GET' || method === 'HEAD' || method === 'QUERY' ? reads : writes;
       if (meters === undefined) return undefined;
       if (principal.kind === 'anonymous') return meters.addresses.admit(addressOf(request), nowMs);
-      return isAdministrator(principal) ? undefined : meters.principals.admit(principal.id, nowMs);
+      return principal.id === operatorId ? undefined : meters.principals.admit(principal.id, nowMs);
     },
     async close() {
       await reconciler?.close();

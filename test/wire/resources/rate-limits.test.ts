@@ -62,7 +62,7 @@ test('after the time that Retry-After named a request is answered again, and a s
   assert.equal((await shop.as(undefined, 'GET', products)).status, 429, 'one, not all of them again');
 });
 
-test('each principal has a limit of its own, the nameless share that of their address, an administrator has none', async (context) => {
+test('each principal has a limit of its own, the nameless share that of their address, the administrator key has none', async (context) => {
   const shop = await shopFor(context, { rateLimitReads: 2, rateLimitWrites: 2 });
   for (const name of ['alice', 'bob', undefined] as const) {
     const statuses: number[] = [];

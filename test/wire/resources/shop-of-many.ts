@@ -14,7 +14,7 @@ import { loadSettings } from '../../../src/config/load-settings.ts';
 import type { Request } from '../../../src/http/message.ts';
 import { createHttpDateCache } from '../../../src/http/syntax/http-date.ts';
 import { createIdSource } from '../../../src/model/id.ts';
-import { anonymous, authenticated, type Scope } from '../../../src/model/principal.ts';
+import { anonymous, authenticated, operatorId, type Scope } from '../../../src/model/principal.ts';
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { decodeContent } from '../../../src/resources/content/decode-content.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
@@ -150,5 +150,5 @@ export function identify(authorization: string | undefined): Identified {
   const id = authorization.slice('Bearer '.length);
   const scopes: readonly Scope[] =
     id === 'root' ? ['read', 'write', 'admin'] : id === 'reader' ? ['read'] : ['read', 'write'];
-  return knownAs(authenticated({ id, scopes }));
+  return knownAs(authenticated({ id: id === 'root' ? operatorId : id, scopes }));
 }

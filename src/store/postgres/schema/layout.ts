@@ -3,7 +3,8 @@
  * SQLite gives them. Texts compare by code point (`COLLATE "C"`) whatever the database's own collation is. `doc` is text,
  * not `jsonb`: the representation is served byte for byte.
  *
- * Null comes before every value: what can be null stands as `NULLS FIRST`. A column that never is null stands without, as the index behind the primary key must, and an ORDER BY has to say the same to walk it.
+ * Null comes before every value: what can be null stands as `NULLS FIRST`. A column that never is null stands without, as
+ * the index behind the primary key must, and an ORDER BY has to say the same to walk it.
  */
 import { type DeclaredIndex, declaredIndexes, withEvents } from '../../declared-indexes.ts';
 import { fieldKey, isNeverNull } from '../../field-value.ts';

@@ -5,9 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { test } from 'node:test';
-import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createIdSource } from '../../src/model/id.ts';
-import { authenticated } from '../../src/model/principal.ts';
 import {
   type Claim,
   claimSeconds,
@@ -15,10 +13,10 @@ import {
   type Idempotency,
   idempotencyTable,
 } from '../../src/resources/idempotency.ts';
-import { noPreferences } from '../../src/resources/preferences.ts';
 import type { Ask, Made } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import type { Commit, Store } from '../../src/store/store.ts';
+import { askOf } from './ask.ts';
 import { engines, failing, openEmbedded } from './shared-stores.ts';
 
 const startedAt = Date.UTC(2030, 0, 1);
@@ -33,26 +31,7 @@ function startProcess(store: Store, time: Time = { now: startedAt }, lifetimeSec
 }
 
 function askWith(key: string, now = startedAt): Ask {
-  const rawFields = ['Host', 'localhost', 'Idempotency-Key', `"${key}"`];
-  return {
-    request: {
-      method: 'POST',
-      target: '/things',
-      version: '1.1',
-      fields: readRequestFields(rawFields),
-      rawFields,
-      readContent: () => Promise.reject(new Error('the content was read before')),
-      peer: '',
-      id: 'test',
-    },
-    captures: [],
-    query: undefined,
-    preferences: noPreferences,
-    principal: authenticated({ id: 'someone', scopes: ['write'] }),
-    known: undefined,
-    now,
-    companions: [],
-  };
+  return askOf({ fields: ['Idempotency-Key', `"${key}"`], now });
 }
 
 async function first(idempotency: Idempotency, ask: Ask): Promise<Claim> {

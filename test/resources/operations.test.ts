@@ -6,9 +6,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Response } from '../../src/http/message.ts';
-import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createIdSource } from '../../src/model/id.ts';
-import { authenticated } from '../../src/model/principal.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { leaseMs } from '../../src/resources/operations/lease.ts';
 import { createOperations, type Operations } from '../../src/resources/operations/operations.ts';
@@ -17,6 +15,7 @@ import { noPreferences } from '../../src/resources/preferences.ts';
 import type { Ask, Companion } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import type { Store } from '../../src/store/store.ts';
+import { askOf } from './ask.ts';
 import { engines, failing, openEmbedded } from './shared-stores.ts';
 
 const startedAt = Date.UTC(2030, 0, 1);
@@ -83,31 +82,10 @@ async function makeThing(store: Store, id: string, companions: readonly Companio
 
 const newId = createIdSource(Date.now, () => randomInt(32));
 
-function ask(): Ask {
-  const rawFields = ['Host', 'localhost'];
-  return {
-    request: {
-      method: 'POST',
-      target: '/things',
-      version: '1.1',
-      fields: readRequestFields(rawFields),
-      rawFields,
-      readContent: () => Promise.reject(new Error('the content was read before')),
-      peer: '',
-      id: 'test',
-    },
-    captures: [],
-    query: undefined,
-    preferences: { ...noPreferences, respondAsync: true },
-    principal: authenticated({ id: 'someone', scopes: ['write'] }),
-    known: undefined,
-    now: startedAt,
-    companions: [],
-  };
-}
+const askLater = (): Ask => askOf({ preferences: { ...noPreferences, respondAsync: true }, now: startedAt });
 
 async function accept(process: Process): Promise<string> {
-  const { location } = await process.operations.accept(ask(), Buffer.from('{}'));
+  const { location } = await process.operations.accept(askLater(), Buffer.from('{}'));
   return location.slice('/operations/'.length);
 }
 

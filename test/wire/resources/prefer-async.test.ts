@@ -9,14 +9,13 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { createIdSource } from '../../../src/model/id.ts';
-import { authenticated } from '../../../src/model/principal.ts';
+import { authenticated, operatorId } from '../../../src/model/principal.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../../src/resources/operations/tables.ts';
 import { noPreferences } from '../../../src/resources/preferences.ts';
-import type { Ask } from '../../../src/resources/resource.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { askOf } from '../../resources/ask.ts';
 import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
 
 let program: Program;
@@ -345,26 +344,12 @@ async function acceptOnly(folder: string, target: string, json: unknown): Promis
     },
     () => new Promise(() => undefined),
   );
-  const rawFields = ['Host', 'localhost', 'Content-Type', 'application/json', 'Prefer', 'respond-async'];
-  const ask: Ask = {
-    request: {
-      method: 'POST',
-      target,
-      version: '1.1',
-      fields: readRequestFields(rawFields),
-      rawFields,
-      readContent: () => Promise.reject(new Error('the content was read before')),
-      peer: '',
-      id: 'test',
-    },
-    captures: [],
-    query: undefined,
+  const ask = askOf({
+    target,
+    fields: ['Content-Type', 'application/json', 'Prefer', 'respond-async'],
     preferences: { ...noPreferences, respondAsync: true },
-    principal: authenticated({ id: 'administrator', scopes: ['read', 'write', 'admin'] }),
-    known: undefined,
-    now: Date.now(),
-    companions: [],
-  };
+    principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'admin'] }),
+  });
   const { location } = await operations.accept(ask, Buffer.from(JSON.stringify(json)));
   await store.close();
   return location;

@@ -29,9 +29,15 @@ export async function createComity(
   environment: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Comity> {
   const configuration = resolveConfiguration(declaration);
-  const { settings } = loadSettings(environment, configuration.settings);
+  const { settings, providers } = loadSettings(environment, configuration.settings);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const { handle, adminKey, stop } = await composeHandler({ configuration, settings, observe, metrics });
+  const { handle, adminKey, stop } = await composeHandler({
+    configuration,
+    settings,
+    providers,
+    observe,
+    metrics,
+  });
   return { handle, adminKey, close: () => stop('closed by its program') };
 }

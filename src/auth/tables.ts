@@ -40,7 +40,7 @@ export const keysTable = 'keys';
 /** By the base64url SHA-256 of a key: which key it is, and until when where it was rotated away. */
 export const keySecretsTable = 'key_secrets';
 
-/** By key id `kid`: the key pairs that sign access tokens. */
+/** One row: the ring of key pairs that sign access tokens, so that a rotation is one compare-and-swap. */
 export const signingKeysTable = 'signing_keys';
 
 /** By the base64url SHA-256 of a code that was sent by mail; single use. `owner` is the user. */

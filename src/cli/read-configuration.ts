@@ -4,12 +4,13 @@
  */
 import type { Configuration } from '../config/configuration.ts';
 import { loadConfiguration } from '../config/load-configuration.ts';
-import { type Environment, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
+import { type Environment, type LoadedSettings, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 
 export type Reading = {
   readonly configuration: Configuration;
   readonly settings: Settings;
+  readonly providers: LoadedSettings['providers'];
   readonly warnings: readonly string[];
 };
 
@@ -20,8 +21,8 @@ export async function readConfiguration(
 ): Promise<Reading> {
   const { settings: first } = loadSettings(environment, {}, options);
   const { configuration, warnings: ofConfiguration } = await loadConfiguration(first.config);
-  const { settings, warnings } = loadSettings(environment, configuration.settings, options);
-  return { configuration, settings, warnings: [...warnings, ...ofConfiguration] };
+  const { warnings, ...loaded } = loadSettings(environment, configuration.settings, options);
+  return { configuration, ...loaded, warnings: [...warnings, ...ofConfiguration] };
 }
 
 /** Tells the warnings on stderr, one a line. */

@@ -26,11 +26,11 @@ const echoMs = 500;
 /** Resolves with the exit code once the program has stopped. */
 export async function serve(environment: Environment, options: WrittenSettings): Promise<number> {
   const signal = firstSignal(environment.npm_lifecycle_event === undefined ? 0 : echoMs);
-  const { configuration, settings, warnings } = await readConfiguration(environment, options);
+  const { configuration, settings, providers, warnings } = await readConfiguration(environment, options);
   tellWarnings(warnings);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const running = await start(() => compose({ configuration, settings, observe, metrics }), settings);
+  const running = await start(() => compose({ configuration, settings, providers, observe, metrics }), settings);
   process.stdout.write(
     welcomeText({ url: running.url, data: whereOf(settings), adminKey: running.adminKey, configuration }),
   );

@@ -10,6 +10,7 @@ import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { SettingOverrides } from './settings.ts';
+import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
 
 export type Configuration = {
   readonly title: string;
@@ -17,6 +18,7 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  readonly issuers: readonly TrustedIssuer[];
   /** Not checked yet: `loadSettings` does, together with the environment. */
   readonly settings: SettingOverrides;
 };
@@ -26,6 +28,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'base',
   'apiVersion',
   'collections',
+  'issuers',
   'settings',
 ]);
 const titleCharactersMax = 200;
@@ -67,12 +70,14 @@ export function resolveConfiguration(
     mistakes.push('settings.config names the file that it stands in; set COMITY_CONFIG or --config instead');
   }
   const collections = collectionsOf(written.collections, mistakes, warn);
+  const issuers = inspectIssuers(written.issuers, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   return {
     title: String(title),
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
+    issuers,
     settings: settings as SettingOverrides,
   };
 }

@@ -5,6 +5,7 @@
  */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { SettingOverrides } from './settings.ts';
+import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 
 export type ConfigurationDeclaration = {
   /** Name of the API, for people; shown in the OpenAPI document. Default `Comity`. */
@@ -15,6 +16,8 @@ export type ConfigurationDeclaration = {
   readonly apiVersion?: string;
   /** Collections by the name that stands in their URLs. */
   readonly collections: Readonly<Record<string, CollectionDeclaration>>;
+  /** Issuers whose bearer tokens are taken beside our own (§5.2). */
+  readonly issuers?: readonly TrustedIssuerDeclaration[];
   /** Settings of docs/reference/settings.md by name; the environment outranks them. */
   readonly settings?: SettingOverrides;
 };

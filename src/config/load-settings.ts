@@ -7,6 +7,7 @@ import { BlockList, isIP } from 'node:net';
 import { inspect } from 'node:util';
 import { ConfigurationError } from './configuration-error.ts';
 import { suggestion } from './nearest.ts';
+import { isProviderVariable, type OAuthProvider, readOAuthProviders } from './oauth-providers.ts';
 import type { Setting } from './setting.ts';
 import { type SettingName, type SettingOverrides, type Settings, settings, variableOf } from './settings.ts';
 
@@ -17,6 +18,8 @@ export type WrittenSettings = { readonly [N in SettingName]?: string | undefined
 
 export type LoadedSettings = {
   readonly settings: Settings;
+  /** OpenID providers by name: their variables are named by the operator, so no table has them. */
+  readonly providers: ReadonlyMap<string, OAuthProvider>;
   /** Sentences about what was ignored or is unwise; nothing that prevents a start. */
   readonly warnings: readonly string[];
 };
@@ -25,6 +28,9 @@ type Source = { readonly label: string; readonly value: unknown; readonly writte
 
 const echoCharactersMax = 64;
 const keyCharactersAdvised = 24;
+
+/** Where the commands that ask a running server find it (cli/server-client.ts). */
+const urlVariable = 'COMITY_URL';
 
 /** Settings of later versions that must not be taken for granted: to ignore one would be unsafe. */
 const unsupported: ReadonlyMap<string, string> = new Map([
@@ -56,6 +62,7 @@ export function loadSettings(
   }
   // Each row of the table gave its own kind of value, so the record has the type that is derived from the table.
   const loaded = values as Settings;
+  const providers = readOAuthProviders(environment, mistakes);
   if (mistakes.length === 0) compare(loaded, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   if (loaded.adminKey !== undefined && loaded.adminKey.length < keyCharactersAdvised) {
@@ -63,7 +70,7 @@ export function loadSettings(
       `the administrator key has fewer than ${keyCharactersAdvised} characters and could be guessed`,
     );
   }
-  return { settings: loaded, warnings };
+  return { settings: loaded, providers, warnings };
 }
 
 function inspectNames(
@@ -74,8 +81,8 @@ function inspectNames(
 ): void {
   const variables = new Set(Object.keys(settings).map(variableOf));
   for (const [variable, value] of Object.entries(environment)) {
-    if (!variable.startsWith('COMITY_') || variables.has(variable) || value === undefined || value === '')
-      continue;
+    if (!variable.startsWith('COMITY_') || value === undefined || value === '') continue;
+    if (variables.has(variable) || isProviderVariable(variable) || variable === urlVariable) continue;
     const instead = unsupported.get(variable);
     if (instead !== undefined) mistakes.push(`${variable} is not supported by this version: ${instead}`);
     else warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);

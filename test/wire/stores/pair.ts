@@ -249,6 +249,7 @@ async function startTwin(engine: Engine, configPath: string, moment: Moment): Pr
   seeded.set(moment.now, moment.seed);
   const failures: string[] = [];
   const running = await compose({
+    providers: new Map(),
     configuration,
     settings,
     metrics: createMetrics(),

@@ -1,0 +1,73 @@
+/**
+ * A session as it is stored: the one thing that the access tokens, the refresh token and the cookie of a login hang on. Removing the
+ * row kills all three. The row's times are part of it: `createdAt` is the login, `updatedAt` the last time that the session was seen.
+ */
+import { hash, timingSafeEqual } from 'node:crypto';
+import { keptRow } from '../../store/kept-row.ts';
+import type { NextRow, Row } from '../../store/store.ts';
+
+export type SessionRow = {
+  readonly id: string;
+  readonly user: string;
+  readonly refresh: {
+    /** Digest of the secret that all refresh tokens of the session share: whoever knows it had one of them. */
+    readonly family: string;
+    /** Digest of the secret of the one that is good. */
+    readonly current: string;
+    /** Milliseconds since the epoch. */
+    readonly issuedAt: number;
+  };
+  /** Digest of the secret in the cookie; null where the login asked for none. */
+  readonly cookie: string | null;
+};
+
+export function readSession(row: Row): SessionRow {
+  return JSON.parse(row.doc) as SessionRow;
+}
+
+/** @param seenAt milliseconds since the epoch, never before what stood */
+export function sessionRow(session: SessionRow, createdAt: number, seenAt: number): NextRow {
+  return keptRow(JSON.stringify(session), session.user, createdAt, seenAt);
+}
+
+/** When the session ends however busy it is, in milliseconds since the epoch. */
+export function endOf(row: Pick<Row, 'createdAt'>, sessionSeconds: number): number {
+  return row.createdAt + sessionSeconds * 1000;
+}
+
+/** 256 random bits, as they go into tokens and cookies. */
+export function drawSecret(random: (count: number) => Buffer): string {
+  return random(32).toString('base64url');
+}
+
+/** What is kept of a secret. It has 256 random bits, so a slow hash would add nothing. */
+export function digestOf(secret: string): string {
+  return hash('sha256', secret, 'base64url');
+}
+
+export function matches(secret: string, digest: string): boolean {
+  const given = Buffer.from(digestOf(secret));
+  const kept = Buffer.from(digest);
+  return given.length === kept.length && timingSafeEqual(given, kept);
+}
+
+export type RefreshParts = {
+  readonly session: string;
+  readonly familySecret: string;
+  readonly secret: string;
+};
+
+const refreshShape = /^rt_(ses_[0-9a-z]{26})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
+const refreshCharacters = 'rt_'.length + 'ses_'.length + 26 + 2 * ('.'.length + 43);
+
+export function formatRefreshToken(parts: RefreshParts): string {
+  return `rt_${parts.session}.${parts.familySecret}.${parts.secret}`;
+}
+
+/** Undefined for what never was a refresh token. */
+export function parseRefreshToken(text: string): RefreshParts | undefined {
+  if (text.length !== refreshCharacters) return undefined;
+  const [, session, familySecret, secret] = refreshShape.exec(text) ?? [];
+  if (session === undefined || familySecret === undefined || secret === undefined) return undefined;
+  return { session, familySecret, secret };
+}

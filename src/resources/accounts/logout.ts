@@ -1,0 +1,79 @@
+/**
+ * POST /auth/logout (§5.2): ends the session that the credential belongs to, and with it the access tokens, the refresh token and the
+ * cookie, at once and on every process. A key, a password and a token of another issuer belong to no session of ours: 403, since
+ * answering as if something had ended would be a lie.
+ */
+import { Type } from 'typebox';
+import type { Audit } from '../../auth/audit-fact.ts';
+import { sessionCookieName } from '../../auth/sessions/cookie.ts';
+import type { Sessions } from '../../auth/sessions/sessions.ts';
+import { readCookie } from '../../http/syntax/cookie.ts';
+import type { Change, Store } from '../../store/store.ts';
+import { type ActionOptions, actionResource, type Done } from '../action/action.ts';
+import type { Ask, Resource } from '../resource.ts';
+import { type AddressOf, factOfAsk } from './fact-of-ask.ts';
+
+export type LogoutOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly store: Pick<Store, 'commit'>;
+  readonly sessions: Pick<Sessions, 'end' | 'endOfUser' | 'clearCookie'>;
+  readonly audit: Pick<Audit, 'entry'>;
+  readonly limits: ActionOptions['limits'];
+  readonly addressOf: AddressOf;
+};
+
+const schema = Type.Object(
+  { everywhere: Type.Optional(Type.Boolean({ default: false })) },
+  { additionalProperties: false },
+);
+
+/** Lost races before the client is asked to come back: each means that one of the sessions moved. */
+const attemptsMax = 10;
+
+export function logoutResource(options: LogoutOptions): Resource {
+  return actionResource({
+    path: `${options.base}/auth/logout`,
+    schema,
+    contentOptional: true,
+    limits: options.limits,
+    permission: (principal) => (principal.kind === 'authenticated' ? 'granted' : 'denied'),
+    act: (ask, content) => logOut(options, ask, content.everywhere === true),
+  });
+}
+
+async function logOut(options: LogoutOptions, ask: Ask, everywhere: boolean): Promise<Done> {
+  const session = ask.known?.session ?? null;
+  if (session === null) {
+    return { refused: { code: 'forbidden', message: 'this credential belongs to no session' } };
+  }
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const ends = everywhere
+      ? await options.sessions.endOfUser(ask.principal.kind === 'authenticated' ? ask.principal.id : '', null)
+      : await options.sessions.end(session);
+    const changes = [...ends, ...ends.map((end) => entryOf(options, ask, end))];
+    const isDone =
+      changes.length === 0 || (await options.store.commit({ changes, events: [] })).outcome === 'committed';
+    if (isDone) return { content: null, fields: clearing(options, ask, session, ends) };
+  }
+  return { refused: { code: 'unavailable' } };
+}
+
+function entryOf(options: LogoutOptions, ask: Ask, end: Change): Change {
+  return options.audit.entry(factOfAsk(ask, options.addressOf, { type: 'session.ended', subject: end.id }));
+}
+
+/** A browser forgets the cookie of a session that has ended, also where a token said so; that of another stays. */
+function clearing(
+  options: LogoutOptions,
+  ask: Ask,
+  session: string,
+  ends: readonly Change[],
+): readonly string[] {
+  const { cookie } = ask.request.fields;
+  const value = cookie === undefined ? undefined : readCookie(cookie, sessionCookieName);
+  if (value === undefined) return [];
+  const named = value?.split('.', 1)[0];
+  const isOver = value === null || named === session || ends.some(({ id }) => id === named);
+  return isOver ? options.sessions.clearCookie : [];
+}

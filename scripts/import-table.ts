@@ -78,8 +78,8 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/auth',
     may: [...stored],
-    node: ['node:buffer', 'node:crypto', 'node:util'],
-    packages: ['cookie', 'jose', 'oauth4webapi'],
+    node: ['node:buffer', 'node:crypto', 'node:fs', 'node:os', 'node:util', 'node:worker_threads'],
+    packages: ['jose', 'oauth4webapi'],
   },
   {
     folder: 'src/resources',
@@ -132,8 +132,27 @@ export const importTable: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/compose-accounts.ts',
+    may: [...stored, 'src/auth', 'src/mail', 'src/resources', 'src/resources/accounts'],
+    node: ['node:os'],
+    packages: [],
+  },
+  {
+    folder: 'src/compose-document.ts',
+    may: [...observed, 'src/openapi', 'src/resources', 'src/resources/accounts'],
+    node: [],
+    packages: [],
+  },
+  {
     folder: 'src/compose.ts',
-    may: [...stored, 'src/open-store.ts', ...rooms, 'src/server'],
+    may: [
+      ...stored,
+      'src/open-store.ts',
+      ...rooms,
+      'src/server',
+      'src/compose-accounts.ts',
+      'src/compose-document.ts',
+    ],
     node: 'any',
     packages: [],
   },

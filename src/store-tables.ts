@@ -27,8 +27,8 @@ const byOwner = [[ownerField]];
 const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
   ownTable(operationRequestsTable, [[renewedAtField]]),
-  ...[passwordsTable, keySecretsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
-  ...[sessionsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
+  ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
+  ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
   ...[usersCollection, keysCollection, auditCollection].map(tableOf),
 ];
 

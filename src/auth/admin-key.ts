@@ -3,11 +3,15 @@
  * stored: the key has 160 random bits, so a slow password hash would add nothing.
  */
 import { hash, randomBytes } from 'node:crypto';
+import { administratorRole, authenticated, operatorId, scopes } from '../model/principal.ts';
 import { keptRow } from '../store/kept-row.ts';
 import type { Row, Store } from '../store/store.ts';
 
 export const secretsTable = 'server_secrets';
 export const adminKeyRowId = 'administrator_key';
+
+/** Whom the administrator key stands for. */
+export const administrator = authenticated({ id: operatorId, scopes, roles: [administratorRole] });
 
 export type AdminKey = {
   readonly hash: Uint8Array;

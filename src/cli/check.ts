@@ -66,10 +66,14 @@ function detailsOf(collection: Collection): readonly (readonly [label: string, t
 
 function ruleText(rule: Rule): string {
   if (typeof rule === 'string') return rule;
+  if ('role' in rule) return `role ${rule.role}`;
+  if ('scope' in rule) return `scope ${rule.scope}`;
+  if ('tenantIn' in rule) return `tenant in ${rule.tenantIn}`;
   if ('where' in rule) {
     return Object.entries(rule.where)
       .map(([name, value]) => `${name} is ${JSON.stringify(value)}`)
       .join(' and ');
   }
-  return 'anyOf' in rule ? rule.anyOf.map(ruleText).join(', or ') : rule.allOf.map(ruleText).join(', and ');
+  if ('anyOf' in rule) return rule.anyOf.map(ruleText).join(', or ');
+  return 'allOf' in rule ? rule.allOf.map(ruleText).join(', and ') : 'as its function says';
 }

@@ -6,8 +6,9 @@ import { Command, CommanderError } from 'commander';
 import type { Environment, WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
 import { exitCodeOf, exitCodes, failureText } from './failure.ts';
-
-type Finish = (exitCode: number) => void;
+import type { Finish } from './finish.ts';
+import { declareKeys } from './keys/declare.ts';
+import { declareUsers } from './users/declare.ts';
 
 const exitCodeHelp = `
 Exit codes:
@@ -52,6 +53,8 @@ function declareProgram(environment: Environment, finish: Finish): Command {
   declareBackup(program, environment, finish);
   declareRestore(program, environment, finish);
   declareMigrate(program, environment, finish);
+  declareUsers(program, environment, finish);
+  declareKeys(program, environment, finish);
   return program;
 }
 

@@ -4,7 +4,12 @@
  */
 import type { Configuration } from '../config/configuration.ts';
 import { loadConfiguration } from '../config/load-configuration.ts';
-import { type Environment, type LoadedSettings, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
+import {
+  type Environment,
+  type LoadedSettings,
+  loadSettings,
+  type WrittenSettings,
+} from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 
 export type Reading = {

@@ -30,7 +30,10 @@ export async function serve(environment: Environment, options: WrittenSettings):
   tellWarnings(warnings);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const running = await start(() => compose({ configuration, settings, providers, observe, metrics }), settings);
+  const running = await start(
+    () => compose({ configuration, settings, providers, observe, metrics }),
+    settings,
+  );
   process.stdout.write(
     welcomeText({ url: running.url, data: whereOf(settings), adminKey: running.adminKey, configuration }),
   );

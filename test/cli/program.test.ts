@@ -15,7 +15,10 @@ test('prints help that names every subcommand and every exit code', async () => 
     'init',
     'check',
     'backup',
+    'restore',
     'migrate',
+    'users',
+    'keys',
     '  0 ',
     '  1 ',
     '  2 ',
@@ -25,7 +28,7 @@ test('prints help that names every subcommand and every exit code', async () => 
     assert.ok(stdout.includes(word));
 });
 
-for (const command of ['serve', 'init', 'check', 'backup', 'migrate']) {
+for (const command of ['serve', 'init', 'check', 'backup', 'restore', 'migrate', 'users', 'keys']) {
   test(`prints help for ${command}`, async () => {
     const { code, stdout } = await runProgram([command, '--help']);
     assert.equal(code, 0);

@@ -1,0 +1,121 @@
+/**
+ * API keys to verdicts (§5.2). The administrator key outranks all others and is compared in constant time; any other is found by its
+ * digest, so that the cost does not grow with the number of keys: one read by id, and one of its account where it has one.
+ *
+ * A key of an account stands for that account, within the key's scopes and those that the account has now. A key that was made with the
+ * administrator key is a principal of its own. A publishable key has the scope `read` alone, whatever its row says.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
+import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
+import { principalOf } from '../sessions/user-principal.ts';
+import { keySecretsTable, type User, usersTable } from '../tables.ts';
+import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
+import type { KeySecret } from './key-rows.ts';
+import { digestOfKey, type KeyKind, kindOfKey } from './key-text.ts';
+import type { KeyUses } from './key-uses.ts';
+
+export type KeyVerifierOptions = {
+  readonly store: Pick<Store, 'read'>;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  /** SHA-256 of the administrator key as this process knows it. */
+  readonly adminKeyHash: () => Uint8Array;
+  /** Whether that key lies in the store, where another process may change it, and not in COMITY_ADMIN_KEY. */
+  readonly adminKeyKept: boolean;
+  readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
+};
+
+/** The prefix of the ids of accounts: whether the owner of a key is one. */
+const userIdPrefix = 'usr_';
+const publishableScopes: ReadonlySet<Scope> = new Set(['read']);
+const unusable: Bad = { problem: 'invalid_api_key' };
+
+/** @returns what `Verifiers.key` is: at once where the store answers at once */
+export function createKeyVerifier(options: KeyVerifierOptions): (key: string) => MaybePromise<Verdict> {
+  const { store, clock, uses } = options;
+
+  function judge(kind: KeyKind, row: Row): MaybePromise<Verdict> {
+    const secret = JSON.parse(row.doc) as KeySecret;
+    const { owner, scopes } = secret;
+    const expiresAt = Math.min(endOf(secret.expiresAt), endOf(secret.keyExpiresAt));
+    if (expiresAt <= clock() || secret.kind !== kind) return unusable;
+    const granted = kind === 'secret' ? scopes : scopes.filter((scope) => publishableScopes.has(scope));
+    const basis = [basisOf(keySecretsTable, row)];
+    if (!owner.startsWith(userIdPrefix)) {
+      const principal = authenticated({ id: owner, scopes: granted });
+      return good(secret.key, principal, { expiresAt, basis }, uses);
+    }
+    return follow(store.read(usersTable, owner), (user) => {
+      if (user === undefined || user.deletedAt !== null) return unusable;
+      const principal = principalOf(JSON.parse(user.doc) as User, granted);
+      if (principal === undefined) return unusable;
+      return good(secret.key, principal, { expiresAt, basis: [...basis, basisOf(usersTable, user)] }, uses);
+    });
+  }
+
+  return (text) => {
+    const digest = digestOfKey(text);
+    if (timingSafeEqual(digest, options.adminKeyHash())) return judgeAdminKey(options, digest);
+    const kind = kindOfKey(text);
+    if (kind === undefined) return unusable;
+    return follow(store.read(keySecretsTable, digest.toString('base64url')), (row) =>
+      row === undefined ? unusable : judge(kind, row),
+    );
+  };
+}
+
+/** What is known of a key besides whom it stands for. */
+type Rest = Pick<Good, 'expiresAt' | 'basis'>;
+
+/** One that lies in the store is looked at there: this process may not know yet that another has changed it. */
+function judgeAdminKey(
+  { store, adminKeyKept }: KeyVerifierOptions,
+  digest: Uint8Array,
+): MaybePromise<Verdict> {
+  const admitted = {
+    principal: administrator,
+    scheme: 'key',
+    session: null,
+    key: null,
+    expiresAt: Number.POSITIVE_INFINITY,
+    basis: [],
+  } as const;
+  if (!adminKeyKept) return admitted;
+  return follow(store.read(secretsTable, adminKeyRowId), (row) =>
+    row !== undefined && timingSafeEqual(digest, adminKeyHashOf(row))
+      ? { ...admitted, basis: [basisOf(secretsTable, row)] }
+      : unusable,
+  );
+}
+
+/** Whether a use that is noted is worth writing, only the row of the key can tell. */
+function good(key: string, principal: Authenticated, rest: Rest, uses: KeyVerifierOptions['uses']): Good {
+  let notedAt = Number.NEGATIVE_INFINITY;
+  return {
+    principal,
+    scheme: 'key',
+    session: null,
+    key,
+    ...rest,
+    onUse: (nowMs) => {
+      if (nowMs - notedAt < uses.intervalMs) return;
+      notedAt = nowMs;
+      uses.note(key, nowMs);
+    },
+  };
+}
+
+/** Milliseconds since the epoch; the first of them at which it is over. */
+function endOf(expiresAt: string | null): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+}
+
+function basisOf(table: string, row: Row): Basis {
+  return { table, id: row.id, rev: row.rev };
+}
+
+function follow<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
+  return value instanceof Promise ? value.then(use) : use(value);
+}

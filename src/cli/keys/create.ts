@@ -1,0 +1,44 @@
+/** `comity keys create`: a key that is a principal of its own, with no more than it needs. It is printed this once. */
+import type { Environment } from '../../config/load-settings.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openServer, type ServerArguments } from '../server-client.ts';
+import { type ShownKey, tellNewKey } from './key-output.ts';
+
+export type CreateArguments = ServerArguments & {
+  readonly publishable?: boolean;
+  readonly scope?: readonly string[];
+  readonly expires?: string;
+};
+
+const dayMs = 86_400_000;
+const isoDate = /^\d{4}-/;
+const daysFromNow = /^([1-9][0-9]{0,4})d$/;
+
+export async function createKey(
+  environment: Environment,
+  name: string,
+  options: CreateArguments,
+  json: boolean,
+): Promise<number> {
+  const { publishable = false, scope, expires } = options;
+  const server = openServer(environment, options);
+  const wanted = {
+    name,
+    kind: publishable ? 'publishable' : 'secret',
+    ...(scope === undefined ? {} : { scopes: scope }),
+    ...(expires === undefined ? {} : { expiresAt: timeOf(expires) }),
+  };
+  tellNewKey((await server.ask('POST', '/keys', { json: wanted })) as ShownKey, json);
+  return exitCodes.done;
+}
+
+/** `30d` from now on, or a date or a time as ISO 8601 writes it. */
+function timeOf(text: string): string {
+  const days = daysFromNow.exec(text)?.[1];
+  const at = days === undefined ? Date.parse(text) : Date.now() + Number(days) * dayMs;
+  if (Number.isNaN(at) || (days === undefined && !isoDate.test(text))) {
+    const message = `--expires must be like 30d or 2030-12-31, not ${JSON.stringify(text)}`;
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,73 @@
+/** The subcommands of `comity keys`. Each lives in a file of its own, which is loaded when it is called for. */
+import type { Command } from 'commander';
+import type { Environment } from '../../config/load-settings.ts';
+import type { Finish } from '../finish.ts';
+import { wholeNumber } from '../whole-number.ts';
+import type { CreateArguments } from './create.ts';
+import type { ListArguments } from './list.ts';
+import type { RevokeArguments } from './revoke.ts';
+import type { RotateArguments } from './rotate.ts';
+
+/** As commander hands them over. */
+type Given<T> = T & { readonly json?: boolean };
+
+const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
+const listItemsMax = 100_000;
+/** The server has a bound of its own, `keyOverlapSecondsMax`. */
+const overlapSecondsMax = 366 * 86_400;
+
+export function declareKeys(program: Command, environment: Environment, finish: Finish): void {
+  const keys = program
+    .command('keys')
+    .description('make, rotate and revoke API keys on a running server')
+    .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
+  declareList(keys, environment, finish);
+  declareMaking(keys, environment, finish);
+  declareRevocation(keys, environment, finish);
+}
+
+function declareList(keys: Command, environment: Environment, finish: Finish): void {
+  withServer(keys.command('list'))
+    .description('list the keys of everybody, the newest first')
+    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .action(async ({ json = false, ...options }: Given<ListArguments>) => {
+      const { listKeys } = await import('./list.ts');
+      finish(await listKeys(environment, options, json));
+    });
+}
+
+function declareMaking(keys: Command, environment: Environment, finish: Finish): void {
+  withServer(keys.command('create'))
+    .description('make a key, and print it once')
+    .argument('<name>', 'what it is for')
+    .option('--publishable', 'a key that may stand in a page: it reads, and nothing else')
+    .option('--scope <scope...>', 'scopes (read write)')
+    .option('--expires <time>', 'when it ends: 30d, or a date (never)')
+    .action(async (name: string, { json = false, ...options }: Given<CreateArguments>) => {
+      const { createKey } = await import('./create.ts');
+      finish(await createKey(environment, name, options, json));
+    });
+  withServer(keys.command('rotate'))
+    .description('put a new text in the place of the old one, and print it once')
+    .argument('<id>', 'id of the key, key_...')
+    .option('--overlap <seconds>', 'how long the old text stays good (0)', wholeNumber(0, overlapSecondsMax))
+    .action(async (id: string, { json = false, ...options }: Given<RotateArguments>) => {
+      const { rotateKey } = await import('./rotate.ts');
+      finish(await rotateKey(environment, id, options, json));
+    });
+}
+
+function declareRevocation(keys: Command, environment: Environment, finish: Finish): void {
+  withServer(keys.command('revoke'))
+    .description('make a key good for nothing, at once')
+    .argument('<id>', 'id of the key, key_...')
+    .option('--yes', 'do not ask; without a terminal it never asks')
+    .action(async (id: string, { json = false, ...options }: Given<RevokeArguments>) => {
+      const { revokeKey } = await import('./revoke.ts');
+      finish(await revokeKey(environment, id, options, json));
+    });
+}
+
+function withServer(command: Command): Command {
+  return command.option('--url <url>', urlHelp).option('--json', 'print JSON');
+}

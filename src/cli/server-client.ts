@@ -1,0 +1,165 @@
+/**
+ * Speaks HTTP to a running server for the commands that manage what it serves, with the administrator key of the environment. What goes
+ * wrong is told in one sentence that says what to do; a key is never repeated, nor sent on to another place by a redirect.
+ */
+import type { Environment } from '../config/load-settings.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+
+export type ServerArguments = { readonly url?: string };
+
+export type ServerClient = {
+  /** Where the collections are: `http://127.0.0.1:4000/api/v1` */
+  readonly api: string;
+  /**
+   * The JSON of the answer; undefined where it has none.
+   * @param subject what the path names, for the sentence that it is not there: `account ada@shop.example`
+   */
+  ask(method: string, path: string, asked?: Asked): Promise<unknown>;
+  /** Items of a list, page by page, at most `limit` of them. */
+  list<T>(path: string, limit: number): Promise<Listed<T>>;
+};
+
+export type Asked = { readonly json?: unknown; readonly subject?: string };
+
+export type Listed<T> = { readonly items: readonly T[]; readonly more: boolean };
+
+const defaultUrl = 'http://127.0.0.1:4000';
+const defaultBase = '/api/v1';
+const endingSlashes = /\/+$/;
+const answerMsMax = 30_000;
+const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+/** Items asked for at a time. */
+const pageItemsMax = 200;
+
+export function openServer(environment: Environment, options: ServerArguments): ServerClient {
+  const api = apiOf(options.url ?? (environment.COMITY_URL || defaultUrl));
+  const key = environment.COMITY_ADMIN_KEY;
+  if (key === undefined || key === '') {
+    const message = 'set COMITY_ADMIN_KEY to the administrator key of the server';
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  warnOfPlainHttp(api);
+  const ask: ServerClient['ask'] = (method, path, asked = {}) => exchange(api, key, method, path, asked);
+  return {
+    api,
+    ask,
+    async list<T>(path: string, limit: number) {
+      const items: T[] = [];
+      let cursor: string | null = null;
+      do {
+        const wanted = Math.min(pageItemsMax, limit - items.length);
+        const separator = path.includes('?') ? '&' : '?';
+        const from: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+        const page = (await ask('GET', `${path}${separator}limit=${wanted}${from}`)) as Page<T>;
+        items.push(...page.items);
+        cursor = page.nextCursor;
+      } while (cursor !== null && items.length < limit);
+      return { items, more: cursor !== null };
+    },
+  };
+}
+
+type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | null };
+
+/** A URL without a path is that of a server whose paths are as they come; one with a path names where its collections are. */
+function apiOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    const message = `the URL of the server must be like ${defaultUrl}, not ${JSON.stringify(text)}`;
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  const path = url.pathname === '/' ? defaultBase : url.pathname.replace(endingSlashes, '');
+  return `${url.origin}${path}`;
+}
+
+/** RFC 6750 §5.3 goes for keys as well: whoever carries the packets can read them. */
+function warnOfPlainHttp(api: string): void {
+  const { protocol, hostname } = new URL(api);
+  if (protocol === 'https:' || loopbackNames.has(hostname)) return;
+  console.error(`comity: the administrator key goes to ${hostname} unencrypted; use https`);
+}
+
+async function exchange(
+  api: string,
+  key: string,
+  method: string,
+  path: string,
+  { json, subject }: Asked,
+): Promise<unknown> {
+  const answer = await reached(api, () =>
+    fetch(`${api}${path}`, {
+      method,
+      headers: {
+        'X-API-Key': key,
+        Accept: 'application/json',
+        ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      redirect: 'error',
+      signal: AbortSignal.timeout(answerMsMax),
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    }),
+  );
+  const text = await reached(api, () => answer.text());
+  if (!answer.ok) throw refused(api, answer, text, subject);
+  return text === '' ? undefined : jsonOf(api, text);
+}
+
+async function reached<T>(api: string, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    throw new CommandFailure(`${new URL(api).origin} ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    return `did not answer within ${answerMsMax / 1000} seconds`;
+  }
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const detail = code !== '' ? ` (${code})` : cause instanceof Error ? ` (${cause.message})` : '';
+  return `cannot be reached${detail}; is "comity serve" running there? --url or COMITY_URL names another server`;
+}
+
+type ProblemBody = {
+  readonly error?: unknown;
+  readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
+};
+
+function refused(api: string, answer: Response, text: string, subject: string | undefined): CommandFailure {
+  const { origin } = new URL(api);
+  if (answer.status === 401) {
+    return new CommandFailure(`${origin} does not accept the key in COMITY_ADMIN_KEY`);
+  }
+  if (answer.status === 403) {
+    return new CommandFailure(`the key in COMITY_ADMIN_KEY is not an administrator's on ${origin}`);
+  }
+  if (answer.status === 404 && subject !== undefined) return new CommandFailure(`there is no ${subject}`);
+  const body = problemOf(text);
+  if (body === undefined || answer.status === 404) {
+    return new CommandFailure(
+      `${api} answered ${answer.status}; is that a Comity server, and its base path?`,
+    );
+  }
+  const faults = (body.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`);
+  return new CommandFailure([String(body.error), ...faults].join(': '));
+}
+
+function problemOf(text: string): ProblemBody | undefined {
+  try {
+    const body = JSON.parse(text) as ProblemBody | null;
+    return typeof body?.error === 'string' ? body : undefined;
+  } catch {
+    // Not of this program: a proxy in between answers in HTML.
+    return undefined;
+  }
+}
+
+function jsonOf(api: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CommandFailure(`${api} did not answer JSON; is that a Comity server?`, { cause: error });
+  }
+}

@@ -1,0 +1,118 @@
+/** The subcommands of `comity users`. Each lives in a file of its own, which is loaded when it is called for. */
+import type { Command } from 'commander';
+import type { Environment } from '../../config/load-settings.ts';
+import type { Finish } from '../finish.ts';
+import type { ServerArguments } from '../server-client.ts';
+import { wholeNumber } from '../whole-number.ts';
+import type { CreateArguments } from './create.ts';
+import type { DeleteArguments } from './delete.ts';
+import type { ListArguments } from './list.ts';
+import type { SetPasswordArguments } from './set-password.ts';
+import type { SetRolesArguments } from './set-roles.ts';
+
+/** As commander hands them over: those of every subcommand, and its own. */
+type Given<T> = T & { readonly json?: boolean };
+
+const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
+const accountHelp = 'id or e-mail address';
+const passwordHelp = 'read the password from stdin instead of making one';
+/** Nobody reads more on a terminal, and a program that needs more asks the API. */
+const listItemsMax = 100_000;
+
+export function declareUsers(program: Command, environment: Environment, finish: Finish): void {
+  const users = program
+    .command('users')
+    .description('make, change and remove accounts on a running server')
+    .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
+  declareReading(users, environment, finish);
+  declareMaking(users, environment, finish);
+  declareState(users, environment, finish);
+  declareRemoval(users, environment, finish);
+}
+
+function declareReading(users: Command, environment: Environment, finish: Finish): void {
+  withServer(users.command('list'))
+    .description('list accounts, the newest first')
+    .option('--search <words>', 'only those whose e-mail address or name holds the words')
+    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .action(async ({ json = false, ...options }: Given<ListArguments>) => {
+      const { listUsers } = await import('./list.ts');
+      finish(await listUsers(environment, options, json));
+    });
+  withServer(users.command('show'))
+    .description('show one account')
+    .argument('<account>', accountHelp)
+    .action(async (name: string, { json = false, ...options }: Given<ServerArguments>) => {
+      const { showUser } = await import('./show.ts');
+      finish(await showUser(environment, name, options, json));
+    });
+}
+
+function declareMaking(users: Command, environment: Environment, finish: Finish): void {
+  withServer(users.command('create'))
+    .description('make an account, and a password for it that is shown once')
+    .argument('<email>', 'its e-mail address')
+    .option('--name <name>', 'how it is called')
+    .option('--role <role...>', 'roles; "administrator" may do everything')
+    .option('--scope <scope...>', 'scopes (read write)')
+    .option('--tenant <tenant>', 'the tenant that it belongs to')
+    .option('--password-stdin', passwordHelp)
+    .option('--no-password', 'no password: only by a mailed code or a provider can anyone log in')
+    .action(async (email: string, { json = false, ...options }: Given<CreateArguments>) => {
+      const { createUser } = await import('./create.ts');
+      finish(await createUser(environment, email, options, json));
+    });
+  withServer(users.command('set-password'))
+    .description('set a new password, which ends every session of the account')
+    .argument('<account>', accountHelp)
+    .option('--password-stdin', passwordHelp)
+    .action(async (name: string, { json = false, ...options }: Given<SetPasswordArguments>) => {
+      const { setUserPassword } = await import('./set-password.ts');
+      finish(await setUserPassword(environment, name, options, json));
+    });
+}
+
+function declareState(users: Command, environment: Environment, finish: Finish): void {
+  for (const [command, disabled, description] of [
+    ['disable', true, 'refuse every credential of an account from now on'],
+    ['enable', false, 'accept the password and the keys of an account again'],
+  ] as const) {
+    withServer(users.command(command))
+      .description(description)
+      .argument('<account>', accountHelp)
+      .action(async (name: string, { json = false, ...options }: Given<ServerArguments>) => {
+        const { setUserDisabled } = await import('./set-disabled.ts');
+        finish(await setUserDisabled(environment, name, disabled, options, json));
+      });
+  }
+  withServer(users.command('set-roles'))
+    .description('set the roles of an account, in place of those that it has')
+    .argument('<account>', accountHelp)
+    .argument('[roles...]', 'such as "administrator" and those that access rules name')
+    .option('--none', 'take all roles away')
+    .action(
+      async (
+        name: string,
+        roles: readonly string[],
+        { json = false, ...options }: Given<SetRolesArguments>,
+      ) => {
+        const { setUserRoles } = await import('./set-roles.ts');
+        finish(await setUserRoles(environment, name, roles, options, json));
+      },
+    );
+}
+
+function declareRemoval(users: Command, environment: Environment, finish: Finish): void {
+  withServer(users.command('delete'))
+    .description('remove an account with its password, sessions and keys')
+    .argument('<account>', accountHelp)
+    .option('--yes', 'do not ask; without a terminal it never asks')
+    .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
+      const { deleteUser } = await import('./delete.ts');
+      finish(await deleteUser(environment, name, options, json));
+    });
+}
+
+function withServer(command: Command): Command {
+  return command.option('--url <url>', urlHelp).option('--json', 'print JSON');
+}

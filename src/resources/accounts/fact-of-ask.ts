@@ -1,0 +1,19 @@
+/** A fact of security as a request led to it: who asked, and from where. */
+import type { AuditFact } from '../../auth/audit-fact.ts';
+import type { Request } from '../../http/message.ts';
+import type { Ask } from '../resource.ts';
+
+export type AddressOf = (request: Pick<Request, 'fields' | 'peer'>) => string;
+
+export function factOfAsk(
+  ask: Ask,
+  addressOf: AddressOf,
+  what: Pick<AuditFact, 'type' | 'subject' | 'detail'>,
+): AuditFact {
+  const { principal, request } = ask;
+  return {
+    actor: principal.kind === 'authenticated' ? principal.id : null,
+    address: addressOf(request),
+    ...what,
+  };
+}

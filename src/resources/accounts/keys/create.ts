@@ -1,0 +1,77 @@
+/**
+ * POST to `/keys` (§5.2): makes a key and shows it, this once. Like every action it takes no part in Idempotency-Key and
+ * respond-async, which keep answers.
+ *
+ * A key made by an account acts for the account. One made with the administrator key is a principal of its own, and so is whatever
+ * that key makes: its owner is the first of them.
+ */
+import { Type } from 'typebox';
+import { grantKey, type Wanted } from '../../../auth/keys/grant.ts';
+import { grantOf, keySecretChange } from '../../../auth/keys/key-rows.ts';
+import { digestOfKey, makeKey, prefixOfKey } from '../../../auth/keys/key-text.ts';
+import { permission } from '../../../model/access.ts';
+import type { Known } from '../../../model/credential.ts';
+import { operatorId } from '../../../model/principal.ts';
+import { actionOperation, type Done } from '../../action/action.ts';
+import { nextRow } from '../../collection/row.ts';
+import type { Served } from '../../collection/served.ts';
+import type { Ask, Operation } from '../../resource.ts';
+import { keysCollection } from '../collections.ts';
+import { factOfAsk } from '../fact-of-ask.ts';
+import type { KeyResourcesOptions } from './options.ts';
+
+const schema = Type.Pick(keysCollection.schema, ['name', 'kind', 'scopes', 'expiresAt']);
+
+export function createKeyOperation(options: KeyResourcesOptions, served: Served): Operation {
+  return actionOperation({
+    path: served.path,
+    schema,
+    limits: options.limits,
+    permission: (principal) => permission(keysCollection.access.create, 'create', principal),
+    act: (ask, content) => create(options, served, ask, content as Wanted & { readonly name: string }),
+  }) as Operation;
+}
+
+async function create(
+  options: KeyResourcesOptions,
+  served: Served,
+  ask: Ask,
+  wanted: Wanted & { readonly name: string },
+): Promise<Done> {
+  const { known } = ask;
+  if (known === undefined || known.scheme === 'issuer') return { refused: { code: 'forbidden', message } };
+  const at = served.clock();
+  const granted = await grantKey(served.store, known, wanted, at);
+  if (!granted.ok) return { refused: { code: 'validation_failed', errors: granted.errors } };
+  const { scopes, expiresAt } = granted;
+  const { name, kind } = wanted;
+  const text = makeKey(kind, options.random);
+  const id = `key_${served.newId()}`;
+  const expiry = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
+  const row = nextRow(served, {
+    id,
+    fields: { name, kind, scopes, ...expiry, prefix: prefixOfKey(text) },
+    owner: ownerOf(known, id),
+    createdAt: at,
+    updatedAt: at,
+    deletedAt: null,
+  });
+  const digest = digestOfKey(text).toString('base64url');
+  const expect = { absent: true } as const;
+  const changes = [
+    { table: served.collection.name, id, expect, next: row },
+    keySecretChange(digest, grantOf(JSON.parse(row.doc), row.owner), null, { createdAt: at, expect }),
+    options.audit.entry(
+      factOfAsk(ask, options.addressOf, { type: 'key.created', subject: id, detail: { kind, scopes } }),
+    ),
+  ];
+  const commit = await served.store.commit({ changes, events: [] });
+  if (commit.outcome !== 'committed') throw new Error(`a new key could not be kept: ${commit.outcome}`);
+  return { content: { ...JSON.parse(row.doc), key: text }, created: `${served.path}/${id}` };
+}
+
+const message = 'keys are made by accounts of this server and with its own keys';
+
+function ownerOf(known: Known, id: string): string {
+  return known.principal.id === operatorId ? id : known.principal.id;
+}

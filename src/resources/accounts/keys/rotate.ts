@@ -1,0 +1,129 @@
+/**
+ * POST to `/keys/{id}/rotate` (§5.2): a new text for the same key, shown this once. Earlier ones are dead at once, or after
+ * `overlapSeconds`; one that would have ended sooner still does.
+ */
+import { Type } from 'typebox';
+import { exceeds } from '../../../auth/keys/grant.ts';
+import { grantOf, type Key, type KeyGrant, keySecretChange } from '../../../auth/keys/key-rows.ts';
+import { digestOfKey, makeKey, prefixOfKey } from '../../../auth/keys/key-text.ts';
+import {
+  createSecretsOfKey,
+  type SecretsOfKey,
+  type StandingSecret,
+  secretsOfKeyMax,
+} from '../../../auth/keys/secrets-of-key.ts';
+import { keySecretsTable } from '../../../auth/tables.ts';
+import { permission } from '../../../model/access.ts';
+import type { Change, Row } from '../../../store/store.ts';
+import { actionResource, type Done } from '../../action/action.ts';
+import { nextRow, timeAfter } from '../../collection/row.ts';
+import type { Served } from '../../collection/served.ts';
+import { memberStanding } from '../../collection/standing.ts';
+import type { Ask, Resource } from '../../resource.ts';
+import { keysCollection } from '../collections.ts';
+import { factOfAsk } from '../fact-of-ask.ts';
+import type { KeyResourcesOptions } from './options.ts';
+
+/** How often a rotation that lost a race begins again. */
+const attemptsMax = 8;
+
+export function rotateResource(options: KeyResourcesOptions, served: Served): Resource {
+  const schema = Type.Object({
+    overlapSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: options.keyOverlapSecondsMax })),
+  });
+  const secrets = createSecretsOfKey(served.store);
+  return actionResource({
+    path: `${served.path}/{id}/rotate`,
+    schema,
+    contentOptional: true,
+    limits: options.limits,
+    permission: (principal) => permission(keysCollection.access.update, 'update', principal),
+    standing: (ask) => memberStanding(served, ask, 'update'),
+    act: (ask, { overlapSeconds = 0 }) =>
+      rotate(options, served, secrets, ask, (overlapSeconds as number) * 1000),
+  });
+}
+
+async function rotate(
+  options: KeyResourcesOptions,
+  served: Served,
+  secrets: SecretsOfKey,
+  ask: Ask,
+  overlapMs: number,
+): Promise<Done> {
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const { exists, permitted, row } = await memberStanding(served, ask, 'update');
+    // Revoked since the request was let through.
+    if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
+    const at = timeAfter(served.clock, row.updatedAt);
+    const key = JSON.parse(row.doc) as Key;
+    const refused = await refusal(served, ask, key, at);
+    if (refused !== undefined) return refused;
+    const text = makeKey(key.kind, options.random);
+    const next = rotatedRow(served, row, key, text, at);
+    const standing = await secrets.find(key.id);
+    const grant = grantOf(key, row.owner);
+    const changes = [
+      { table: served.collection.name, id: key.id, expect: { rev: row.rev }, next },
+      ...endingChanges(standing, grant, at, overlapMs),
+      keySecretChange(digestOfKey(text).toString('base64url'), grant, null, {
+        createdAt: at,
+        expect: { absent: true },
+      }),
+      options.audit.entry(
+        factOfAsk(ask, options.addressOf, {
+          type: 'key.rotated',
+          subject: key.id,
+          detail: { overlapSeconds: overlapMs / 1000 },
+        }),
+      ),
+    ];
+    const commit = await served.store.commit({ changes, events: [] });
+    if (commit.outcome === 'committed') return { content: { ...JSON.parse(next.doc), key: text } };
+  }
+  return { refused: { code: 'unavailable' } };
+}
+
+async function refusal(served: Served, ask: Ask, key: Key, at: number): Promise<Done | undefined> {
+  if (ask.known !== undefined && (await exceeds(served.store, ask.known, key))) {
+    const message = 'a key cannot rotate one that may do more or ends later than itself';
+    return { refused: { code: 'forbidden', message } };
+  }
+  if (key.expiresAt === undefined || Date.parse(key.expiresAt) > at) return undefined;
+  return { refused: { code: 'validation_failed', message: 'the key has expired; set expiresAt first' } };
+}
+
+function rotatedRow(served: Served, row: Row, key: Key, text: string, at: number) {
+  const { id, createdAt, updatedAt, ...fields } = { ...key, prefix: prefixOfKey(text) };
+  return nextRow(served, {
+    id,
+    fields,
+    owner: row.owner,
+    createdAt: row.createdAt,
+    updatedAt: at,
+    deletedAt: null,
+  });
+}
+
+/** Earlier texts end after the overlap, at once those that end first where there would be too many. */
+function endingChanges(
+  standing: readonly StandingSecret[],
+  grant: KeyGrant,
+  at: number,
+  overlapMs: number,
+): readonly Change[] {
+  const ends = standing
+    .map(({ digest, expiresAt, row }) => ({
+      digest,
+      row,
+      endsAt: Math.min(expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt), at + overlapMs),
+    }))
+    .sort((one, other) => other.endsAt - one.endsAt);
+  return ends.map(({ digest, row, endsAt }, index) => {
+    const expect = { rev: row.rev };
+    if (endsAt <= at || index >= secretsOfKeyMax - 1) {
+      return { table: keySecretsTable, id: digest, expect, next: null };
+    }
+    return keySecretChange(digest, grant, endsAt, { createdAt: row.createdAt, expect });
+  });
+}

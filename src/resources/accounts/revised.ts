@@ -1,0 +1,43 @@
+/**
+ * An operation of a collection whose new fields a built-in resource looks at once more, before they are compared with conditions and
+ * stored: where a schema alone cannot say what is good, such as a time that must lie ahead.
+ */
+import type { Problem } from '../../http/problem.ts';
+import type { MaybePromise, Row } from '../../store/store.ts';
+import type { Ask, Operation, Proposal, Standing } from '../resource.ts';
+
+export type NewFields = Readonly<Record<string, unknown>>;
+
+export type Revision = {
+  readonly ask: Ask;
+  /** What stands; undefined where the request makes something new. */
+  readonly before: Row | undefined;
+  /** As understood: an object for POST and PUT, format and value of a patch for PATCH. */
+  readonly content: unknown;
+  /** Sound by the schema. */
+  readonly fields: NewFields;
+};
+
+export type Revise = (
+  revision: Revision,
+) => MaybePromise<{ readonly fields: NewFields } | { readonly refused: Problem }>;
+
+type FieldsProposal = Proposal & { readonly fields: NewFields };
+
+/** @param operation POST, PUT or PATCH of a collection, whose proposals have `fields` */
+export function revised(operation: Operation, revise: Revise): Operation {
+  const { propose } = operation;
+  if (propose === undefined) throw new Error('only an operation that proposes fields can be revised');
+  return {
+    ...operation,
+    propose: async (ask, standing, content) => {
+      const proposal = (await propose(ask, standing, content)) as FieldsProposal;
+      if (proposal.problem !== null) return proposal;
+      const { row: before } = standing as Standing & { readonly row?: Row };
+      const found = await revise({ ask, before, content, fields: proposal.fields });
+      return 'refused' in found
+        ? { ...proposal, problem: found.refused, fields: {} }
+        : { ...proposal, fields: found.fields };
+    },
+  };
+}

@@ -1,0 +1,16 @@
+/** What the resources of accounts need besides what every collection does. */
+import type { Audit } from '../../../auth/audit-fact.ts';
+import type { Sessions } from '../../../auth/sessions/sessions.ts';
+import type { ContentLimits } from '../../content/content-limits.ts';
+import type { AddressOf } from '../fact-of-ask.ts';
+
+export type UserResourcesOptions = {
+  readonly audit: Pick<Audit, 'entry'>;
+  readonly addressOf: AddressOf;
+  readonly sessions: Pick<Sessions, 'endOfUser'>;
+  /** A PHC string. @throws StoreUnavailable when too many wait */
+  readonly hashPassword: (password: string) => Promise<string>;
+  readonly passwordCharactersMin: number;
+  readonly passwordBytesMax: number;
+  readonly limits: ContentLimits & { readonly validationErrorsMax: number };
+};

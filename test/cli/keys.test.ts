@@ -1,0 +1,126 @@
+/** `comity keys`: API keys on a running server, from the command line. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Outcome, runProgram, type Server, startServer, temporaryFolder } from './spawn-program.ts';
+
+const adminKey = 'sk_test_0123456789abcdef0123456789';
+const folder = temporaryFolder();
+const dayMs = 86_400_000;
+
+let server: Server;
+
+before(async () => {
+  server = await startServer({ COMITY_DATA: folder, COMITY_ADMIN_KEY: adminKey });
+});
+
+after(async () => {
+  server.send('SIGTERM');
+  await server.ended;
+});
+
+function keys(...args: readonly string[]): Promise<Outcome> {
+  return runProgram(['keys', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
+}
+
+async function isGood(key: string): Promise<boolean> {
+  const answer = await fetch(`${server.url}/api/v1/notes`, { headers: { 'X-API-Key': key } });
+  await answer.arrayBuffer();
+  return answer.status === 200;
+}
+
+async function made(...args: readonly string[]): Promise<Record<string, string>> {
+  const { code, stdout, stderr } = await keys('create', ...args, '--json');
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+test('prints a new key alone on stdout, and what it is on stderr', async () => {
+  const { code, stdout, stderr } = await keys('create', 'nightly import');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^sk_[A-Za-z0-9_-]{43}\n$/);
+  const [first, second] = stderr.trimEnd().split('\n');
+  assert.match(first ?? '', /^comity: key_[0-9a-z]{26} \(nightly import\): read, write, no end\.$/);
+  assert.equal(second, 'comity: the key is shown this once; keep it now');
+  assert.ok(await isGood(stdout.trim()));
+  const listed = await keys('list');
+  assert.ok(!listed.stdout.includes(stdout.trim()));
+});
+
+test('makes publishable keys, and keys with scopes and an end', async () => {
+  const publishable = await made('shop window', '--publishable');
+  assert.match(publishable.key ?? '', /^pk_/);
+  assert.deepEqual(publishable.scopes, ['read']);
+  const limited = await made('reports', '--scope', 'read', 'webhooks', '--expires', '30d');
+  assert.deepEqual(limited.scopes, ['read', 'webhooks']);
+  const days = (Date.parse(limited.expiresAt ?? '') - Date.now()) / dayMs;
+  assert.ok(days > 29.9 && days <= 30);
+  assert.equal((await made('x', '--expires', '2199-12-31')).expiresAt, '2199-12-31T00:00:00.000Z');
+  for (const bad of ['soon', '30', '0d', '12-31', '2199-13-01']) {
+    const { code, stderr } = await keys('create', 'x', '--expires', bad);
+    assert.deepEqual([code, stderr], [2, `comity: --expires must be like 30d or 2030-12-31, not "${bad}"\n`]);
+  }
+  assert.deepEqual(await keys('create', 'x', '--expires', '2020-01-01'), {
+    code: 1,
+    stdout: '',
+    stderr: 'comity: validation failed: expiresAt must lie in the future\n',
+  });
+});
+
+test('lists keys with what people know them by, or as JSON', async () => {
+  const { id, prefix } = await made('to be listed');
+  const { code, stdout } = await keys('list');
+  assert.equal(code, 0);
+  const [head = '', first = ''] = stdout.split('\n');
+  assert.match(head, /^ID +NAME +KEY +SCOPES +EXPIRES +LAST USED +CREATED$/);
+  assert.deepEqual(first.split(/ {2,}/).slice(0, 6), [
+    ...[id, 'to be listed', `${prefix}...`, 'read, write', 'never', 'never'],
+  ]);
+  const listed = JSON.parse((await keys('list', '--json', '--limit', '1')).stdout);
+  assert.deepEqual([listed.length, listed[0].id], [1, id]);
+});
+
+test('rotates a key, at once or with an overlap', async () => {
+  const { id = '', key: first = '' } = await made('rotated');
+  const second = await keys('rotate', id, '--overlap', '600');
+  assert.equal(second.code, 0, second.stderr);
+  assert.ok((await isGood(first)) && (await isGood(second.stdout.trim())));
+  const third = await keys('rotate', id, '--json');
+  const { key: text } = JSON.parse(third.stdout) as { key: string };
+  assert.deepEqual(await Promise.all([first, second.stdout.trim(), text].map(isGood)), [false, false, true]);
+  const beyond = await keys('rotate', id, '--overlap', '31000000');
+  assert.equal(beyond.code, 1);
+  assert.match(beyond.stderr, /^comity: validation failed: overlapSeconds /);
+});
+
+test('revokes a key', async () => {
+  const { id = '', key = '' } = await made('revoked');
+  assert.ok(await isGood(key));
+  assert.deepEqual(await keys('revoke', id), {
+    code: 0,
+    stdout: `${id} (revoked) was revoked.\n`,
+    stderr: '',
+  });
+  assert.ok(!(await isGood(key)));
+  for (const args of [
+    ['revoke', id],
+    ['rotate', id],
+    ['revoke', id, '--json'],
+  ]) {
+    assert.deepEqual(await keys(...args), { code: 1, stdout: '', stderr: `comity: there is no key ${id}\n` });
+  }
+});
+
+for (const args of [
+  [],
+  ['create'],
+  ['rotate'],
+  ['rotate', 'key_x', '--overlap', '-1'],
+  ['revoke'],
+  ['list', 'x'],
+]) {
+  test(`answers "comity keys ${args.join(' ')}" with the usage exit code`, async () => {
+    const { code, stdout, stderr } = await keys(...args);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.notEqual(stderr, '');
+  });
+}

@@ -1,0 +1,61 @@
+/** `/audit`: what happened to accounts and keys, for administrators to read and for nobody to write. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Program, startProgram } from '../program.ts';
+import { asAdministrator, base, bearer, type Client, makeKey, openClient, register } from './client.ts';
+
+let program: Program;
+let client: Client;
+
+before(async () => {
+  program = await startProgram();
+  client = openClient(program.port);
+});
+
+after(async () => {
+  client.close();
+  await program.stop();
+});
+
+test('administrators read it as a list, by QUERY and one by one; others are refused', async () => {
+  const ada = await register(client, 'ada@shop.example', 'correct horse battery');
+  const { id } = await makeKey(client, bearer(ada.token));
+  const path = `${base}/audit`;
+  const listed = await client.ask('GET', `${path}?type=key.created`, { headers: asAdministrator });
+  assert.equal(listed.status, 200, listed.body);
+  const [fact, ...others] = listed.json().items as readonly Record<string, unknown>[];
+  assert.equal(others.length, 0);
+  assert.match(String(fact?.id), /^aud_/);
+  assert.deepEqual([fact?.actor, fact?.subject, fact?.address], [ada.userId, id, '127.0.0.1']);
+  const queried = await client.ask('QUERY', path, {
+    headers: asAdministrator,
+    json: { filter: { subject: id } },
+  });
+  assert.deepEqual(queried.json().items, [fact]);
+  const one = await client.ask('GET', `${path}/${fact?.id}`, { headers: asAdministrator });
+  assert.deepEqual(one.json(), fact);
+  for (const [method, target] of [
+    ['GET', path],
+    ['QUERY', path],
+    ['GET', `${path}/${fact?.id}`],
+    ['GET', queried.headers.location ?? ''],
+  ] as const) {
+    const json = method === 'QUERY' ? { json: {} } : {};
+    assert.equal((await client.ask(method, target, json)).status, 401, `${method} ${target}`);
+    const known = await client.ask(method, target, { headers: bearer(ada.token), ...json });
+    assert.equal(known.status, 403, `${method} ${target}`);
+  }
+});
+
+test('nobody writes to it', async () => {
+  for (const [method, path, allow] of [
+    ['POST', `${base}/audit`, 'GET, HEAD, QUERY, OPTIONS'],
+    ['PUT', `${base}/audit/aud_x`, 'GET, HEAD, OPTIONS'],
+    ['PATCH', `${base}/audit/aud_x`, 'GET, HEAD, OPTIONS'],
+    ['DELETE', `${base}/audit/aud_x`, 'GET, HEAD, OPTIONS'],
+    ['POST', `${base}/audit/bulk-delete`, 'GET, HEAD, OPTIONS'],
+  ] as const) {
+    const answer = await client.ask(method, path, { headers: asAdministrator, json: {} });
+    assert.deepEqual([answer.status, answer.headers.allow], [405, allow], `${method} ${path}`);
+  }
+});

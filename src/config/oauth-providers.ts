@@ -89,12 +89,13 @@ export function isProviderVariable(variable: string): boolean {
 /**
  * @param environment variables by name; an empty one counts as unset
  * @param mistakes gets a sentence for each
- * @returns the providers without a mistake, by name
+ * @returns the providers by name; none where there was a mistake
  */
 export function readOAuthProviders(
   environment: Readonly<Record<string, string | undefined>>,
   mistakes: string[],
 ): ReadonlyMap<string, OAuthProvider> {
+  const before = mistakes.length;
   const declared = new Map<string, Map<Part, string>>();
   for (const [variable, value] of Object.entries(environment)) {
     if (!isProviderVariable(variable) || value === undefined || value === '') continue;
@@ -118,7 +119,7 @@ export function readOAuthProviders(
     const provider = providerOf(name, given, mistakes);
     if (provider !== undefined) providers.set(provider.name, provider);
   }
-  return providers;
+  return mistakes.length > before ? new Map() : providers;
 }
 
 function providerOf(

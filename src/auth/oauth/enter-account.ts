@@ -1,0 +1,189 @@
+/**
+ * Carries out what decide-account.ts decides, in one unit: the account, the identity, the session and the facts for the audit trail are
+ * there together or not at all. Whatever was read is expected unchanged; a lost race is decided anew from new reads.
+ */
+import type { Problem } from '../../http/problem.ts';
+import type { Observe } from '../../observe/observation.ts';
+import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
+import type { FindUser, FoundUser } from '../accounts/find-user.ts';
+import { userRow } from '../accounts/user-row.ts';
+import type { Audit } from '../audit-fact.ts';
+import type { Opened, Sessions } from '../sessions/sessions.ts';
+import { identitiesTable, sessionsTable, type User, usersTable } from '../tables.ts';
+import { type AccountRules, decideAccount, type Findings } from './decide-account.ts';
+import { type Identity, identityChange, identityId, readIdentity } from './identities.ts';
+import { newAccount } from './new-account.ts';
+import type { ProviderIdentity } from './provider-identity.ts';
+import type { SignIn } from './sign-ins.ts';
+
+export type EnterAccountOptions = AccountRules & {
+  readonly store: Pick<Store, 'read' | 'commit'>;
+  readonly clock: () => number;
+  /** 26 characters (`createIdSource`). */
+  readonly newId: () => string;
+  readonly findUser: FindUser;
+  readonly sessions: Pick<Sessions, 'open'>;
+  readonly audit: Audit;
+  readonly observe: Observe;
+};
+
+/** A person as the provider told of them, and what they came for. */
+export type Arrival = Pick<SignIn, 'provider' | 'link'> & {
+  readonly identity: ProviderIdentity;
+  /** The session is carried by a cookie. */
+  readonly cookie: boolean;
+  readonly address: string;
+};
+
+export type Entered =
+  | { readonly kind: 'entered'; readonly opened: Opened }
+  | { readonly kind: 'linked'; readonly user: Pick<User, 'id' | 'email'> }
+  | { readonly kind: 'refused'; readonly problem: Problem };
+
+/** Two callbacks of one person meet once or twice; more are not expected. */
+const attemptsMax = 8;
+
+/** @throws StoreUnavailable */
+export async function enterAccount(options: EnterAccountOptions, arrival: Arrival): Promise<Entered> {
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const entered = await tryOnce(options, arrival);
+    if (entered !== 'superseded') return entered;
+  }
+  throw new StoreUnavailable('an account kept changing while somebody signed in to it', {
+    retryAfterSeconds: 1,
+  });
+}
+
+type Found = {
+  readonly findings: Findings;
+  readonly identityRow: Row | undefined;
+  /** Of the account that the identity is linked to, or else of the one that has its address. */
+  readonly accountRow: Row | undefined;
+};
+
+async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | 'superseded'> {
+  const { audit, clock } = options;
+  const found = await find(options, arrival);
+  const decided = decideAccount(found.findings, options);
+  const at = clock();
+  switch (decided.decision) {
+    case 'refuse': {
+      const { subject, problem } = decided;
+      const detail = { provider: arrival.provider, problem: problem.code };
+      audit.note({ type: 'login.failed', actor: null, subject, address: arrival.address, detail });
+      options.observe({ kind: 'login-judged', outcome: 'failed' });
+      return { kind: 'refused', problem };
+    }
+    case 'link': {
+      const { user, proven } = decided;
+      const changes = linkChanges(options, arrival, found, { user: user.id, proven }, at);
+      const kept = await commit(options, changes);
+      return kept ? { kind: 'linked', user: { id: user.id, email: user.email } } : 'superseded';
+    }
+    case 'register': {
+      const { emailVerified, name } = arrival.identity;
+      const id = `usr_${options.newId()}`;
+      const account = newAccount({ id, email: decided.email, emailVerified, name, at });
+      const registered = fact(options, arrival, 'account.registered', id);
+      const linked = linkChanges(options, arrival, found, { user: id, proven: emailVerified }, at);
+      return openFor(options, arrival, account.user, [...account.changes, registered, ...linked], at);
+    }
+    case 'link-and-enter': {
+      const { user, proven } = decided;
+      const linked = linkChanges(options, arrival, found, { user: user.id, proven }, at);
+      return openFor(options, arrival, user, [asRead(user, found), ...linked], at);
+    }
+    case 'enter': {
+      const { user, proven } = decided;
+      const used = identityOfUser(arrival, found, { user: user.id, proven }, at);
+      // Where the address is verified at this moment, by a reset of the password perhaps, an unproven identity must not slip in.
+      return openFor(options, arrival, user, proven ? [used] : [asRead(user, found), used], at);
+    }
+  }
+}
+
+async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Found> {
+  const { store, findUser } = options;
+  const { identity, link } = arrival;
+  const identityRow = await store.read(identitiesTable, identityId(identity));
+  const known = identityRow === undefined ? undefined : readIdentity(identityRow);
+  // The account may have been deleted since: then the identity is free.
+  const linked = known === undefined ? undefined : await findUser.byId(known.user);
+  const sameAddress: FoundUser | undefined =
+    identity.email === undefined ? undefined : await findUser.byEmail(identity.email);
+  return {
+    identityRow,
+    accountRow: (linked ?? sameAddress)?.row,
+    findings: {
+      identity,
+      linked: linked === undefined ? undefined : { user: linked.user, proven: known?.proven === true },
+      sameAddress: sameAddress?.user,
+      linkingTo: link === null ? null : { user: await userOfSession(options, link) },
+    },
+  };
+}
+
+/** Demands that the account is still as it was when it was decided about, by writing it as it is. */
+function asRead(user: User, { accountRow: read }: Found): Change {
+  if (read?.id !== user.id) throw new Error('an account was decided on without its row');
+  const next = userRow(user.id, user, read.createdAt, read.updatedAt);
+  return { table: usersTable, id: user.id, expect: { rev: read.rev }, next };
+}
+
+async function userOfSession(
+  { store, findUser }: EnterAccountOptions,
+  link: NonNullable<SignIn['link']>,
+): Promise<User | undefined> {
+  const session = await store.read(sessionsTable, link.session);
+  return session === undefined ? undefined : (await findUser.byId(link.user))?.user;
+}
+
+/** Opens a session in one unit with the changes that lead to it. */
+async function openFor(
+  options: EnterAccountOptions,
+  arrival: Arrival,
+  user: User,
+  changes: readonly Change[],
+  at: number,
+): Promise<Entered | 'superseded'> {
+  const opened = await options.sessions.open(user, { cookie: arrival.cookie, at });
+  const succeeded = fact(options, arrival, 'login.succeeded', user.id);
+  const kept = await commit(options, [...changes, ...opened.changes, succeeded]);
+  if (!kept) return 'superseded';
+  options.observe({ kind: 'login-judged', outcome: 'succeeded' });
+  return { kind: 'entered', opened };
+}
+
+function linkChanges(
+  options: EnterAccountOptions,
+  arrival: Arrival,
+  found: Found,
+  link: Pick<Identity, 'user' | 'proven'>,
+  at: number,
+): readonly Change[] {
+  return [identityOfUser(arrival, found, link, at), fact(options, arrival, 'identity.linked', link.user)];
+}
+
+function identityOfUser(
+  { identity, provider }: Arrival,
+  { identityRow }: Found,
+  link: Pick<Identity, 'user' | 'proven'>,
+  at: number,
+): Change {
+  return identityChange(identityId(identity), identityRow, { ...link, provider }, at);
+}
+
+function fact(
+  { audit }: EnterAccountOptions,
+  { provider, address }: Arrival,
+  type: 'account.registered' | 'identity.linked' | 'login.succeeded',
+  user: string,
+): Change {
+  return audit.entry({ type, actor: user, subject: user, address, detail: { provider } });
+}
+
+/** False: somebody was faster, be it that another account took the address (`taken`). */
+async function commit({ store }: EnterAccountOptions, changes: readonly Change[]): Promise<boolean> {
+  const { outcome } = await store.commit({ changes, events: [] });
+  return outcome === 'committed';
+}

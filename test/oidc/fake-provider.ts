@@ -1,0 +1,174 @@
+/**
+ * A provider that lies: it answers as told, so that forged, broken and late answers can be seen. It speaks OpenID Connect, and plain
+ * OAuth 2.0 with a userinfo address and a list of e-mail addresses beside.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { TestContext } from 'node:test';
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose';
+import type { OpenIdProvider, PlainProvider } from '../../src/config/oauth-providers.ts';
+import { clientSecret, close, listen } from './open-provider.ts';
+
+export type Behaviour = {
+  /** Claims of the ID token, on top of good ones. */
+  claims?: Readonly<Record<string, unknown>>;
+  /** Header of the ID token, on top of a good one. */
+  header?: Readonly<Record<string, unknown>>;
+  /** In place of the ID token. */
+  idToken?: (good: string) => string | Promise<string>;
+  /** In place of the answer of the token address. */
+  token?: { readonly status: number; readonly body: string; readonly type?: string };
+  /** In place of the answer of the userinfo address. */
+  userinfo?: { readonly status: number; readonly body: unknown };
+  emails?: unknown;
+  /** On top of the discovery document. */
+  discovery?: Readonly<Record<string, unknown>>;
+  /** Parameters of the redirect back, on top of code, state and iss; null leaves one out. */
+  back?: Readonly<Record<string, string | null>>;
+  /** Paths that are never answered. */
+  silent?: ReadonlySet<string>;
+};
+
+export type FakeProvider = {
+  readonly issuer: string;
+  readonly openId: OpenIdProvider;
+  readonly plain: PlainProvider;
+  /** For the next sign-ins. */
+  behave: Behaviour;
+  /** What the token address was asked, in order. */
+  readonly exchanges: URLSearchParams[];
+  /** Requests by path. */
+  readonly asked: Map<string, number>;
+  stop(): Promise<void>;
+};
+
+const algorithm = 'ES256';
+const client = { clientId: 'comity', clientSecret };
+
+export async function openFakeProvider(context: TestContext): Promise<FakeProvider> {
+  const { publicKey, privateKey } = await generateKeyPair(algorithm);
+  const jwk = { ...(await exportJWK(publicKey)), kid: 'fake', alg: algorithm, use: 'sig' };
+  const server = createServer((request, response) => {
+    answers.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  const issuer = await listen(server);
+  const fake: FakeProvider = {
+    issuer,
+    openId: { kind: 'openid', name: 'fake', issuer, ...client, scope: 'openid email' },
+    plain: {
+      kind: 'plain',
+      name: 'fake',
+      ...client,
+      scope: 'email',
+      authorizationUrl: `${issuer}/authorize?fixed=1`,
+      tokenUrl: `${issuer}/token`,
+      userinfoUrl: `${issuer}/userinfo`,
+      emailsUrl: undefined,
+      verifiedMember: 'email_verified',
+    },
+    behave: {},
+    exchanges: [],
+    asked: new Map(),
+    stop: () => close(server),
+  };
+  const answers = new Answers(fake, jwk, privateKey);
+  context.after(() => fake.stop());
+  return fake;
+}
+
+class Answers {
+  readonly #fake: FakeProvider;
+  readonly #jwk: object;
+  readonly #privateKey: CryptoKey;
+  /** What was asked at the start, by code. */
+  readonly #codes = new Map<string, URLSearchParams>();
+
+  constructor(fake: FakeProvider, jwk: object, privateKey: CryptoKey) {
+    this.#fake = fake;
+    this.#jwk = jwk;
+    this.#privateKey = privateKey;
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { issuer, asked, behave } = this.#fake;
+    const { pathname, searchParams } = new URL(request.url ?? '/', issuer);
+    asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
+    if (behave.silent?.has(pathname) === true) return;
+    switch (pathname) {
+      case '/.well-known/openid-configuration':
+        return send(response, 200, { ...discovery(issuer), ...behave.discovery });
+      case '/jwks':
+        return send(response, 200, { keys: [this.#jwk] });
+      case '/authorize':
+        response.writeHead(303, { Location: this.#back(searchParams) }).end();
+        return;
+      case '/token':
+        return this.#token(new URLSearchParams(await text(request)), response);
+      case '/userinfo':
+        return send(response, behave.userinfo?.status ?? 200, behave.userinfo?.body ?? {});
+      case '/emails':
+        return send(response, 200, behave.emails ?? []);
+      default:
+        return send(response, 404, {});
+    }
+  }
+
+  #back(asked: URLSearchParams): string {
+    const code = `code-${this.#codes.size}`;
+    this.#codes.set(code, asked);
+    const url = new URL(asked.get('redirect_uri') ?? '');
+    const { issuer, behave } = this.#fake;
+    const parameters = { code, state: asked.get('state'), iss: issuer, ...behave.back };
+    for (const [name, value] of Object.entries(parameters)) {
+      if (value !== null) url.searchParams.set(name, value);
+    }
+    return url.href;
+  }
+
+  async #token(form: URLSearchParams, response: ServerResponse): Promise<void> {
+    this.#fake.exchanges.push(form);
+    const { token } = this.#fake.behave;
+    if (token !== undefined) {
+      response.writeHead(token.status, { 'Content-Type': token.type ?? 'application/json' }).end(token.body);
+      return;
+    }
+    const asked = this.#codes.get(form.get('code') ?? '');
+    if (asked === undefined) return send(response, 400, { error: 'invalid_grant' });
+    const body = { access_token: 'opaque', token_type: 'Bearer', expires_in: 60 };
+    const nonce = asked.get('nonce');
+    send(response, 200, nonce === null ? body : { ...body, id_token: await this.#idToken(nonce) });
+  }
+
+  async #idToken(nonce: string): Promise<string> {
+    const { issuer, behave } = this.#fake;
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: issuer, aud: 'comity', sub: 'fake-person', nonce, iat: now, exp: now + 60 };
+    const good = await new SignJWT({ ...claims, ...behave.claims })
+      .setProtectedHeader({ alg: algorithm, kid: 'fake', ...behave.header })
+      .sign(this.#privateKey);
+    return (await behave.idToken?.(good)) ?? good;
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+}
+
+function discovery(issuer: string): Record<string, unknown> {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    userinfo_endpoint: `${issuer}/userinfo`,
+    jwks_uri: `${issuer}/jwks`,
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [algorithm],
+    authorization_response_iss_parameter_supported: true,
+  };
+}
+
+async function text(request: IncomingMessage): Promise<string> {
+  let body = '';
+  for await (const chunk of request.setEncoding('utf8')) body += chunk;
+  return body;
+}

@@ -6,7 +6,8 @@
  * costs about 5 us of a request that takes 15. Lines are written at once: the last one before a crash is the one wanted.
  */
 import pino from 'pino';
-import type { Observation, Observe } from './observation.ts';
+import { describeError, describeForeignError } from './describe-error.ts';
+import type { AccountObservation, Observation, Observe } from './observation.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
@@ -88,8 +89,24 @@ function lineOf(observation: Observation): Line {
         level: 'warn',
         message: `another process on the same store has ${observation.what}: start all with the same configuration`,
       };
+    default:
+      return accountLines[observation.kind];
   }
 }
+
+const accountLines: Readonly<Record<AccountObservation['kind'], Line>> = {
+  'login-judged': { level: 'debug', message: 'login judged' },
+  'session-reused': { level: 'warn', message: 'a refresh token came twice: its session was ended' },
+  'hashing-refused': { level: 'warn', message: 'too many passwords wait to be hashed' },
+  'mail-sent': { level: 'debug', message: 'mail sent' },
+  'mail-delayed': { level: 'warn', message: 'mail not sent yet' },
+  'mail-given-up': { level: 'error', message: 'mail given up' },
+  'signing-key-made': { level: 'info', message: 'signing key made' },
+  'signing-key-retired': { level: 'info', message: 'signing key retired' },
+  'issuer-failed': { level: 'error', message: 'trusted issuer cannot be asked' },
+  'provider-failed': { level: 'error', message: 'identity provider did not answer as it should' },
+  'audit-dropped': { level: 'error', message: 'facts are missing in the audit trail' },
+};
 
 /** The members of the fact as they are; an error becomes its name, message and stack. */
 function membersOf(observation: Observation): Record<string, unknown> {
@@ -99,15 +116,16 @@ function membersOf(observation: Observation): Record<string, unknown> {
   }
   if (!('error' in observation)) return observation;
   const { error, ...rest } = observation;
-  return { ...rest, error: describe(error) };
+  return {
+    ...rest,
+    error: ofOthers.has(observation.kind) ? describeForeignError(error) : describeError(error),
+  };
 }
 
-/** Causes are followed this far. */
-const causesMax = 4;
-
-function describe(error: unknown, depth = 0): unknown {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack, cause } = error;
-  if (cause === undefined || depth >= causesMax) return { name, message, stack };
-  return { name, message, stack, cause: describe(cause, depth + 1) };
-}
+/** Kinds whose error a mail server, an issuer or a provider had a hand in. */
+const ofOthers: ReadonlySet<Observation['kind']> = new Set([
+  'mail-delayed',
+  'mail-given-up',
+  'issuer-failed',
+  'provider-failed',
+]);

@@ -6,6 +6,7 @@
  * Label values come from closed sets: the method from the parser's list, the route from the patterns, the status.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { countAccounts } from './count-accounts.ts';
 import type { Observation, Observe } from './observation.ts';
 import { renderDurations } from './render-durations.ts';
 import { RequestCells } from './request-cells.ts';
@@ -32,19 +33,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
   if (options.process) collectDefaultMetrics({ register: registry });
   const cells = new RequestCells();
   registerRequests(registry, cells);
-  const commits = new Counter({ name: 'comity_commits_total', help: 'Transactions committed.', registers });
-  const commitSeconds = new Histogram({
-    name: 'comity_commit_duration_seconds',
-    help: 'Time of a transaction, durable at its end.',
-    buckets: commitSecondsBuckets,
-    registers,
-  });
-  const units = new Histogram({
-    name: 'comity_commit_units',
-    help: 'Writes that one transaction committed together.',
-    buckets: unitsBuckets,
-    registers,
-  });
+  const countCommit = countCommits(registry);
   const faults = new Counter({
     name: 'comity_faults_total',
     help: 'Facts that somebody should look at, by kind.',
@@ -57,15 +46,14 @@ export function createMetrics(options: { process: boolean } = { process: true })
     labelNames: ['code'],
     registers,
   });
+  const accounts = countAccounts(registry, faults);
   const observe = (observation: Observation): void => {
     switch (observation.kind) {
       case 'answered':
         cells.add(observation.method, observation.route, observation.status, observation.durationMs);
         return;
       case 'units-committed':
-        commits.inc();
-        units.observe(observation.units);
-        commitSeconds.observe(observation.durationMs / 1000);
+        countCommit(observation.units, observation.durationMs);
         return;
       case 'client-error':
         clientErrors.inc({ code: observation.code });
@@ -86,6 +74,8 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'rows-purged':
       case 'store-following':
         return;
+      default:
+        accounts(observation);
     }
   };
   return {
@@ -108,6 +98,28 @@ function registerRequests(registry: Registry, cells: RequestCells): void {
     },
   });
   void requests;
+}
+
+function countCommits(registry: Registry): (units: number, durationMs: number) => void {
+  const registers = [registry];
+  const commits = new Counter({ name: 'comity_commits_total', help: 'Transactions committed.', registers });
+  const commitSeconds = new Histogram({
+    name: 'comity_commit_duration_seconds',
+    help: 'Time of a transaction, durable at its end.',
+    buckets: commitSecondsBuckets,
+    registers,
+  });
+  const units = new Histogram({
+    name: 'comity_commit_units',
+    help: 'Writes that one transaction committed together.',
+    buckets: unitsBuckets,
+    registers,
+  });
+  return (held, durationMs) => {
+    commits.inc();
+    units.observe(held);
+    commitSeconds.observe(durationMs / 1000);
+  };
 }
 
 function registerGauge(registry: Registry, name: string, help: string, read: () => number): void {

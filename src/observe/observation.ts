@@ -1,7 +1,7 @@
 /**
  * Everything the program can report, as one closed union (style habit 6.16). Rooms emit facts through
  * an `Observe` function they are given; only the sinks beside this file print or count. No fact
- * carries a credential, a cookie, a query string or content.
+ * carries a credential, a cookie, a mail address, a query string or content.
  */
 
 export type Observation =
@@ -40,6 +40,35 @@ export type Observation =
   /** How changes by other processes on the same store arrive from here on. */
   | { readonly kind: 'store-following'; readonly how: 'notify' | 'poll' }
   /** Another process on the same store was started with something else: `what` names it, as in `other collections`. */
-  | { readonly kind: 'processes-differ'; readonly what: string };
+  | { readonly kind: 'processes-differ'; readonly what: string }
+  | AccountObservation;
+
+/** What accounts, their credentials and the services that they need can report (§5). */
+export type AccountObservation =
+  /** Every password that was judged, and every sign-in by a provider that opened a session. */
+  | { readonly kind: 'login-judged'; readonly outcome: 'succeeded' | 'failed' | 'limited' }
+  /** A refresh token came a second time; its session `ses_...` was ended. */
+  | { readonly kind: 'session-reused'; readonly session: string }
+  /** A password was not hashed, because as many as may wait did. */
+  | { readonly kind: 'hashing-refused'; readonly waiting: number }
+  /** The mail server took a mail at this attempt. */
+  | { readonly kind: 'mail-sent'; readonly attempts: number }
+  /** An attempt to send a mail failed, and another will follow. */
+  | { readonly kind: 'mail-delayed'; readonly attempts: number; readonly error: unknown }
+  | {
+      readonly kind: 'mail-given-up';
+      /** The server refused it for good, all attempts failed, as many as may wait did, or the program stopped. */
+      readonly reason: 'refused' | 'attempts' | 'full' | 'closed';
+      readonly attempts: number;
+      readonly error: unknown;
+    }
+  | { readonly kind: 'signing-key-made'; readonly kid: string; readonly algorithm: string }
+  | { readonly kind: 'signing-key-retired'; readonly kid: string }
+  /** The keys or the metadata of a trusted issuer could not be had; once for each attempt, not for each token. */
+  | { readonly kind: 'issuer-failed'; readonly issuer: string; readonly error: unknown }
+  /** An OpenID provider could not be reached, or its answer not be used; `provider` as in the path. */
+  | { readonly kind: 'provider-failed'; readonly provider: string; readonly error: unknown }
+  /** Facts that are missing in the audit trail: more waited than may, or the store was away when the program stopped. */
+  | { readonly kind: 'audit-dropped'; readonly facts: number };
 
 export type Observe = (observation: Observation) => void;

@@ -17,11 +17,35 @@ import {
   readDescription,
   replaceDescription,
 } from './member-operations.ts';
+import type { Description } from './operation.ts';
 import type { PathDescription } from './path-item.ts';
 import { resourceExamples } from './resource-examples.ts';
 import { addResourceSchemas } from './resource-schemas.ts';
 import type { FieldName } from './response-fields.ts';
 import type { SchemaNames } from './schema-names.ts';
+import type { Gate } from './traits.ts';
+
+export type CollectionOperation =
+  | 'list'
+  | 'create'
+  | 'query'
+  | 'read'
+  | 'replace'
+  | 'patch'
+  | 'delete'
+  | 'bulkDelete';
+
+/** Where a collection of the program's own differs from a declared one. */
+export type BuiltInVariant = {
+  /** Of the ids in examples. */
+  readonly idPrefix: string;
+  /** The operations that there are; default all. */
+  readonly operations?: ReadonlySet<CollectionOperation>;
+  /** Who may call operations at all that are not open as the rules say; `list` is that of QUERY too. */
+  readonly gates?: Readonly<Partial<Record<'list' | 'create' | 'bulkDelete', Gate>>>;
+  /** In place of the POST that makes a resource. */
+  readonly create?: Description;
+};
 
 export function collectionPaths(
   collection: Collection,
@@ -29,6 +53,7 @@ export function collectionPaths(
   base: string,
   limits: CollectionLimits,
   components: Components,
+  variant?: BuiltInVariant,
 ): readonly PathDescription[] {
   addResourceSchemas(collection, names, components);
   const setting: Described = {
@@ -36,7 +61,7 @@ export function collectionPaths(
     names,
     limits,
     components,
-    examples: resourceExamples(collection, names, components),
+    examples: resourceExamples(collection, names, components, variant?.idPrefix),
     shared: {
       tag: collection.name,
       deprecated: collection.deprecation !== undefined,
@@ -45,32 +70,46 @@ export function collectionPaths(
     },
   };
   const path = `${base}/${collection.name}`;
-  return [
+  const { gates = {}, operations, create = createDescription(setting) } = variant ?? {};
+  const kept = (all: readonly Named[]): readonly Description[] =>
+    all.filter(([name]) => operations?.has(name) ?? true).map(([, description]) => description);
+  const paths: readonly PathDescription[] = [
     {
       path,
       name: names.plural,
       noun: `the ${names.many}`,
-      operations: [listDescription(setting), createDescription(setting), queryDescription(setting)],
+      operations: kept([
+        ['list', gated(listDescription(setting), gates.list)],
+        ['create', gated(create, gates.create)],
+        ['query', gated(queryDescription(setting), gates.list)],
+      ]),
     },
     {
       path: `${path}/{id}`,
       name: names.singular,
       noun: names.one,
       parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
-      operations: [
-        readDescription(setting),
-        replaceDescription(setting),
-        patchDescription(setting),
-        deleteDescription(setting),
-      ],
+      operations: kept([
+        ['read', readDescription(setting)],
+        ['replace', replaceDescription(setting)],
+        ['patch', patchDescription(setting)],
+        ['delete', deleteDescription(setting)],
+      ]),
     },
     {
       path: `${path}/bulk-delete`,
       name: `${names.plural}BulkDelete`,
       noun: `bulk deletion of ${names.many}`,
-      operations: [bulkDeleteDescription(setting)],
+      operations: kept([['bulkDelete', gated(bulkDeleteDescription(setting), gates.bulkDelete)]]),
     },
   ];
+  return paths.filter((described) => described.operations.length > 0);
+}
+
+type Named = readonly [name: CollectionOperation, description: Description];
+
+function gated(description: Description, gate: Gate | undefined): Description {
+  return gate === undefined ? description : { ...description, traits: { ...description.traits, gate } };
 }
 
 function deprecationFields({ deprecation }: Collection): readonly FieldName[] {

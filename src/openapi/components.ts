@@ -32,10 +32,36 @@ export class Components {
     return this.add(kind, unused, item);
   }
 
-  toItem(): Item {
-    return Object.fromEntries(
-      [...this.#kinds].map(([kind, items]) => [kind, Object.fromEntries(items)] as const),
-    );
+  /**
+   * What the paths lead to: of a collection without PUT nobody needs the schema that a PUT takes. Security schemes are referred to by
+   * name and stay.
+   */
+  toItem(paths: Item): Item {
+    const used = new Set<string>();
+    this.#follow(paths, used);
+    const kept = [...this.#kinds].map(([kind, items]) => {
+      const own = [...items].filter(
+        ([name]) => kind === 'securitySchemes' || used.has(String(ref(kind, name).$ref)),
+      );
+      return [kind, Object.fromEntries(own)] as const;
+    });
+    return Object.fromEntries(kept);
+  }
+
+  #follow(value: unknown, used: Set<string>): void {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, part] of Object.entries(value)) {
+      if (name !== '$ref' || typeof part !== 'string') this.#follow(part, used);
+      else if (!used.has(part)) {
+        used.add(part);
+        this.#follow(this.#referred(part), used);
+      }
+    }
+  }
+
+  #referred(text: string): Item | undefined {
+    const [, , kind = '', name = ''] = text.split('/');
+    return this.#kinds.get(kind as Kind)?.get(name);
   }
 
   #of(kind: Kind): Map<string, Item> {

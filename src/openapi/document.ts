@@ -3,6 +3,7 @@
  * changes changes its description with it. Statuses come from the decision graph (reach.ts), codes from the registry.
  */
 import type { Collection } from '../model/collection.ts';
+import { type AccountOptions, accountPaths, accountTags } from './accounts/account-paths.ts';
 import { collectionPaths } from './collection-paths.ts';
 import { Components } from './components.ts';
 import type { CollectionLimits } from './described.ts';
@@ -31,12 +32,14 @@ export type OpenApiOptions = {
   /** Whether any cross-origin page may read answers. */
   readonly corsEnabled: boolean;
   readonly limits: CollectionLimits;
+  /** Absent: the program keeps no accounts. */
+  readonly accounts?: AccountOptions;
   readonly version: OpenApiVersion;
 };
 
 /** The document as plain JSON values, the same for the same options. */
 export function openApiDocument(options: OpenApiOptions): Item {
-  const { base, collections, limits, version } = options;
+  const { base, collections, accounts, limits, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
@@ -46,8 +49,10 @@ export function openApiDocument(options: OpenApiOptions): Item {
     if (own === undefined) throw new Error(`no names for ${collection.name}`);
     return collectionPaths(collection, own, base, limits, components);
   });
+  if (accounts !== undefined) described.push(...accountPaths(base, accounts, limits, components));
+  const builtIn = accounts === undefined ? [] : Object.values(accounts.collections);
   described.push(
-    ...queryPaths(base, collections.values(), components),
+    ...queryPaths(base, [...collections.values(), ...builtIn], components),
     ...operationPaths(base, components),
     ...eventPaths(base, limits, components),
     ...servicePaths(components),
@@ -55,6 +60,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
   const setting: Setting = {
     components,
     security,
+    verifiedEmailRequired: accounts?.verifiedEmailRequired ?? false,
     traceEnabled: options.traceEnabled,
     corsFields: options.corsEnabled ? crossOriginFields : [],
   };
@@ -67,9 +73,9 @@ export function openApiDocument(options: OpenApiOptions): Item {
       description: version === '3.1' ? `${preface}\n\n${earlierNote}` : preface,
     },
     servers: [{ url: '/' }],
-    tags: tags(collections),
+    tags: tags(options),
     paths,
-    components: components.toItem(),
+    components: components.toItem(paths),
   };
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
@@ -83,14 +89,16 @@ const crossOriginFields: readonly FieldName[] = [
 ];
 
 const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
-\`Accept: application/problem+json\`; [what each code means](/docs/errors). Reads have strong entity tags: send one back in \`If-Match\` \
-and a change never overwrites another's. Lists page by cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
+\`Accept: application/problem+json\`; [what each code means](/docs/errors). One credential is enough, in any of its places; two are refused. \
+Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
+cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
 
-function tags(collections: ReadonlyMap<string, Collection>): readonly Item[] {
+function tags({ collections, accounts }: OpenApiOptions): readonly Item[] {
   return [
     ...[...collections.values()].map(({ name, description }) =>
       description === '' ? { name } : { name, description },
     ),
+    ...(accounts === undefined ? [] : accountTags(accounts.collections)),
     { name: 'queries', description: 'Stored queries and their results.' },
     { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
     { name: 'events', description: 'Everything that happened, as a list and as a stream.' },

@@ -4,7 +4,8 @@
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { type Action, permission } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
-import { anonymous, authenticated, type Principal } from '../model/principal.ts';
+import type { Principal } from '../model/principal.ts';
+import { asksFunction, callersOf } from './callers.ts';
 import { gateOf, plainRead, type Traits } from './traits.ts';
 
 /** Codes that reading any content can raise. */
@@ -15,8 +16,6 @@ export const contentCodes: readonly ProblemCode[] = [
   'request_timeout',
 ];
 
-const someone = authenticated({ id: '', scopes: ['read', 'write'] });
-
 /**
  * Traits of an operation on a member, as resources/collection/standing.ts judges it.
  * @param creates whether it may create where nothing stands
@@ -24,20 +23,23 @@ const someone = authenticated({ id: '', scopes: ['read', 'write'] });
 export function memberTraits(collection: Collection, action: Action, creates = false): Traits {
   const { access, conceal, requireMatch } = collection;
   const rules = [[access[action], action] as const, ...(creates ? [[access.create, 'create'] as const] : [])];
-  const callers = [anonymous, someone].filter((principal) =>
+  const ruled = rules.map(([rule]) => rule);
+  const callers = callersOf([access.read, ...ruled]).filter((principal) =>
     rules.some(([rule, of]) => permission(rule, of, principal) !== 'denied'),
   );
   const sees = (principal: Principal) => permission(access.read, 'read', principal) === 'granted';
   const may = (principal: Principal) =>
     (action === 'read' || permission(access[action], action, principal) === 'granted') &&
     (!creates || permission(access.create, 'create', principal) !== 'denied');
+  const allSee = !asksFunction(access.read) && callers.every(sees);
+  const allMay = (action === 'read' || !ruled.some(asksFunction)) && callers.every(may);
   return {
     ...plainRead,
     gate: gateOf(rules),
     matchRequired: action !== 'read' && requireMatch,
     mayBeMissing: true,
-    mayBeHidden: conceal && !callers.every(sees),
-    mayBeClosed: !callers.every(may) || (!conceal && !callers.every(sees)),
+    mayBeHidden: conceal && !allSee,
+    mayBeClosed: !allMay || (!conceal && !allSee),
     validators: 'tag-and-date',
   };
 }

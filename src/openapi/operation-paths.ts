@@ -40,7 +40,7 @@ export function operationPaths(base: string, components: Components): readonly P
           summary: 'Follow an asynchronous request',
           description:
             '303 to the result once it has succeeded. Only who asked, and an administrator, sees it.',
-          traits: { ...traits, redirects: true },
+          traits: { ...traits, redirects: 'sometimes' },
           content: { representation: content },
           representationFields: ['ETag', 'Retry-After'],
         },

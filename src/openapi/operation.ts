@@ -8,6 +8,7 @@ import type { Item } from './item.ts';
 import { refusals } from './refusals.ts';
 import { requestFields } from './request-fields.ts';
 import { answerFields, type FieldName, fieldItems, rateFields } from './response-fields.ts';
+import type { SchemeName } from './security-schemes.ts';
 import { endsOf, type Traits } from './traits.ts';
 
 /** Media types of content, each with a Media Type Object. */
@@ -27,21 +28,29 @@ export type Description = {
   /** Content of the answers that have one; an answer missing here has none. */
   readonly content?: Readonly<Partial<Record<AnswerName, Content>>>;
   readonly representationFields?: readonly FieldName[];
+  /** Of the answer to a change, and of a 303 to a read. */
+  readonly madeFields?: readonly FieldName[];
   readonly constantFields?: readonly FieldName[];
   /** Accept-* fields that its 415 carries. */
   readonly accepts?: readonly FieldName[];
   /** Members of a 409 that count dependants. */
   readonly counts?: readonly string[];
+  /** The schemes that it takes, where it does not take all. */
+  readonly schemes?: readonly SchemeName[];
 };
 
-/** @param security of the document's schemes, without the alternative of none */
-export function operationItem(
-  described: Description,
-  security: readonly Item[],
-  components: Components,
-): Item {
+export type OperationSetting = {
+  readonly components: Components;
+  /** Requirements of the document's schemes, without the alternative of none. */
+  readonly security: readonly Item[];
+  readonly verifiedEmailRequired: boolean;
+};
+
+export function operationItem(described: Description, setting: OperationSetting): Item {
+  const { components } = setting;
   const { traits, parameters = [], preferences = [], requestContent } = described;
-  const ends = endsOf(traits);
+  const ends = endsOf(traits, setting.verifiedEmailRequired);
+  const security = described.schemes?.map((name) => ({ [name]: [] })) ?? setting.security;
   const allParameters = [...parameters, ...requestFields(traits, preferences, components)];
   return {
     operationId: described.id,
@@ -50,7 +59,9 @@ export function operationItem(
     ...(described.description === undefined ? {} : { description: described.description }),
     ...(described.deprecated === true ? { deprecated: true } : {}),
     ...(allParameters.length === 0 ? {} : { parameters: allParameters }),
-    ...(requestContent === undefined ? {} : { requestBody: { required: true, content: requestContent } }),
+    ...(requestContent === undefined
+      ? {}
+      : { requestBody: { required: !traits.contentOptional, content: requestContent } }),
     responses: byStatus({
       ...answerItems(described, ends.answers, components),
       ...refusals(ends.refusals, {
@@ -73,6 +84,7 @@ function answerItems(
 ): Record<string, Item> {
   const own = {
     representation: described.representationFields ?? [],
+    made: described.madeFields ?? [],
     constant: described.constantFields ?? [],
   };
   const gathered = new Map<number, { meanings: string[]; fields: FieldName[]; content: Content }>();

@@ -3,9 +3,8 @@
  * (§4.3, §4.8, §4.11), so they are described here once and for all.
  */
 
-import type { Components } from './components.ts';
 import type { Item } from './item.ts';
-import { type Content, type Description, operationItem } from './operation.ts';
+import { type Content, type Description, type OperationSetting, operationItem } from './operation.ts';
 import type { FieldName } from './response-fields.ts';
 import { plainRead } from './traits.ts';
 
@@ -20,9 +19,7 @@ export type PathDescription = {
   readonly operations: readonly Description[];
 };
 
-export type Setting = {
-  readonly components: Components;
-  readonly security: readonly Item[];
+export type Setting = OperationSetting & {
   readonly traceEnabled: boolean;
   /** Fields of cross-origin answers, where any origin is allowed. */
   readonly corsFields: readonly FieldName[];
@@ -35,11 +32,7 @@ export function pathItem(described: PathDescription, setting: Setting): Item {
   const operations = all.map((operation) => {
     const constantFields = [...(operation.constantFields ?? []), ...setting.corsFields];
     const accepts = acceptFields(described.operations, operation.traits.method);
-    const item = operationItem(
-      { ...operation, accepts, constantFields },
-      setting.security,
-      setting.components,
-    );
+    const item = operationItem({ ...operation, accepts, constantFields }, setting);
     return [operation.traits.method.toLowerCase(), item] as const;
   });
   return {

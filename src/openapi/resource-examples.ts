@@ -27,10 +27,11 @@ export function resourceExamples(
   collection: Collection,
   names: SchemaNames,
   components: Components,
+  idPrefix = '',
 ): ResourceExamples {
   const bodies = collection.examples;
   const represented = bodies.map((body, index) => ({
-    id: idOf(index),
+    id: `${idPrefix}${idOf(index)}`,
     ...body,
     createdAt,
     updatedAt: createdAt,

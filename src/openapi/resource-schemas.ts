@@ -4,6 +4,7 @@
  */
 import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
+import { alwaysSeen, alwaysSent, withConduct } from './field-conduct.ts';
 import type { Item } from './item.ts';
 import type { SchemaNames } from './schema-names.ts';
 import { withTextBounds } from './text-bounds.ts';
@@ -16,8 +17,9 @@ const id: Item = {
 };
 
 export function addResourceSchemas(collection: Collection, names: SchemaNames, components: Components): void {
-  const declared = withTextBounds(plainSchema(collection.schema), collection);
-  const properties = isItem(declared.properties) ? declared.properties : {};
+  const bounded = withTextBounds(plainSchema(collection.schema), collection);
+  const properties = withConduct(isItem(bounded.properties) ? bounded.properties : {}, collection);
+  const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
   const required = Array.isArray(declared.required) ? (declared.required as readonly string[]) : [];
   const described = collection.description === '' ? {} : { description: collection.description };
   const members = {
@@ -33,7 +35,7 @@ export function addResourceSchemas(collection: Collection, names: SchemaNames, c
     ...declared,
     ...described,
     properties: members,
-    required: ['id', ...required, 'createdAt', 'updatedAt'],
+    required: ['id', ...alwaysSeen(required, collection), 'createdAt', 'updatedAt'],
   });
   const selected = components.add('schemas', `${names.singular}Selection`, {
     description: 'The members that `fields` selected.',
@@ -43,7 +45,7 @@ export function addResourceSchemas(collection: Collection, names: SchemaNames, c
   components.add('schemas', `${names.singular}Input`, {
     description:
       'A complete resource. PUT leaves out what it does not name, and may repeat the members that the server made as they stand.',
-    ...closed(declared),
+    ...closed(sent(declared, required, collection)),
   });
   components.add(
     'schemas',
@@ -59,6 +61,14 @@ export function addResourceSchemas(collection: Collection, names: SchemaNames, c
     },
     required: ['items', 'nextCursor'],
   });
+}
+
+/** What a caller may leave out for any reason is not required. */
+function sent(declared: Item, required: readonly string[], collection: Collection): Item {
+  const always = alwaysSent(required, collection);
+  if (always.length === required.length) return declared;
+  const { required: _required, ...rest } = declared;
+  return always.length === 0 ? rest : { ...rest, required: always };
 }
 
 /** Every member optional, and null where that removes one. */

@@ -81,6 +81,11 @@ const fields = {
     example: '"reads";q=6000;w=60',
   },
   'Retry-After': { description: 'Seconds after which to come back.', type: 'integer', example: 1 },
+  'Set-Cookie': {
+    description: 'The session cookie, where one was asked for or ends (§5.2).',
+    example:
+      '__Host-comity_session=ses_01k1jx7v2mh5s8b4c9d0e6f3ga.secret; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax',
+  },
   Sunset: {
     description: 'When the resource may stop answering (RFC 8594).',
     example: 'Fri, 01 Jan 2027 00:00:00 GMT',
@@ -109,6 +114,8 @@ export type FieldName = keyof typeof fields;
 export type OwnFields = {
   /** Of 200 with a representation. */
   readonly representation: readonly FieldName[];
+  /** Of what comes of a change, and of a 303 to a read: Set-Cookie. */
+  readonly made: readonly FieldName[];
   /** Of every answer: Deprecation, Sunset, Link; CORS fields. */
   readonly constant: readonly FieldName[];
 };
@@ -136,7 +143,9 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
     traits.validators === 'tag-and-date' ? [...tag, 'Last-Modified'] : tag;
   // An answer to PUT has no validators: the server adds members to what was sent (RFC 9110 §9.3.4).
   const made: readonly FieldName[] =
-    traits.method === 'PUT' || traits.contentTypes.length === 0 ? [] : ['ETag', 'Last-Modified'];
+    traits.method === 'PUT' || traits.contentTypes.length === 0 || traits.action
+      ? []
+      : ['ETag', 'Last-Modified'];
   switch (answer) {
     case 'representation':
       return [
@@ -156,17 +165,22 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
       ];
     case 'see_other':
     case 'created_see_other':
-      return ['Cache-Control', 'Location'];
+      return ['Cache-Control', 'Location', ...own.made];
     case 'accepted':
       return ['Cache-Control', 'Location', 'Preference-Applied'];
     case 'created':
-      return [...change, 'Location', ...made];
+      // What an action answers is a report, not what stands at Location.
+      return traits.action
+        ? ['Cache-Control', 'Preference-Applied', 'Location', ...own.made]
+        : [...change, 'Location', ...made, ...own.made];
     case 'changed':
       return traits.method === 'PATCH' || traits.method === 'PUT'
         ? [...change, ...made]
-        : ['Cache-Control', 'Preference-Applied'];
+        : ['Cache-Control', 'Preference-Applied', ...own.made];
     case 'changed_silently':
-      return traits.method === 'PATCH' ? ['Preference-Applied', ...made] : ['Preference-Applied'];
+      return traits.method === 'PATCH'
+        ? ['Preference-Applied', ...made]
+        : ['Preference-Applied', ...own.made];
     case 'deleted':
       return ['Preference-Applied'];
     case 'deleted_representation':

@@ -12,20 +12,56 @@ export type SchemaNames = {
   readonly many: string;
 };
 
+/** Of the collections that the program brings itself. */
+export const builtInNames = {
+  users: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
+  keys: { singular: 'Key', plural: 'Keys', one: 'an API key', many: 'API keys' },
+  audit: {
+    singular: 'AuditEntry',
+    plural: 'AuditEntries',
+    one: 'an entry of the audit trail',
+    many: 'entries of the audit trail',
+  },
+} as const satisfies Record<string, SchemaNames>;
+
 /** Schemas and operations of the document's own; a collection that would take one of these names gets another. */
 const taken: readonly string[] = [
+  'Account',
+  ...Object.values(builtInNames).flatMap(({ singular, plural }) => [singular, plural]),
   'Error',
   'Event',
   'EventLog',
   'Health',
   'JsonPatch',
+  'JwkSet',
+  'KeyCreation',
+  'KeyRotation',
+  'Login',
+  'Logout',
+  'Me',
   'Metrics',
   'OpenApi',
   'Operation',
   'OperationResult',
+  'Password',
+  'PasswordChange',
+  'PasswordReset',
+  'PasswordResetConfirmation',
+  'PasswordResetRequest',
+  'PasswordSet',
   'ProblemDetails',
   'Query',
   'QueryResult',
+  'Refresh',
+  'Registration',
+  'SignIn',
+  'SignInCallback',
+  'Tokens',
+  'UserPassword',
+  'Verification',
+  'VerificationCode',
+  'VerificationConfirmation',
+  'VerificationRequest',
 ];
 
 /** A pair of names for each collection, none given twice. */

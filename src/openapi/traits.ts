@@ -12,6 +12,12 @@ export type Traits = {
   readonly method: string;
   /** Media types of content that has a meaning; empty: none has. */
   readonly contentTypes: readonly string[];
+  /** Content has a meaning and may be left out. */
+  readonly contentOptional: boolean;
+  /** Done at a path of its own (resources/action): what comes of it has no validators and is not kept. */
+  readonly action: boolean;
+  /** What is done is never answered with content. */
+  readonly silent: boolean;
   /** Who may call it at all. */
   readonly gate: Gate;
   readonly answersForms: boolean;
@@ -25,7 +31,8 @@ export type Traits = {
   readonly mayBeHidden: boolean;
   /** What stands may be closed to who asks although seen. */
   readonly mayBeClosed: boolean;
-  readonly redirects: boolean;
+  /** Whether the answer to a read lies elsewhere. */
+  readonly redirects: 'never' | 'sometimes' | 'always';
   readonly streams: boolean;
   /** No rate limit applies, unless the credential is bad. */
   readonly unlimited: boolean;
@@ -56,6 +63,9 @@ export function gateOf(rules: readonly (readonly [rule: Rule, action: Action])[]
 export const plainRead: Traits = {
   method: 'GET',
   contentTypes: [],
+  contentOptional: false,
+  action: false,
+  silent: false,
   gate: openGate,
   answersForms: false,
   idempotent: false,
@@ -65,7 +75,7 @@ export const plainRead: Traits = {
   mayBeMissing: false,
   mayBeHidden: false,
   mayBeClosed: false,
-  redirects: false,
+  redirects: 'never',
   streams: false,
   unlimited: false,
   validators: 'tag',
@@ -74,9 +84,29 @@ export const plainRead: Traits = {
   resultCodes: [],
 };
 
-/** Every way that a request for this operation can end. */
-export function endsOf(traits: Traits): Ends {
+/** What any credential may be refused with. */
+const credentialCodes: readonly ProblemCode[] = [
+  'api_key_required',
+  'credentials_repeated',
+  'field_invalid',
+  'invalid_api_key',
+  'invalid_credentials',
+  'invalid_token',
+  'rate_limited',
+  'unavailable',
+];
+
+/**
+ * Every way that a request for this operation can end.
+ * @param verifiedEmailRequired whether a right password may still be refused
+ */
+export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
   const raised: Partial<Record<NodeName, readonly ProblemCode[]>> = {
+    credential_refused: [
+      ...credentialCodes,
+      ...(isSafe(traits.method) ? [] : (['cross_site_request'] as const)),
+      ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
+    ],
     content_sound: traits.contentCodes,
     proposal_sound: traits.proposalCodes,
     change_made: traits.resultCodes,
@@ -86,7 +116,7 @@ export function endsOf(traits: Traits): Ends {
 
 function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   const { method, gate, validators } = traits;
-  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+  const safe = isSafe(method);
   const settled = new Map<NodeName, boolean>([
     ['method_known', true],
     ['server_wide', false],
@@ -94,7 +124,10 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
     ['routed', true],
     ['method_allowed', true],
     ['options_asked', method === 'OPTIONS'],
-    ['content_defined', traits.contentTypes.length > 0],
+    // What may be left out has no meaning where it is.
+    ...(traits.contentOptional
+      ? ([['content_present', true]] as const)
+      : ([['content_defined', traits.contentTypes.length > 0]] as const)),
     ['content_type_missing_query', method === 'QUERY'],
     ['creates_here', traits.creates === 'sometimes'],
     ['if_none_match_safe', safe],
@@ -122,11 +155,18 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   never('if_unmodified_since_false', validators === 'tag-and-date');
   never('if_modified_since_false', safe && validators === 'tag-and-date');
   always('if_none_match_true', validators === 'none');
-  never('elsewhere', traits.redirects);
+  never('elsewhere', traits.redirects !== 'never');
+  always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
   never('async_asked', traits.asynchronous);
   never('created', traits.creates !== 'never');
   always('created', traits.creates === 'always');
   never('browser_form', traits.answersForms);
+  // An action always tells what it did, where there is anything to tell.
+  if (traits.action) settled.set('minimal_asked', traits.silent);
   return settled;
+}
+
+function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'QUERY';
 }

@@ -114,3 +114,50 @@ test('warns of a process that was started with something else, and says how chan
   assert.equal(following?.level, 'info');
   assert.equal(following?.how, 'poll');
 });
+
+test('logs what happens to accounts at the level that it deserves', () => {
+  const facts: readonly Observation[] = [
+    { kind: 'login-judged', outcome: 'failed' },
+    { kind: 'mail-sent', attempts: 1 },
+    { kind: 'signing-key-made', kid: 'k1', algorithm: 'EdDSA' },
+    { kind: 'signing-key-retired', kid: 'k0' },
+    { kind: 'session-reused', session: 'ses_1' },
+    { kind: 'hashing-refused', waiting: 128 },
+    { kind: 'mail-delayed', attempts: 1, error: new Error('x') },
+    { kind: 'mail-given-up', reason: 'closed', attempts: 1, error: undefined },
+    { kind: 'issuer-failed', issuer: 'https://issuer.example', error: new Error('x') },
+    { kind: 'provider-failed', provider: 'google', error: new Error('x') },
+    { kind: 'audit-dropped', facts: 3 },
+  ];
+  const levels = lines('debug', ...facts).map(({ kind, level }) => [kind, level]);
+  assert.deepEqual(levels, [
+    ['login-judged', 'debug'],
+    ['mail-sent', 'debug'],
+    ['signing-key-made', 'info'],
+    ['signing-key-retired', 'info'],
+    ['session-reused', 'warn'],
+    ['hashing-refused', 'warn'],
+    ['mail-delayed', 'warn'],
+    ['mail-given-up', 'error'],
+    ['issuer-failed', 'error'],
+    ['provider-failed', 'error'],
+    ['audit-dropped', 'error'],
+  ]);
+});
+
+test('logs of an error that another service had a hand in its name, code, a short message and its causes, no stack', () => {
+  const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:465'), { code: 'ECONNREFUSED' });
+  const error = new TypeError(`fetch failed ${'of this '.repeat(100)}`, { cause });
+  const [line] = lines('info', { kind: 'issuer-failed', issuer: 'https://issuer.example', error });
+  const logged = line?.error as { name: string; message: string; cause: unknown };
+  assert.equal(line?.issuer, 'https://issuer.example');
+  assert.deepEqual(Object.keys(logged), ['name', 'message', 'cause']);
+  assert.equal(logged.name, 'TypeError');
+  assert.ok(logged.message.startsWith('fetch failed of this'));
+  assert.ok(logged.message.length <= 200);
+  assert.deepEqual(logged.cause, {
+    name: 'Error',
+    code: 'ECONNREFUSED',
+    message: 'connect ECONNREFUSED 127.0.0.1:465',
+  });
+});

@@ -79,6 +79,51 @@ test('counts faults by kind and client errors by code', async () => {
   assert.equal(series.get('comity_client_errors_total{code="message_invalid"}'), 1);
 });
 
+test('counts logins, mails and facts that are missing in the audit trail, from nought', async () => {
+  const metrics = createMetrics({ process: false });
+  const names = [
+    'comity_logins_total{outcome="succeeded"}',
+    'comity_logins_total{outcome="failed"}',
+    'comity_logins_total{outcome="limited"}',
+    'comity_mails_total{outcome="sent"}',
+    'comity_mails_total{outcome="given-up"}',
+    'comity_audit_dropped_total',
+  ];
+  const values = async () => {
+    const series = await scrape(metrics);
+    return names.map((name) => series.get(name));
+  };
+  assert.deepEqual(await values(), [0, 0, 0, 0, 0, 0]);
+  metrics.observe({ kind: 'login-judged', outcome: 'succeeded' });
+  metrics.observe({ kind: 'login-judged', outcome: 'failed' });
+  metrics.observe({ kind: 'login-judged', outcome: 'failed' });
+  metrics.observe({ kind: 'login-judged', outcome: 'limited' });
+  metrics.observe({ kind: 'mail-sent', attempts: 2 });
+  metrics.observe({ kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined });
+  metrics.observe({ kind: 'audit-dropped', facts: 7 });
+  assert.deepEqual(await values(), [1, 2, 1, 1, 1, 7]);
+});
+
+test('counts what somebody should look at in accounts, without a label that others choose', async () => {
+  const metrics = createMetrics({ process: false });
+  const error = new Error('x');
+  metrics.observe({ kind: 'session-reused', session: 'ses_01' });
+  metrics.observe({ kind: 'hashing-refused', waiting: 128 });
+  metrics.observe({ kind: 'mail-delayed', attempts: 1, error });
+  metrics.observe({ kind: 'issuer-failed', issuer: 'https://one.example', error });
+  metrics.observe({ kind: 'issuer-failed', issuer: 'https://two.example', error });
+  metrics.observe({ kind: 'provider-failed', provider: 'google', error });
+  const series = await scrape(metrics);
+  const faults = [...series].filter(([name]) => name.startsWith('comity_faults_total')).sort();
+  assert.deepEqual(faults, [
+    ['comity_faults_total{kind="hashing-refused"}', 1],
+    ['comity_faults_total{kind="issuer-failed"}', 2],
+    ['comity_faults_total{kind="mail-delayed"}', 1],
+    ['comity_faults_total{kind="provider-failed"}', 1],
+    ['comity_faults_total{kind="session-reused"}', 1],
+  ]);
+});
+
 test('reads gauges when somebody asks', async () => {
   const metrics = createMetrics({ process: false });
   let open = 1;

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { fanOut } from '../../src/observe/fan-out.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import type { Observation } from '../../src/observe/observation.ts';
 import { createListener } from '../../src/server/listener.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { openRaw } from '../wire/server/raw-client.ts';
@@ -88,5 +89,58 @@ test('prints no secret from any carrier, in any outcome, at debug', async (t) =>
   }
   for (const trace of [secret, secret.toLowerCase(), basic, 'api_key', 'password', 'SECRET']) {
     assert.equal(printed.includes(trace), false, `${trace} is printed`);
+  }
+});
+
+/** What a mail server or a provider may repeat of what it was sent, in the words around it that such servers use. */
+const repeated = [
+  'sk_4f3c2b1a09d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4',
+  'pk_x',
+  'rt_ses_01k1jx7v2mh5s8b4c9d0e6f3ga.Zm9vYmFyYmF6cXV4.c2VjcmV0',
+  'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3IifQ.c2ln',
+  'q9Xw-3vJr0LkT8sYb2NdPz7uHf1MgAeCi5oVxRtK6jE',
+  '9f86d081884c7d659a2feaa0c55ad015',
+  'ada.lovelace@shop.example',
+];
+
+const ofOthers = repeated.flatMap((word): readonly Observation[] => {
+  const words = [
+    `550 5.1.1 <${word}>: Recipient address rejected: ${word}`,
+    `request to https://id.example/token?code=${word}&state=short failed`,
+    `${'x '.repeat(95)}${word}`,
+    `invalid_grant: the code "${word}", has been used (${word})`,
+  ];
+  return words.flatMap((message): readonly Observation[] => {
+    const cause = Object.assign(new Error(message), { code: word, response: word, command: word });
+    const error = new Error(message, { cause });
+    return [
+      { kind: 'mail-delayed', attempts: 1, error },
+      { kind: 'mail-given-up', reason: 'attempts', attempts: 4, error },
+      { kind: 'mail-given-up', reason: 'refused', attempts: 1, error: message },
+      { kind: 'issuer-failed', issuer: 'https://issuer.example', error },
+      { kind: 'provider-failed', provider: 'google', error: new Error('odd', { cause: { word } }) },
+      { kind: 'provider-failed', provider: 'google', error },
+    ];
+  });
+});
+
+test('prints no secret and no address that a mail server, an issuer or a provider repeats', () => {
+  let printed = '';
+  const log = createLog({
+    level: 'debug',
+    destination: {
+      write: (line) => {
+        printed += line;
+      },
+    },
+  });
+  for (const fact of ofOthers) log(fact);
+  assert.equal(printed.split('\n').length - 1, ofOthers.length);
+  assert.ok(printed.includes('Recipient address rejected'), 'what the server said is told');
+  assert.ok(printed.includes('https://id.example/token'), 'and whom we asked');
+  for (const word of repeated) {
+    for (const trace of [word, word.slice(0, 24), word.slice(-10)]) {
+      assert.equal(printed.includes(trace), false, `${trace} is printed`);
+    }
   }
 });

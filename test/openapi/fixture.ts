@@ -5,7 +5,13 @@ import shop from '../../examples/shop/comity.config.ts';
 import { resolveCollections } from '../../src/config/collections.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Collection } from '../../src/model/collection.ts';
+import type { AccountOptions } from '../../src/openapi/accounts/account-paths.ts';
 import { type OpenApiOptions, type OpenApiVersion, openApiDocument } from '../../src/openapi/document.ts';
+import {
+  auditCollection,
+  keysCollection,
+  usersCollection,
+} from '../../src/resources/accounts/collections.ts';
 
 export type Item = { readonly [name: string]: unknown };
 
@@ -38,6 +44,15 @@ export const variety: ReadonlyMap<string, Collection> = resolveCollections({
   errors: { schema: Type.Object({ text: Type.String() }) },
 });
 
+/** As the defaults of the settings have it, and one provider. */
+export const accounts: AccountOptions = {
+  collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
+  limits: { passwordCharactersMin: 8, passwordBytesMax: 1024, keyOverlapSecondsMax: 604_800 },
+  registration: 'open',
+  verifiedEmailRequired: false,
+  providers: ['example'],
+};
+
 export const shopCollections = resolveConfiguration(shop).collections;
 
 export function documentOf(
@@ -53,6 +68,7 @@ export function documentOf(
     traceEnabled: false,
     corsEnabled: false,
     limits,
+    accounts,
     version,
     ...options,
   });

@@ -5,64 +5,27 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Answer, type Program, type RequestOptions, startProgram } from '../wire/program.ts';
-import { documentOf, faults, type Item, operationsOf, resolved, shopCollections } from './fixture.ts';
+import { documentOf, type Item, shopCollections } from './fixture.ts';
+import { type Promised, promisedBy } from './promised.ts';
 
 /** Everything on that can be on: then every field that an answer can have has to be described. */
 const env = { COMITY_CORS_ORIGINS: 'https://a.example', COMITY_TRACE_METHOD: 'on' };
 const document = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEnabled: true });
-const patterns = operationsOf(document).map(({ path, method, item }) => ({
-  method: method.toUpperCase(),
-  // A literal segment comes before one that is captured, as in the router.
-  captures: path.split('{').length,
-  expression: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`),
-  item,
-}));
-patterns.sort((one, other) => one.captures - other.captures);
-
-/** HTTP's own, which OpenAPI leaves out. */
-const unlisted = new Set([
-  'connection',
-  'content-length',
-  'content-type',
-  'date',
-  'keep-alive',
-  'transfer-encoding',
-]);
 
 let program: Program;
-const seen = new Set<string>();
+let promised: Promised;
 
 before(async () => {
   program = await startProgram({ env });
+  promised = promisedBy(document, program);
 });
 
 after(async () => {
   await program.stop();
 });
 
-async function ask(method: string, target: string, options: RequestOptions = {}): Promise<Answer> {
-  const answer = await program.send(method, target, options);
-  const path = target.split('?', 1)[0] ?? '';
-  const found = patterns.find((pattern) => pattern.method === method && pattern.expression.test(path));
-  assert(found, `${method} ${path} is not in the document`);
-  const place = `${method} ${target} ${answer.status} ${answer.body.slice(0, 200)}`;
-  const response = (found.item.responses as Record<string, unknown>)[answer.status];
-  assert(response, `${place}: no such status in the document`);
-  const { headers = {}, content = {} } = resolved(document, response) as {
-    headers?: Item;
-    content?: Record<string, Item>;
-  };
-  const listed = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
-  for (const name of Object.keys(answer.headers))
-    assert(listed.has(name) || unlisted.has(name), `${place}: ${name}`);
-  seen.add(`${String(found.item.operationId)} ${answer.status}`);
-  const type = answer.headers['content-type']?.split(';', 1)[0];
-  if (answer.body === '' && method !== 'QUERY') return answer;
-  assert(type !== undefined && type in content, `${place}: ${type} is not in the document`);
-  if (type.endsWith('json')) {
-    assert.deepEqual(faults(document, (content[type] as Item).schema, answer.json()), [], place);
-  }
-  return answer;
+function ask(method: string, target: string, options?: RequestOptions): Promise<Answer> {
+  return promised.ask(method, target, options);
 }
 
 const anonymous = { anonymous: true } as const;
@@ -169,6 +132,22 @@ test('answers everything else as the document says', async () => {
   await ask('GET', '/metrics', anonymous);
 });
 
+test('has for every path the methods that OPTIONS announces', async () => {
+  for (const [path, item] of Object.entries(document.paths as Record<string, Item>)) {
+    const target = path.replaceAll(/\{[^}]+\}/g, 'x');
+    const { status, headers } = await program.send('OPTIONS', target);
+    assert.equal(status, 204, target);
+    const described = Object.keys(item).map((method) => method.toUpperCase());
+    const announced = String(headers.allow).split(', ');
+    assert.deepEqual(
+      announced.sort(),
+      described.filter((name) => name !== 'PARAMETERS' && name !== 'DESCRIPTION').sort(),
+      target,
+    );
+  }
+});
+
 test('came to many different ends', () => {
+  const { seen } = promised;
   assert(seen.size >= 50, `${seen.size}: ${[...seen].join(', ')}`);
 });

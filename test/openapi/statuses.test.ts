@@ -11,32 +11,9 @@ import {
   shopCollections,
   variety,
 } from './fixture.ts';
+import { codesOf, statusesOf } from './statuses.ts';
 
 const shop = documentOf(shopCollections);
-/** Any request may end in one of these, by the message or the server. */
-const always = [400, 408, 414, 417, 431, 500, 501, 503, 505];
-
-function statuses(document: Item, method: string, path: string): readonly number[] {
-  const own = Object.keys(operation(document, method, path).responses as Item).map(Number);
-  assert.deepEqual(
-    always.filter((status) => !own.includes(status)),
-    [],
-  );
-  return own.filter((status) => !always.includes(status));
-}
-
-/** Codes of a status, from the `code` that its body may have. */
-function codes(document: Item, method: string, path: string, status: number): readonly string[] {
-  const { responses } = operation(document, method, path) as { responses: Record<string, unknown> };
-  const { content } = resolved(document, responses[status]) as {
-    content: Record<string, { schema: { allOf: readonly Item[] } }>;
-  };
-  const { code } = (content['application/json']?.schema.allOf[1]?.properties ?? {}) as {
-    code: { const?: string; enum?: readonly string[] };
-  };
-  return code.enum ?? [code.const ?? ''];
-}
-
 const shopTable: readonly (readonly [string, string, string])[] = [
   ['get', 'products', '200 304 401 403 406 412 429'],
   ['head', 'products', '200 304 401 403 406 412 429'],
@@ -60,21 +37,24 @@ const shopTable: readonly (readonly [string, string, string])[] = [
 
 for (const [method, path, expected] of shopTable) {
   test(`gives ${method.toUpperCase()} ${path} the statuses ${expected}`, () => {
-    assert.equal(statuses(shop, method, `/api/v1/${path}`).join(' '), expected);
+    assert.equal(statusesOf(shop, method, `/api/v1/${path}`).join(' '), expected);
   });
 }
 
 test('leaves out conflicts that the declaration rules out', () => {
-  assert.deepEqual(codes(shop, 'post', '/api/v1/products', 409), ['idempotency_key_in_use', 'unique_taken']);
-  assert.deepEqual(codes(shop, 'post', '/api/v1/notes', 409), ['idempotency_key_in_use']);
-  // sku is unique and fixed at creation, so no change of a product can take another's.
-  assert.deepEqual(codes(shop, 'patch', '/api/v1/products/{id}', 409), ['idempotency_key_in_use']);
-  assert.deepEqual(codes(documentOf(variety), 'patch', '/api/v1/people/{id}', 409), [
+  assert.deepEqual(codesOf(shop, 'post', '/api/v1/products', 409), [
     'idempotency_key_in_use',
     'unique_taken',
   ]);
-  assert(codes(shop, 'post', '/api/v1/products', 422).includes('reference_missing'));
-  assert(!codes(shop, 'post', '/api/v1/notes', 422).includes('reference_missing'));
+  assert.deepEqual(codesOf(shop, 'post', '/api/v1/notes', 409), ['idempotency_key_in_use']);
+  // sku is unique and fixed at creation, so no change of a product can take another's.
+  assert.deepEqual(codesOf(shop, 'patch', '/api/v1/products/{id}', 409), ['idempotency_key_in_use']);
+  assert.deepEqual(codesOf(documentOf(variety), 'patch', '/api/v1/people/{id}', 409), [
+    'idempotency_key_in_use',
+    'unique_taken',
+  ]);
+  assert(codesOf(shop, 'post', '/api/v1/products', 422).includes('reference_missing'));
+  assert(!codesOf(shop, 'post', '/api/v1/notes', 422).includes('reference_missing'));
 });
 
 test('counts dependants by the member that the body has', () => {
@@ -88,7 +68,7 @@ test('names every code under the status that the registry gives it', () => {
   for (const { path, method, item } of operationsOf(shop)) {
     if (method === 'head') continue;
     for (const status of Object.keys(item.responses as Item).filter((status) => Number(status) >= 400)) {
-      for (const code of codes(shop, method, path, Number(status))) {
+      for (const code of codesOf(shop, method, path, Number(status))) {
         assert.equal(problems[code as keyof typeof problems].status, Number(status));
       }
     }

@@ -1,0 +1,60 @@
+/** The document of a program that is set up strictly: registration closed, addresses verified before a login, no mail server. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Answer, type Program, startProgram } from '../wire/program.ts';
+import { accounts, documentOf, type Item, shopCollections } from './fixture.ts';
+import { type Promised, promisedBy } from './promised.ts';
+
+const document = documentOf(shopCollections, '3.2', {
+  accounts: { ...accounts, registration: 'closed', verifiedEmailRequired: true, providers: [] },
+});
+const email = 'ada@shop.example';
+const password = 'correct horse battery staple';
+
+let program: Program;
+let promised: Promised;
+
+before(async () => {
+  program = await startProgram({
+    env: {
+      COMITY_REGISTRATION: 'closed',
+      COMITY_VERIFIED_EMAIL_REQUIRED: 'on',
+      COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
+      COMITY_PASSWORD_PASSES: '1',
+    },
+  });
+  promised = promisedBy(document, program);
+  const made = await promised.ask('POST', '/api/v1/users', { json: { email } });
+  await promised.ask('POST', `${made.headers.location}/password`, { json: { password } });
+});
+
+after(async () => {
+  await program.stop();
+});
+
+function post(path: string, json: unknown): Promise<Answer> {
+  return promised.ask('POST', `/api/v1/auth/${path}`, { anonymous: true, json });
+}
+
+test('refuses registration, and with the right password an address that is not verified, as the document says', async () => {
+  assert.equal((await post('register', { email: 'b@shop.example', password })).status, 403);
+  assert.equal((await post('login', { email, password })).json().code, 'email_unverified');
+  const basic = `Basic ${Buffer.from(`${email}:${password}`).toString('base64')}`;
+  const read = await promised.ask('GET', '/api/v1/products', {
+    anonymous: true,
+    headers: { Authorization: basic },
+  });
+  assert.equal(read.json().code, 'email_unverified');
+});
+
+test('says 503 where a mail would be needed and none can be sent, as the document says', async () => {
+  assert.equal((await post('verification', { email })).status, 503);
+  assert.equal((await post('password-reset', { email })).status, 503);
+});
+
+test('serves the document of how it is set up', async () => {
+  const served = (await program.send('GET', '/openapi.json', { anonymous: true })).json();
+  assert.deepEqual(Object.keys(served.paths as Item), Object.keys(document.paths as Item));
+  assert.deepEqual(served.paths, document.paths);
+  assert.deepEqual(served.components, document.components);
+});

@@ -6,7 +6,17 @@ export { Type } from 'typebox';
 export { ConfigurationError } from './config/configuration-error.ts';
 export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
+export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
 export { type Comity, createComity } from './create-comity.ts';
 export type { Access, Action, Rule } from './model/access.ts';
+export type { Condition } from './model/access-condition.ts';
+export {
+  allow,
+  type FunctionRule,
+  type ListExpression,
+  type ResourceExpressions,
+  type RulePrincipal,
+  type ScalarExpression,
+} from './model/access-function.ts';
 export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
 export type { Scalar } from './model/field.ts';

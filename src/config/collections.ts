@@ -15,6 +15,7 @@ import { ConfigurationError } from './configuration-error.ts';
 import { countName } from './count-name.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections } from './inspect-collection.ts';
+import { isWithinTenant, resolveAccess, resolveFieldRules } from './resolve-rule.ts';
 import { textBoundsOf } from './text-bounds.ts';
 
 const defaultAccess: Access = {
@@ -56,10 +57,11 @@ function resolve(
   referring: readonly Referring[],
 ): Collection {
   const fields = fieldsOf(declaration.schema);
-  const access = { ...defaultAccess, ...declaration.access };
-  const indexes = (declaration.indexes ?? []).map((entry) =>
-    named(fields, typeof entry === 'string' ? [entry] : entry),
-  );
+  const { tenantField } = declaration;
+  const setting = { fields, tenantField };
+  const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
+  const hidden = resolveFieldRules(declaration.hidden, setting);
+  const indexes = indexesOf(fields, declaration, access);
   const unique = named(fields, declaration.unique ?? []);
   const holdIds = named(fields, Object.keys(declaration.references ?? {}));
   return {
@@ -68,9 +70,9 @@ function resolve(
     schema: declaration.schema,
     fields,
     access,
-    readOnly: new Map(Object.entries(declaration.readOnly ?? {})),
-    hidden: new Map(Object.entries(declaration.hidden ?? {})),
-    tenantField: declaration.tenantField,
+    readOnly: resolveFieldRules(declaration.readOnly, setting),
+    hidden,
+    tenantField,
     conceal: declaration.conceal ?? true,
     putCreates: declaration.putCreates ?? false,
     softDelete: declaration.softDelete ?? false,
@@ -78,14 +80,17 @@ function resolve(
     indexes,
     unique,
     textBounds: textBoundsOf([...indexes, ...[...unique, ...holdIds].map((field) => [field])]),
-    unpatchable: new Set(declaration.unpatchable),
+    unpatchable: new Set([
+      ...(declaration.unpatchable ?? []),
+      ...(tenantField === undefined ? [] : [tenantField]),
+    ]),
     required: new Set(declaration.schema.required),
     references: referencesOf(name, declaration),
     dependants: referring.filter((reference) => reference.collection === name),
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
     searchFields: declaration.search ?? defaultSearch(fields, declaration),
-    cacheControl: declaration.cacheControl ?? defaultCacheControl(access),
+    cacheControl: declaration.cacheControl ?? defaultCacheControl(access, hidden.size > 0),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
   };
@@ -99,23 +104,41 @@ function referencesOf(from: string, declaration: CollectionDeclaration): readonl
   }));
 }
 
+/** Those declared, and one for the lists of a tenant, which cost the same however many tenants there are. */
+function indexesOf(
+  fields: Fields,
+  { indexes = [], tenantField }: CollectionDeclaration,
+  access: Access,
+): readonly (readonly Field[])[] {
+  const declared = indexes.map((entry) => named(fields, typeof entry === 'string' ? [entry] : entry));
+  if (tenantField === undefined || !isWithinTenant(access.read)) return declared;
+  const served = declared.some(([first]) => first?.name === tenantField);
+  return served ? declared : [...declared, named(fields, [tenantField])];
+}
+
 function named(fields: Fields, names: readonly string[]): readonly Field[] {
   return names.flatMap((name) => fields.get(name) ?? []);
 }
 
-/** Every declared string at the top level; a reference holds an id, in which no one looks for words. */
+/** Every declared string at the top level that is hidden from nobody; ids, in which no one looks for words, are left out. */
 function defaultSearch(fields: Fields, declaration: CollectionDeclaration): readonly string[] {
-  const ids = declaration.references ?? {};
+  const left = new Set([
+    ...Object.keys(declaration.references ?? {}),
+    ...Object.keys(declaration.hidden ?? {}),
+    declaration.tenantField,
+  ]);
   return [...fields.values()]
     .filter(({ name, path, type, column }) => {
-      return type === 'string' && path.length === 1 && column === undefined && !Object.hasOwn(ids, name);
+      return type === 'string' && path.length === 1 && column === undefined && !left.has(name);
     })
     .map(({ name }) => name);
 }
 
-/** A shared cache may keep what anyone may read; every use of it is revalidated all the same. */
-function defaultCacheControl(access: Access): string {
-  return permission(access.read, 'read', anonymous) === 'granted' ? 'no-cache' : 'private, no-cache';
+/** A shared cache may keep what anyone may read, and all of it; every use of it is revalidated all the same. */
+function defaultCacheControl(access: Access, hides: boolean): string {
+  return !hides && permission(access.read, 'read', anonymous) === 'granted'
+    ? 'no-cache'
+    : 'private, no-cache';
 }
 
 function ignore(): void {

@@ -8,6 +8,7 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectExamples } from './inspect-examples.ts';
+import { inspectFieldRules } from './inspect-field-rules.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
 import { type Inspection, isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -77,6 +78,7 @@ function inspectCollection(inspection: Inspection): void {
   }
   inspectProperties(inspection);
   inspectAccess(inspection);
+  inspectFieldRules(inspection);
   inspectConduct(inspection);
   inspectIndexing(inspection);
   inspectExamples(inspection);

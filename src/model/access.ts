@@ -1,10 +1,13 @@
 /**
- * Access rules (§4.7.1, §5.1): data, not code, so that one rule answers three questions: may this
+ * Access rules (§4.7.1, §5.1): data, so that one rule answers three questions: may this
  * principal ever do it, may it do it to this resource, and which resources may a list show it.
  * Nothing leaks through a side door because lists, QUERY, counts and streams use `visibleTo`.
  */
+import { withFields } from './access-fields.ts';
+import type { ConditionRule, FunctionRule } from './access-function.ts';
 import type { Field, Scalar } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
+import { matches, memberAt } from './matches.ts';
 import { isAdministrator, type Principal, type Scope } from './principal.ts';
 
 export type Rule =
@@ -14,12 +17,23 @@ export type Rule =
   | 'principal'
   /** The principal that created the resource. */
   | 'owner'
+  /** Members of the tenant that the resource belongs to; needs `tenantField`. */
+  | 'tenant'
   /** Administrators alone. */
   | 'administrator'
+  /** Who has the role. */
+  | { readonly role: string }
+  /** Whose credential has the scope. */
+  | { readonly scope: Scope }
   | { readonly anyOf: readonly Rule[] }
   | { readonly allOf: readonly Rule[] }
   /** Each named member of the resource has exactly this value. */
-  | { readonly where: Readonly<Record<string, Scalar>> };
+  | { readonly where: Readonly<Record<string, Scalar>> }
+  | FunctionRule
+  | ResolvedRule;
+
+/** What `tenant` and functions become in a collection (config/resolve-rule.ts); nobody declares these. */
+export type ResolvedRule = ConditionRule | { readonly tenantIn: string };
 
 export type Action = 'read' | 'create' | 'update' | 'delete';
 
@@ -28,7 +42,7 @@ export type Access = Readonly<Record<Action, Rule>>;
 /** What a rule may look at in a resource. */
 export type Subject = {
   readonly owner: string | null;
-  /** Called only where a `where` rule needs it: the stored bytes stay unparsed otherwise. */
+  /** Called only where a rule looks at a field: the stored bytes stay unparsed otherwise. */
   readonly member: (name: string) => unknown;
 };
 
@@ -50,11 +64,17 @@ export function permission(rule: Rule, action: Action, principal: Principal): Pe
 }
 
 function fold(rule: Rule, principal: Principal): Permission {
-  if (rule === 'public') return 'granted';
-  if (rule === 'principal') return principal.kind === 'authenticated' ? 'granted' : 'denied';
-  if (rule === 'owner') return principal.kind === 'authenticated' ? 'depends' : 'denied';
-  if (rule === 'administrator') return 'denied';
+  if (typeof rule === 'string') return foldNamed(rule, principal);
+  const known = principal.kind === 'authenticated' ? principal : undefined;
+  if ('role' in rule) return known?.roles.has(rule.role) ? 'granted' : 'denied';
+  if ('scope' in rule) return known?.scopes.has(rule.scope) ? 'granted' : 'denied';
+  if ('tenantIn' in rule) return (known?.tenant ?? null) === null ? 'denied' : 'depends';
   if ('where' in rule) return 'depends';
+  if ('filterFor' in rule) {
+    const { op } = rule.filterFor(principal);
+    return op === 'always' ? 'granted' : op === 'never' ? 'denied' : 'depends';
+  }
+  if ('allow' in rule) throw unresolved();
   const [wins, loses, parts] =
     'anyOf' in rule
       ? (['granted', 'denied', rule.anyOf] as const)
@@ -62,6 +82,21 @@ function fold(rule: Rule, principal: Principal): Permission {
   const answers = parts.map((part) => fold(part, principal));
   if (answers.includes(wins)) return wins;
   return answers.includes('depends') ? 'depends' : loses;
+}
+
+function foldNamed(rule: Extract<Rule, string>, principal: Principal): Permission {
+  switch (rule) {
+    case 'public':
+      return 'granted';
+    case 'principal':
+      return principal.kind === 'authenticated' ? 'granted' : 'denied';
+    case 'owner':
+      return principal.kind === 'authenticated' ? 'depends' : 'denied';
+    case 'administrator':
+      return 'denied';
+    case 'tenant':
+      throw unresolved();
+  }
 }
 
 /** Whether the principal may do the action to this resource. */
@@ -72,18 +107,36 @@ export function permits(rule: Rule, action: Action, principal: Principal, subjec
 
 function holds(rule: Rule, principal: Principal, subject: Subject): boolean {
   if (rule === 'owner') return principal.kind === 'authenticated' && principal.id === subject.owner;
-  if (typeof rule === 'string') return fold(rule, principal) === 'granted';
+  if (typeof rule === 'string' || 'role' in rule || 'scope' in rule)
+    return fold(rule, principal) === 'granted';
+  if ('tenantIn' in rule) return isOfTenant(principal, subject.member(rule.tenantIn));
   if ('where' in rule) {
     return Object.entries(rule.where).every(([name, value]) => (subject.member(name) ?? null) === value);
   }
+  if ('filterFor' in rule) {
+    const value = (field: Field) => fieldOf(subject, field);
+    return matches(rule.filterFor(principal), { value, search: null });
+  }
+  if ('allow' in rule) throw unresolved();
   return 'anyOf' in rule
     ? rule.anyOf.some((part) => holds(part, principal, subject))
     : rule.allOf.every((part) => holds(part, principal, subject));
 }
 
+function isOfTenant(principal: Principal, tenant: unknown): boolean {
+  return principal.kind === 'authenticated' && principal.tenant !== null && principal.tenant === tenant;
+}
+
+function fieldOf(subject: Subject, field: Field): unknown {
+  if (field.column === 'owner') return subject.owner;
+  const [name = '', ...within] = field.path;
+  const member = subject.member(name);
+  return within.length === 0 ? member : memberAt(member, within);
+}
+
 /**
  * The resources that the principal may read, as a filter that a store can run.
- * @param member finds the field behind a `where` name; the event stream points it into `data.object`.
+ * @param member finds the field behind a name; the event stream points it into `data.object`.
  */
 export function visibleTo(
   rule: Rule,
@@ -99,12 +152,28 @@ export function visibleTo(
     if (part === 'owner') {
       return principal.kind === 'authenticated' ? { op: 'eq', field: owner, value: principal.id } : never;
     }
-    if (typeof part === 'string') return fold(part, principal) === 'granted' ? always : never;
+    if (typeof part === 'string' || 'role' in part || 'scope' in part) {
+      return fold(part, principal) === 'granted' ? always : never;
+    }
+    if ('tenantIn' in part) {
+      const tenant = principal.kind === 'authenticated' ? principal.tenant : null;
+      return tenant === null ? never : { op: 'eq', field: member(part.tenantIn), value: tenant };
+    }
     if ('where' in part) {
       return allOf(
         Object.entries(part.where).map(([name, value]) => ({ op: 'eq', field: member(name), value })),
       );
     }
+    if ('filterFor' in part) {
+      return withFields(part.filterFor(principal), (field) =>
+        field.column === 'owner' ? owner : member(field.name),
+      );
+    }
+    if ('allow' in part) throw unresolved();
     return 'anyOf' in part ? anyOf(part.anyOf.map(compile)) : allOf(part.allOf.map(compile));
   }
+}
+
+function unresolved(): Error {
+  return new Error('an access rule was asked before the configuration resolved it');
 }

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto';
 import type { Problem } from '../http/problem.ts';
 import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
-import { callerOf } from '../model/principal.ts';
+import { audienceOf, callerOf } from '../model/principal.ts';
 import { keptRow } from '../store/kept-row.ts';
 import {
   type Change,
@@ -74,9 +74,9 @@ type Record_ = {
   readonly result: { made: Made } | { refused: Problem } | null;
 };
 
-/** What makes two requests the same: method, target and content. */
+/** What makes two requests the same: method, target, content, and what whoever asks may see of the answer. */
 export function fingerprintOf(ask: Ask, content: Uint8Array): string {
-  const head = `${ask.request.method}\n${ask.request.target}\n${ask.request.fields.contentType ?? ''}\n`;
+  const head = `${ask.request.method}\n${ask.request.target}\n${ask.request.fields.contentType ?? ''}\n${audienceOf(ask.principal)}\n`;
   return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
 }
 

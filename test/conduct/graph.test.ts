@@ -59,6 +59,7 @@ const plainRead: Facts = {
   result: undefined,
   resultProblem: undefined,
   created: undefined,
+  told: undefined,
 };
 
 /** A PATCH with JSON content that the store accepts. */

@@ -180,6 +180,9 @@ test('refuses two names that differ in case alone', () => {
 
 const where = { where: { live: true } };
 
+const anyRule =
+  "access.read must be 'public', 'principal', 'owner', 'tenant', 'administrator', what allow(...) returns, or one of { role }, { scope }, { anyOf }, { allOf } and { where }";
+
 /** What is wrong with one property of `things`, and the predicate that says so. */
 const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ schema: Type.String() }, 'schema must be a Type.Object({ ... })'],
@@ -268,22 +271,16 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [{ access: 'public' }, 'access must be an object, not a string'],
   [{ access: { write: 'public' } }, 'access has no action "write"'],
-  [
-    { access: { read: 'everyone' } },
-    "access.read must be 'public', 'principal', 'owner', 'administrator', or one of { anyOf }, { allOf } and { where }",
-  ],
-  [
-    { access: { read: { anyOf: ['owner'], where: { live: true } } } },
-    "access.read must be 'public', 'principal', 'owner', 'administrator', or one of { anyOf }, { allOf } and { where }",
-  ],
+  [{ access: { read: 'everyone' } }, anyRule],
+  [{ access: { read: { anyOf: ['owner'], where: { live: true } } } }, anyRule],
   [{ access: { read: { anyOf: [] } } }, 'access.read: anyOf must be a list of at least one rule'],
   [
     { access: { create: where } },
-    'access.create cannot have a where rule: there is no resource to look at yet',
+    'access.create cannot have a where rule: there is no resource to look at yet; a function may look at what is proposed',
   ],
   [
     { access: { create: { anyOf: ['administrator', where] } } },
-    'access.create cannot have a where rule: there is no resource to look at yet',
+    'access.create cannot have a where rule: there is no resource to look at yet; a function may look at what is proposed',
   ],
   [
     { access: { create: 'owner' } },

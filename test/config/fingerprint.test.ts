@@ -7,6 +7,7 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { ConfigurationDeclaration } from '../../src/config/define.ts';
 import { fingerprintOf } from '../../src/config/fingerprint.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
+import { allow } from '../../src/model/access-function.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
 
 const digest = (text: string) => hash('sha256', text, 'hex');
@@ -43,6 +44,11 @@ test('differs in its collections by name, schema, access, index, conduct, base p
     printOf({ collections: { others: things } }),
     printOf(withThings({ schema: Type.Object({ name: Type.String(), price: Type.Integer() }) })),
     printOf(withThings({ access: { read: 'public' } })),
+    printOf(withThings({ access: { read: allow((principal) => principal.roles.has('a')) } })),
+    printOf(withThings({ access: { read: allow((principal) => principal.roles.has('b')) } })),
+    printOf(withThings({ readOnly: { price: 'owner' } })),
+    printOf(withThings({ hidden: { price: 'owner' } })),
+    printOf(withThings({ tenantField: 'name' })),
     printOf(withThings({ indexes: ['name'] })),
     printOf(withThings({ unique: ['name'] })),
     printOf(withThings({ unpatchable: ['name'] })),

@@ -65,7 +65,8 @@ test('describes every setting in a sentence and keeps every default within its b
 });
 
 test('ends the name of every limit with its unit or with what it counts', () => {
-  const units = /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port)$/;
+  const units =
+    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port)$/;
   for (const [name, row] of rows) if (row.kind === 'integer') assert.match(name, units);
 });
 

@@ -11,7 +11,7 @@ export const accountsSettings = section('Accounts', {
   publicUrl: text(
     undefined,
     { charactersMax: 2000, refuse: refusePublicUrl },
-    'Origin that clients see, such as `https://api.example`: issuer of access tokens, and what OpenID providers lead back to. Without it the address listened on.',
+    'Origin that clients see, such as `https://api.example`: issuer and audience of access tokens, and where OpenID providers lead back to. Without it tokens name the store that they are good for, and providers lead back to the address listened on.',
   ),
   registration: choice(
     ['open', 'closed'],

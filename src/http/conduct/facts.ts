@@ -85,6 +85,8 @@ export type Facts = {
   resultProblem: ProblemCode | undefined;
   /** The change made a resource that did not exist. */
   created: boolean | undefined;
+  /** There is something to tell of the change. */
+  told: boolean | undefined;
 };
 
 export type Condition = 'absent' | 'true' | 'false';

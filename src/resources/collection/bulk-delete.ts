@@ -3,7 +3,8 @@
  * delete, all in one unit, and says how many those were. An id that the principal may not see or delete is not
  * counted, exactly as one that does not exist, so the count tells nothing about other people's resources.
  */
-import { permission } from '../../model/access.ts';
+import { type Permission, permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { Change, EventEntry, Row } from '../../store/store.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../resource.ts';
 import { commitUnit } from './commit.ts';
@@ -17,9 +18,14 @@ type Ids = Proposal & { readonly ids: readonly string[] };
 
 const open: Standing = { exists: true, visible: true, permitted: true };
 
-export function bulkDeleteOperation(served: Served): Operation<Standing, unknown, Ids> {
+/** @param permitted who may ask at all; whether each resource may be deleted is decided one by one */
+export function bulkDeleteOperation(
+  served: Served,
+  permitted: (principal: Principal) => Permission = (principal) =>
+    permission(served.collection.access.delete, 'delete', principal),
+): Operation<Standing, unknown, Ids> {
   return {
-    permission: (principal) => permission(served.collection.access.delete, 'delete', principal),
+    permission: permitted,
     contentTypes: ['application/json'],
     idempotent: true,
     asynchronous: true,

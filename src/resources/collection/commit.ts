@@ -20,6 +20,8 @@ export async function commitUnit(
     const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
     return { refused: { code: 'content_too_large', message } };
   }
+  const unseen = await unseenField(served, ask, unit.changes, standing);
+  if (unseen !== undefined) return { refused: danglingProblem(served, unseen) };
   const accompanied = await accompany(served, ask, unit.changes, standing);
   if ('refused' in accompanied) return accompanied;
   const companions = ask.companions.map((companion) => companion(made));
@@ -28,10 +30,25 @@ export async function commitUnit(
     events: served.announced ? unit.events : [],
   });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
+  if (commit.outcome === 'depended-on') return { refused: await dependence(served, ask, unit, commit) };
   if (commit.outcome !== 'superseded') return { refused: refusal(served, commit) };
   // A companion that was superseded means that another process took this request over: it answers, not we.
   if (commit.change >= accompanied.changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return { superseded: true };
+}
+
+async function unseenField(
+  served: Served,
+  { principal }: Ask,
+  changes: readonly Change[],
+  standing: readonly (Row | undefined)[],
+): Promise<string | undefined> {
+  if (served.collection.references.length === 0) return undefined;
+  for (const [index, { next }] of changes.entries()) {
+    const unseen = await served.unseenReference(principal, { before: standing[index], next });
+    if (unseen !== undefined) return unseen;
+  }
+  return undefined;
 }
 
 /** The changes, and after them what the resource demands besides. */
@@ -51,7 +68,7 @@ async function accompany(
   return { changes: all };
 }
 
-function refusal(served: Served, commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>): Problem {
+function refusal(served: Served, commit: Extract<Commit, { outcome: 'taken' | 'dangling' }>): Problem {
   if (commit.outcome === 'taken') {
     return {
       code: 'unique_taken',
@@ -59,24 +76,36 @@ function refusal(served: Served, commit: Exclude<Commit, { outcome: 'committed' 
       errors: [{ pointer: formatJsonPointer([commit.field]), message: 'already in use' }],
     };
   }
-  if (commit.outcome === 'dangling') {
-    const reference = served.collection.references.find(({ field }) => field === commit.field);
-    return {
-      code: 'reference_missing',
-      errors: [
-        {
-          pointer: formatJsonPointer([commit.field]),
-          message: `names no resource in ${reference?.collection ?? 'its collection'}`,
-        },
-      ],
-    };
-  }
-  const dependant = served.collection.dependants.find(
-    ({ from, field }) => from === commit.table && field === commit.field,
-  );
+  return danglingProblem(served, commit.field);
+}
+
+function danglingProblem(served: Served, name: string): Problem {
+  const reference = served.collection.references.find(({ field }) => field === name);
   return {
-    code: 'dependants_exist',
-    message: `in use by ${commit.count} ${commit.count === 1 ? 'resource' : 'resources'} of ${commit.table}`,
-    context: { [dependant?.countAs ?? 'count']: commit.count },
+    code: 'reference_missing',
+    errors: [
+      {
+        pointer: formatJsonPointer([name]),
+        message: `names no resource in ${reference?.collection ?? 'its collection'}`,
+      },
+    ],
   };
+}
+
+/** Everything that names the resource stands in the way; what is not for the principal to see is not counted (§5.1). */
+async function dependence(
+  served: Served,
+  ask: Ask,
+  unit: Unit,
+  commit: Extract<Commit, { outcome: 'depended-on' }>,
+): Promise<Problem> {
+  const { table, field } = commit;
+  const id = unit.changes[commit.change]?.id ?? '';
+  const count = await served.countDependants({ table, field, id, count: commit.count }, ask.principal);
+  const dependant = served.collection.dependants.find(
+    (reference) => reference.from === table && reference.field === field,
+  );
+  const message =
+    count === 0 ? 'in use' : `in use by ${count} ${count === 1 ? 'resource' : 'resources'} of ${table}`;
+  return { code: 'dependants_exist', message, context: { [dependant?.countAs ?? 'count']: count } };
 }

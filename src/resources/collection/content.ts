@@ -6,6 +6,7 @@ import type { BodyFormat, Collection } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { Parsed } from '../content/parsed.ts';
 import type { Understood } from '../resource.ts';
+import { whenKnown } from '../settle.ts';
 import type { Served } from './served.ts';
 
 const typeOf: Readonly<Record<BodyFormat, string>> = {
@@ -33,8 +34,7 @@ export function understandBody(
   bytes: Uint8Array,
   mediaType: MediaType,
 ): MaybePromise<Understood<unknown>> {
-  const parsed = served.parse(bytes, mediaType);
-  return parsed instanceof Promise ? parsed.then(toValue) : toValue(parsed);
+  return whenKnown(served.parse(bytes, mediaType), toValue);
 }
 
 function toValue(parsed: Parsed): Understood<unknown> {

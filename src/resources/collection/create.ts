@@ -2,12 +2,15 @@
  * POST to a collection (§4.4): 201 with Location and the representation; the server assigns the id.
  */
 import { permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
 import { proposeCreate } from '../document/propose.ts';
-import type { Made, Operation, Proposal, Standing } from '../resource.ts';
+import type { Operation, Proposal, Standing } from '../resource.ts';
 import { commitUnit } from './commit.ts';
 import { bodyTypes, understandBody } from './content.ts';
+import { madeOf } from './made-of.ts';
 import { eventOf, nextRow } from './row.ts';
 import type { Served } from './served.ts';
+import { closedTo, mayCreate } from './standing.ts';
 
 type NewFields = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
 
@@ -23,35 +26,37 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
     asynchronous: true,
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
     standing: () => open,
-    propose: (_ask, _standing, content) => {
-      const proposed = proposeCreate(collection, served.validator, content);
+    propose: ({ principal }, _standing, content) => {
+      const writer = { principal, owner: ownerOf(principal) };
+      const proposed = proposeCreate(collection, served.validator, content, writer);
       return proposed.ok
         ? { problem: null, fields: proposed.fields }
         : { problem: proposed.problem, fields: {} };
     },
     // The target of a POST is the collection, and what stands there is its list (RFC 9110 §13.1).
     validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
-    act: (ask, _standing, proposal) => {
+    act: async (ask, _standing, proposal) => {
       const id = served.newId();
       const at = served.clock();
       const row = nextRow(served, {
         id,
         fields: proposal?.fields ?? {},
-        owner: ask.principal.kind === 'authenticated' ? ask.principal.id : null,
+        owner: ownerOf(ask.principal),
         createdAt: at,
         updatedAt: at,
         deletedAt: null,
       });
-      const made: Made = {
-        outcome: 'made',
-        created: true,
-        location: `${served.path}/${id}`,
-        doc: row.doc,
-        modifiedAt: at,
-        validated: true,
-      };
+      if (!mayCreate(served, ask.principal, row)) return closedTo(ask.principal);
+      const location = `${served.path}/${id}`;
+      const result = { created: true, location, modifiedAt: at, validated: true };
+      const made = madeOf(served, ask.principal, row, result);
       const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
       return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
     },
   };
+}
+
+/** Whose the resources are that a principal makes. */
+export function ownerOf(principal: Principal): string | null {
+  return principal.kind === 'authenticated' ? principal.id : null;
 }

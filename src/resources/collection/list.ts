@@ -33,7 +33,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
   return {
     permission: options.permission,
     standing: () => open,
-    propose: (ask) => proposeList(options, ask.query ?? ''),
+    propose: (ask) => proposeList(options, ask.query ?? '', ask.principal),
     validators: async (ask) => ({
       tag: await listing.tag(ask.principal),
       modifiedAt: null,
@@ -48,14 +48,14 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
 }
 
 /** Compiles a query component against the listing. */
-export function proposeList(options: ListOptions, query: string): ListProposal {
+export function proposeList(options: ListOptions, query: string, principal: Principal): ListProposal {
   const { listing, limits } = options;
-  const prepared = listing.prepare(`GET ${query}`, () => {
+  const prepared = listing.prepare(`GET ${query}`, principal, (target) => {
     const pairs = parseQueryString(query);
     if (pairs === undefined) {
       return { ok: false, faults: [{ kind: 'malformed', message: 'malformed query string' }] };
     }
-    return compileForm(pairs, listing.listable, limits);
+    return compileForm(pairs, target, limits);
   });
   if ('faults' in prepared) return { problem: parameterProblem(prepared.faults), list: undefined };
   const position = listing.position(prepared);

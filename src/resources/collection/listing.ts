@@ -6,6 +6,7 @@
  * audience, and finished pages under the table's version, which a write changes and so invalidates.
  */
 import { hash } from 'node:crypto';
+import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
@@ -13,12 +14,25 @@ import type { Asked, Compiled, Fault, Target } from '../query/asked.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 import { project } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
+import { whenKnown } from '../settle.ts';
 import type { ByteCache } from './byte-cache.ts';
+import type { ShowDocs } from './seen-list.ts';
 
 /** A table whose rows can be listed. */
 export type Listable = Target & {
   /** The rows that the principal may read. */
   readonly visibility: (principal: Principal) => Filter;
+  /** What of the fields and of the rows it is shown; absent: all. */
+  readonly view?: (principal: Principal) => ListView;
+};
+
+export type ListView = {
+  /** Tells the views apart that know other fields; empty for all of them. */
+  readonly mark: string;
+  /** Those that may be named. */
+  readonly fields: Fields;
+  /** Takes out of representations what is not shown; undefined where nothing is. */
+  readonly show: ShowDocs | undefined;
 };
 
 /** A text that was compiled before, with the plans made of it since. */
@@ -40,8 +54,12 @@ export type ListPage = {
 
 export type Listing = {
   readonly listable: Listable;
-  /** Compiles through the cache; `key` holds everything that the compiler looks at. */
-  prepare(key: string, compile: () => Compiled): Prepared | { readonly faults: readonly Fault[] };
+  /** Compiles through the cache against the fields that the principal may name; `key` holds everything else that the compiler looks at. */
+  prepare(
+    key: string,
+    principal: Principal,
+    compile: (target: Target) => Compiled,
+  ): Prepared | { readonly faults: readonly Fault[] };
   /** The position that was asked for; undefined: the cursor is not one of ours for this query. */
   position(prepared: Prepared): Position | undefined;
   /** From the finished pages where the table has not changed since, else from the store. */
@@ -72,9 +90,12 @@ export function createListing(options: ListingOptions): Listing {
     whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
 
   const fresh = (entry: Prepared, principal: Principal, position: Position) =>
-    whenKnown(planOf(store, listable, entry, principal).page(position), (page) =>
-      finish(mac, entry, position, page, tagOf(page.version, principal)),
-    );
+    whenKnown(planOf(store, listable, entry, principal).page(position), (page) => {
+      const tag = tagOf(page.version, principal);
+      const show = listable.view?.(principal).show;
+      if (show === undefined) return finish(mac, entry, position, page, tag);
+      return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, { ...page, docs }, tag));
+    });
 
   const page = (entry: Prepared, principal: Principal, position: Position) =>
     whenKnown(version(principal), (tag) => {
@@ -88,10 +109,12 @@ export function createListing(options: ListingOptions): Listing {
 
   return {
     listable,
-    prepare(key, compile) {
+    prepare(text, principal, compile) {
+      const view = listable.view?.(principal);
+      const key = view === undefined || view.mark === '' ? text : `${view.mark} ${text}`;
       const known = prepared.get(key);
       if (known !== undefined) return known;
-      const compiled = compile();
+      const compiled = compile(view === undefined ? listable : { ...listable, fields: view.fields });
       if (!compiled.ok) return { faults: compiled.faults };
       const { asked } = compiled;
       const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}`, plans: new Map<string, Plan>() };
@@ -163,8 +186,4 @@ function remember<T>(map: Map<string, T>, key: string, value: T, sizeMax: number
   }
   map.set(key, value);
   return value;
-}
-
-function whenKnown<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
-  return value instanceof Promise ? value.then(use) : use(value);
 }

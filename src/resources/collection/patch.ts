@@ -5,9 +5,10 @@
 import { permission } from '../../model/access.ts';
 import type { PatchContent } from '../content/parsed.ts';
 import { proposePatch } from '../document/propose.ts';
-import type { Ask, Made, Operation, Proposal } from '../resource.ts';
+import type { Ask, Operation, Proposal } from '../resource.ts';
 import { commitUnit } from './commit.ts';
 import { patchTypes } from './content.ts';
+import { madeOf } from './made-of.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
@@ -24,10 +25,18 @@ export function patchOperation(served: Served): Operation<MemberStanding, PatchC
     matchRequired: collection.requireMatch,
     understand: (_ask, bytes, mediaType) => served.parsePatch(bytes, mediaType),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    propose: (_ask, standing, content) => {
+    propose: ({ principal }, standing, content) => {
       if (content === undefined || standing.row === undefined) throw new Error('a patch of nothing');
       const current = JSON.parse(standing.row.doc) as Record<string, unknown>;
-      const proposed = proposePatch(collection, served.validator, current, content, served.patchLimits);
+      const writer = { principal, owner: standing.row.owner };
+      const proposed = proposePatch(
+        collection,
+        served.validator,
+        current,
+        content,
+        served.patchLimits,
+        writer,
+      );
       return proposed.ok
         ? { problem: null, fields: proposed.fields }
         : { problem: proposed.problem, fields: {} };
@@ -54,14 +63,9 @@ function write(
     updatedAt: at,
     deletedAt: null,
   });
-  const made: Made = {
-    outcome: 'made',
-    created: false,
-    location: `${served.path}/${encodeURIComponent(id)}`,
-    doc: next.doc,
-    modifiedAt: at,
-    validated: true,
-  };
+  const location = `${served.path}/${encodeURIComponent(id)}`;
+  const result = { created: false, location, modifiedAt: at, validated: true };
+  const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
   return commitUnit(served, ask, { changes, events: [eventOf(served, 'updated', next, at)] }, made, [row]);
 }

@@ -4,11 +4,13 @@
  */
 
 import { decodeUtf8 } from '../../http/syntax/utf-8.ts';
-import { permission } from '../../model/access.ts';
+import type { Permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
 import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
 import type { Operation, Proposal, Representation, Standing, Understood } from '../resource.ts';
+import { whenKnown } from '../settle.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { representList, varyByPreference } from './list-answer.ts';
 import type { Listing, Prepared } from './listing.ts';
@@ -27,6 +29,8 @@ export type QueryOptions = {
   readonly storedQueries: StoredQueries;
   /** `/api/v1/queries` */
   readonly queriesPath: string;
+  /** Of the QUERY, and of whoever repeats it. */
+  readonly permission: (principal: Principal) => Permission;
 };
 
 const notUtf8: Understood<QueryText> = {
@@ -43,13 +47,12 @@ const open: Standing = { exists: true, visible: true, permitted: true };
 export function queryOperation(options: QueryOptions): Operation<Standing, QueryText, QueryProposal> {
   const { collection, listing } = options;
   return {
-    permission: (principal) => permission(collection.access.read, 'read', principal),
+    permission: options.permission,
     contentTypes: queryTypes,
     understand: (_ask, bytes, mediaType) => {
       const text = decodeUtf8(bytes);
       if (text === undefined) return notUtf8;
-      const query = readQueryText(mediaType.type, text);
-      return query instanceof Promise ? query.then(understood) : understood(query);
+      return whenKnown(readQueryText(mediaType.type, text), understood);
     },
     standing: () => open,
     propose: (ask, _standing, content) => {
@@ -58,7 +61,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY without content');
-      return proposeQuery(options, content);
+      return proposeQuery(options, content, ask.principal);
     },
     validators: async (ask, _standing, proposal) => {
       const listTag = await listing.tag(ask.principal);
@@ -88,10 +91,10 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
 }
 
 /** Compiles the text of a query, through the listing's cache. */
-export function proposeQuery(options: QueryOptions, content: QueryText): QueryProposal {
+export function proposeQuery(options: QueryOptions, content: QueryText, principal: Principal): QueryProposal {
   const { collection, listing, storedQueries } = options;
-  const prepared = listing.prepare(`${content.mediaType} ${content.text}`, () =>
-    content.compile(content.text, listing.listable, options.limits),
+  const prepared = listing.prepare(`${content.mediaType} ${content.text}`, principal, (target) =>
+    content.compile(content.text, target, options.limits),
   );
   if ('faults' in prepared) return { problem: queryProblem(prepared.faults), query: undefined };
   const position = listing.position(prepared);
@@ -116,11 +119,10 @@ function locationFields(location: string, listTag: string): readonly string[] {
 const tokenTagCharacters = 8;
 
 function withToken(answer: MaybePromise<Representation>, token: string): MaybePromise<Representation> {
-  const mark = (found: Representation): Representation => ({
+  return whenKnown(answer, (found) => ({
     ...found,
     validators: { ...found.validators, tag: queryTag(found.validators.tag, token) },
-  });
-  return answer instanceof Promise ? answer.then(mark) : mark(answer);
+  }));
 }
 
 async function later(

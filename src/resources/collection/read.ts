@@ -22,7 +22,7 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
     standing: (ask) => memberStanding(served, ask, 'read'),
     propose: (ask) => {
       if (ask.query === undefined) return everything;
-      const selection = readSelection(ask.query, collection.fields);
+      const selection = readSelection(ask.query, served.view(ask.principal).fields);
       return selection.ok
         ? { problem: null, select: selection.select }
         : { problem: parameterProblem(selection.message), select: undefined };
@@ -32,7 +32,7 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
       cacheControl: collection.cacheControl,
     }),
     represent: (_ask, standing, proposal) => {
-      const doc = standing.row?.doc ?? '';
+      const doc = standing.seen?.doc ?? standing.row?.doc ?? '';
       return {
         content: proposal?.select === undefined ? doc : project(doc, proposal.select),
         mediaType: 'application/json',

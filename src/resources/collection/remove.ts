@@ -3,8 +3,9 @@
  */
 import { permission } from '../../model/access.ts';
 import type { NextRow, Row } from '../../store/store.ts';
-import type { Made, Operation } from '../resource.ts';
+import type { Operation } from '../resource.ts';
 import { commitUnit } from './commit.ts';
+import { madeOf } from './made-of.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
@@ -21,14 +22,8 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
       const { id, row } = standing;
       if (row === undefined) throw new Error('a deletion of nothing');
       const removed = removal(served, row);
-      const made: Made = {
-        outcome: 'made',
-        created: false,
-        location: null,
-        doc: removed.doc,
-        modifiedAt: null,
-        validated: false,
-      };
+      const gone = { created: false, location: null, modifiedAt: null, validated: false };
+      const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);
       const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
       const events = [eventOf(served, 'deleted', { doc: removed.doc, owner: row.owner }, removed.at)];
       return commitUnit(served, ask, { changes, events }, made, [row]);

@@ -5,12 +5,14 @@
 import { permission } from '../../model/access.ts';
 import { isClientId } from '../../model/id.ts';
 import { proposeReplace } from '../document/propose.ts';
-import type { Ask, Made, Operation, Proposal } from '../resource.ts';
+import type { Ask, Operation, Proposal, Result } from '../resource.ts';
 import { commitUnit } from './commit.ts';
 import { bodyTypes, understandBody } from './content.ts';
+import { ownerOf } from './create.ts';
+import { madeOf } from './made-of.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
-import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
+import { closedTo, type MemberStanding, mayCreate, memberStanding, memberValidators } from './standing.ts';
 
 type Fields = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
 
@@ -29,13 +31,13 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     matchRequired: collection.requireMatch,
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    propose: (_ask, standing, content) => proposal(served, standing, content),
+    propose: (ask, standing, content) => proposal(served, ask, standing, content),
     validators: (_ask, standing) => memberValidators(standing),
-    act: (ask, standing, proposed) => put(served, ask, standing, proposed?.fields ?? {}),
+    act: async (ask, standing, proposed) => put(served, ask, standing, proposed?.fields ?? {}),
   };
 }
 
-function proposal(served: Served, standing: MemberStanding, content: unknown): Fields {
+function proposal(served: Served, ask: Ask, standing: MemberStanding, content: unknown): Fields {
   if (!standing.exists && !isClientId(standing.id)) {
     const message = 'an id chosen by the client has 1 to 255 letters, digits, ".", "_", "~" or "-"';
     return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message }] }, fields: {} };
@@ -44,36 +46,36 @@ function proposal(served: Served, standing: MemberStanding, content: unknown): F
     standing.exists && standing.row !== undefined
       ? (JSON.parse(standing.row.doc) as Record<string, unknown>)
       : undefined;
-  const proposed = proposeReplace(served.collection, served.validator, standing.id, current, content);
+  const owner = current === undefined ? ownerOf(ask.principal) : (standing.row?.owner ?? null);
+  const writer = { principal: ask.principal, owner };
+  const { collection, validator } = served;
+  const proposed = proposeReplace(collection, validator, standing.id, current, content, writer);
   return proposed.ok ? { problem: null, fields: proposed.fields } : { problem: proposed.problem, fields: {} };
 }
 
-function put(served: Served, ask: Ask, standing: MemberStanding, fields: Readonly<Record<string, unknown>>) {
+function put(
+  served: Served,
+  ask: Ask,
+  standing: MemberStanding,
+  fields: Readonly<Record<string, unknown>>,
+): Result | Promise<Result> {
   const { id, row } = standing;
   const replaced = standing.exists ? row : undefined;
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
   const next = nextRow(served, {
     id,
     fields,
-    owner: replaced === undefined ? ownerOf(ask) : replaced.owner,
+    owner: replaced === undefined ? ownerOf(ask.principal) : replaced.owner,
     createdAt: replaced?.createdAt ?? at,
     updatedAt: at,
     deletedAt: null,
   });
-  const made: Made = {
-    outcome: 'made',
-    created: replaced === undefined,
-    location: `${served.path}/${encodeURIComponent(id)}`,
-    doc: next.doc,
-    modifiedAt: at,
-    validated: false,
-  };
+  const created = replaced === undefined;
+  if (created && !mayCreate(served, ask.principal, next)) return closedTo(ask.principal);
+  const location = `${served.path}/${encodeURIComponent(id)}`;
+  const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
   const events = [eventOf(served, made.created ? 'created' : 'updated', next, at)];
   const changes = [{ table: served.collection.name, id, expect, next }];
   return commitUnit(served, ask, { changes, events }, made, [row]);
-}
-
-function ownerOf(ask: Ask): string | null {
-  return ask.principal.kind === 'authenticated' ? ask.principal.id : null;
 }

@@ -5,7 +5,9 @@
 import { formatDeprecation } from '../../http/syntax/deprecation.ts';
 import { formatHttpDate } from '../../http/syntax/http-date.ts';
 import { formatLink } from '../../http/syntax/link.ts';
+import type { Permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { Operation, Resource } from '../resource.ts';
 import { bulkDeleteOperation } from './bulk-delete.ts';
 import { createOperation } from './create.ts';
@@ -17,31 +19,56 @@ import { removeOperation } from './remove.ts';
 import { replaceOperation } from './replace.ts';
 import type { Served } from './served.ts';
 
+export type CollectionOperation =
+  | 'list'
+  | 'create'
+  | 'query'
+  | 'read'
+  | 'replace'
+  | 'patch'
+  | 'remove'
+  | 'bulk-delete';
+
+/** Where a built-in collection differs from a declared one. */
+export type CollectionResourcesOptions = {
+  /** The operations that there are; the others are 405, or 404 where nothing is left of a resource. Default all. */
+  readonly operations?: ReadonlySet<CollectionOperation>;
+  /** In place of the POST to the collection. */
+  readonly create?: Operation;
+  /** Default: as the rule for deletions says. */
+  readonly bulkDeletePermission?: (principal: Principal) => Permission;
+};
+
+type Named = readonly [name: CollectionOperation, method: string, operation: Operation];
+
 export function collectionResources(
   served: Served,
   list: ListOptions,
   query: QueryOptions,
+  options: CollectionResourcesOptions = {},
 ): readonly Resource[] {
   const constantFields = deprecationFields(served.collection);
-  const resource = (pattern: string, operations: readonly (readonly [string, Operation])[]): Resource => ({
-    pattern,
-    operations: new Map(operations),
-    constantFields,
-    offers: ['application/json'],
-  });
+  const { operations } = options;
+  const resource = (pattern: string, named: readonly Named[]): readonly Resource[] => {
+    const kept = named.filter(([name]) => operations === undefined || operations.has(name));
+    if (kept.length === 0) return [];
+    const byMethod = new Map(kept.map(([, method, operation]) => [method, operation] as const));
+    return [{ pattern, operations: byMethod, constantFields, offers: ['application/json'] }];
+  };
+  const bulkDelete = bulkDeleteOperation(served, options.bulkDeletePermission);
   return [
-    resource(served.path, [
-      ['GET', listOperation(list) as Operation],
-      ['POST', createOperation(served) as Operation],
-      ['QUERY', queryOperation(query) as Operation],
+    ...resource(served.path, [
+      ['list', 'GET', listOperation(list) as Operation],
+      ['create', 'POST', options.create ?? (createOperation(served) as Operation)],
+      ['query', 'QUERY', queryOperation(query) as Operation],
     ]),
-    resource(`${served.path}/{id}`, [
-      ['GET', readOperation(served) as Operation],
-      ['PUT', replaceOperation(served) as Operation],
-      ['PATCH', patchOperation(served) as Operation],
-      ['DELETE', removeOperation(served) as Operation],
+    ...resource(`${served.path}/{id}`, [
+      ['read', 'GET', readOperation(served) as Operation],
+      ['replace', 'PUT', replaceOperation(served) as Operation],
+      ['patch', 'PATCH', patchOperation(served) as Operation],
+      ['remove', 'DELETE', removeOperation(served) as Operation],
     ]),
-    resource(`${served.path}/bulk-delete`, [['POST', bulkDeleteOperation(served) as Operation]]),
+    ...resource(`${served.path}/bulk-delete`, [['bulk-delete', 'POST', bulkDelete as Operation]]),
   ];
 }
 

@@ -5,12 +5,14 @@
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Collection } from '../../model/collection.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { Change, MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import type { Parsed, ParsedPatch } from '../content/parsed.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { Validator } from '../document/validator.ts';
 import type { Ask } from '../resource.ts';
 import type { Listing } from './listing.ts';
+import type { View } from './view.ts';
 
 export type Served = {
   readonly collection: Collection;
@@ -19,6 +21,15 @@ export type Served = {
   readonly path: string;
   readonly validator: Validator;
   readonly listing: Listing;
+  /** What of a resource a principal sees. */
+  readonly view: (principal: Principal) => View;
+  /** How many resources that the principal sees name this one in a field of another collection. */
+  readonly countDependants: (dependence: Dependence, principal: Principal) => MaybePromise<number>;
+  /** The field by which a change names a resource that the principal may not see, if one does. */
+  readonly unseenReference: (
+    principal: Principal,
+    change: { readonly before: Row | undefined; readonly next: NextRow | null },
+  ) => Promise<string | undefined>;
   readonly parse: (bytes: Uint8Array, mediaType: MediaType) => MaybePromise<Parsed>;
   readonly parsePatch: (bytes: Uint8Array, mediaType: MediaType) => ParsedPatch;
   readonly patchLimits: PatchLimits;
@@ -31,6 +42,14 @@ export type Served = {
   readonly announced: boolean;
   /** What else a built-in resource demands of a change, and what must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
+};
+
+/** Resources of a table that name one in a field, as the store counted them. */
+export type Dependence = {
+  readonly table: string;
+  readonly field: string;
+  readonly id: string;
+  readonly count: number;
 };
 
 /** A change of one resource, as it is about to be committed. */

@@ -2,20 +2,28 @@
  * What stands at a member's path, and whether the principal may see and do (§4.7.1, §5.1).
  * A softly deleted resource does not exist (§4.7.4), but its row is what the next change is computed from.
  */
+
+import type { Problem } from '../../http/problem.ts';
 import { type Action, permission, permits, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
 import type { Ask, Standing, Validators } from '../resource.ts';
+import { whenKnown } from '../settle.ts';
 import type { Served } from './served.ts';
+import { type Seen, seenBy } from './view.ts';
 
-export type MemberStanding = Standing & { readonly id: string; readonly row: Row | undefined };
+export type MemberStanding = Standing & {
+  readonly id: string;
+  readonly row: Row | undefined;
+  /** The representation as the principal sees it; undefined where that is what is stored. */
+  readonly seen: Seen | undefined;
+};
 
 export function memberStanding(served: Served, ask: Ask, action: Action): MaybePromise<MemberStanding> {
   const id = ask.captures[0] ?? '';
-  const row = served.store.read(served.collection.name, id);
-  return row instanceof Promise
-    ? row.then((found) => judge(served, ask.principal, action, id, found))
-    : judge(served, ask.principal, action, id, row);
+  return whenKnown(served.store.read(served.collection.name, id), (row) =>
+    judge(served, ask.principal, action, id, row),
+  );
 }
 
 function judge(
@@ -28,7 +36,7 @@ function judge(
   const { access, conceal } = served.collection;
   if (row === undefined || row.deletedAt !== null) {
     const permitted = permission(access.create, 'create', principal) !== 'denied';
-    return { exists: false, visible: true, permitted, id, row };
+    return { exists: false, visible: true, permitted, id, row, seen: undefined };
   }
   const subject = subjectOf(row);
   const visible = permits(access.read, 'read', principal, subject);
@@ -38,7 +46,34 @@ function judge(
     permitted: visible && (action === 'read' || permits(access[action], action, principal, subject)),
     id,
     row,
+    seen: visible ? seenOf(served, principal, row) : undefined,
   };
+}
+
+/** What the principal sees of a row; undefined where that is what is stored. */
+export function seenOf(
+  served: Served,
+  principal: Principal,
+  row: { readonly doc: string; readonly owner: string | null },
+): Seen | undefined {
+  const view = served.view(principal);
+  if (view.mark === '') return undefined;
+  const seen = seenBy(view, row.doc, row.owner);
+  return seen.mark === '' ? undefined : seen;
+}
+
+/** What a caller is told to whom a rule closes what it proposed (§5.1). */
+export function closedTo(principal: Principal): { readonly refused: Problem } {
+  return { refused: { code: principal.kind === 'anonymous' ? 'no_token_provided' : 'forbidden' } };
+}
+
+/** Whether the principal may make this: a rule may look at what is proposed. */
+export function mayCreate(
+  served: Served,
+  principal: Principal,
+  row: { readonly doc: string; readonly owner: string | null },
+): boolean {
+  return permits(served.collection.access.create, 'create', principal, subjectOf(row));
 }
 
 /** Whether the principal may both see and delete this row; false for one that is deleted already. */
@@ -53,7 +88,7 @@ export function mayDelete(served: Served, principal: Principal, row: Row): boole
 }
 
 /** Parses the stored document only when a rule asks for a member of it. */
-export function subjectOf(row: Row): Subject {
+export function subjectOf(row: Pick<Row, 'doc' | 'owner'>): Subject {
   let parsed: Record<string, unknown> | undefined;
   return {
     owner: row.owner,
@@ -64,8 +99,10 @@ export function subjectOf(row: Row): Subject {
   };
 }
 
+/** Who sees less of a resource gets another entity tag: the tag is strong (RFC 9110 §8.8.1). */
 export function memberValidators(standing: MemberStanding): Validators {
-  const { row } = standing;
+  const { row, seen } = standing;
   if (row === undefined) return { tag: null, modifiedAt: null };
-  return { tag: String(row.rev), modifiedAt: row.updatedAt };
+  const tag = seen === undefined ? String(row.rev) : `${row.rev}.${seen.mark}`;
+  return { tag, modifiedAt: row.updatedAt };
 }

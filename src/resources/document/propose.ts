@@ -8,11 +8,13 @@
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
+import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { PatchContent } from '../content/parsed.ts';
 import { jsonPatch, type Patched, type PatchLimits, patchLimitsDefault } from './json-patch.ts';
 import { equalJson, isMembers, type Members, setMember } from './json-value.ts';
 import { mergePatch } from './merge-patch.ts';
+import type { Faults } from './schema-errors.ts';
 import {
   assignedMembers,
   fixedChanges,
@@ -22,6 +24,17 @@ import {
   unpatchableTargets,
 } from './unpatchable.ts';
 import type { Validator } from './validator.ts';
+import {
+  hiddenNamed,
+  keeping,
+  readOnlyChanges,
+  readOnlyNamed,
+  type Withheld,
+  type Writer,
+  withheldFrom,
+  withoutHidden,
+  withTenant,
+} from './withheld.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,16 +43,24 @@ export type Proposed =
   | { readonly ok: true; readonly fields: Fields; readonly unchanged: boolean }
   | { readonly ok: false; readonly problem: Problem };
 
-/** The fields of a new resource: defaults filled in; `id` and times given by the client are refused. */
-export function proposeCreate(collection: Collection, validator: Validator, value: unknown): Proposed {
+/**
+ * The fields of a new resource: defaults filled in, the tenant of the writer set; `id` and times given by the client are refused.
+ * @param writer undefined: the program itself
+ */
+export function proposeCreate(
+  collection: Collection,
+  validator: Validator,
+  value: unknown,
+  writer?: Writer,
+): Proposed {
   if (!isMembers(value)) return notAnObject;
-  const fields = orderedFields(collection, filled(validator, value));
-  return judge(validator, fields, assignedMembers(value), 'field_missing') ?? proposal(fields, undefined);
+  return proposeNew(collection, validator, value, { refused: assignedMembers(value), writer });
 }
 
 /**
- * The fields that a PUT to the resource `id` leaves: those given, and defaults. `current` is the stored representation,
- * undefined where the PUT creates. Server-made members are ignored when they are those of `current`.
+ * The fields that a PUT to the resource `id` leaves: those given, defaults, and what stands in fields that are closed to the
+ * writer. `current` is the stored representation, undefined where the PUT creates. Server-made members are ignored when they are
+ * those of `current`.
  */
 export function proposeReplace(
   collection: Collection,
@@ -47,19 +68,30 @@ export function proposeReplace(
   id: string,
   current: Fields | undefined,
   value: unknown,
+  writer?: Writer,
 ): Proposed {
   if (!isMembers(value)) return notAnObject;
-  const fields = orderedFields(collection, filled(validator, value));
+  if (current === undefined) {
+    return proposeNew(collection, validator, value, { refused: misstatedMembers(value, { id }), writer });
+  }
+  const withheld = withheldFrom(collection, writer, current);
+  const kept = keptByReplace(collection, withheld, current, value);
+  const fields = orderedFields(collection, keeping(kept, current as Members, filled(validator, value)));
   const refused = [
-    ...misstatedMembers(value, current ?? { id }),
-    ...(current === undefined ? [] : fixedChanges(collection, current, fields)),
+    ...misstatedMembers(value, current),
+    ...fixedChanges(collection, current, fields),
+    ...readOnlyChanges(withheld, current, fields),
   ];
-  return judge(validator, fields, refused, 'field_missing') ?? proposal(fields, current);
+  const unknown = hiddenNamed(withheld, value);
+  return (
+    judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'field_missing', current }) ??
+    proposal(fields, current)
+  );
 }
 
 /**
- * The fields that a patch of the representation `current` leaves. The patch sees the whole representation, so
- * `test /id` works; what it makes of the members of the server must be what stood.
+ * The fields that a patch of the representation `current` leaves. The patch sees the whole representation but for what is hidden
+ * from the writer, so `test /id` works; what it makes of the members of the server must be what stood.
  */
 export function proposePatch(
   collection: Collection,
@@ -67,23 +99,65 @@ export function proposePatch(
   current: Fields,
   patch: PatchContent,
   limits: PatchLimits = patchLimitsDefault,
+  writer?: Writer,
 ): Proposed {
-  const patched = applyPatch(current as Members, patch, limits);
+  const withheld = withheldFrom(collection, writer, current);
+  const patched = applyPatch(withoutHidden(withheld, current as Members), patch, limits);
   if (!patched.ok) {
     // A patch with both kinds of fault is refused for the graver one (surface, "400 or 422").
     const fixed =
       patched.problem.code === 'patch_not_applicable'
-        ? unpatchableTargets(collection, current, patch.value)
+        ? unpatchableTargets(collection, withheld, current, patch.value)
         : [];
     return fixed.length === 0
       ? patched
       : { ok: false, problem: { code: 'field_unpatchable', errors: fixed } };
   }
-  const after = patched.value;
-  if (!isMembers(after)) return notAnObject;
+  const seen = patched.value;
+  if (!isMembers(seen)) return notAnObject;
+  const after = keeping(withheld.hidden, current as Members, seen);
   const fields = orderedFields(collection, after);
-  const refused = unpatchableChanges(collection, current, after);
-  return judge(validator, fields, refused, 'validation_failed') ?? proposal(fields, current);
+  const refused = [
+    ...unpatchableChanges(collection, current, after),
+    ...readOnlyChanges(withheld, current, after),
+  ];
+  const unknown = hiddenNamed(withheld, seen);
+  return (
+    judge(validator, fields, { refused, unknown, withheld, codeOfMissing: 'validation_failed', current }) ??
+    proposal(fields, current)
+  );
+}
+
+type NewParts = { readonly refused: readonly FieldError[]; readonly writer: Writer | undefined };
+
+function proposeNew(
+  collection: Collection,
+  validator: Validator,
+  value: Members,
+  { refused, writer }: NewParts,
+): Proposed {
+  const tenanted = withTenant(collection, writer, value);
+  const fields = orderedFields(collection, filled(validator, tenanted.value));
+  const withheld = withheldFrom(collection, writer, fields);
+  const judged = judge(validator, fields, {
+    refused: [...refused, ...tenanted.refused, ...readOnlyNamed(withheld, value)],
+    unknown: hiddenNamed(withheld, value),
+    withheld,
+    codeOfMissing: 'field_missing',
+    current: undefined,
+  });
+  return judged ?? proposal(fields, undefined);
+}
+
+/** The fields in which a PUT keeps what stands: closed ones that it leaves out or repeats, and the tenant. */
+function keptByReplace(
+  { tenantField }: Collection,
+  { readOnly, hidden }: Withheld,
+  current: Fields,
+  value: Members,
+): readonly string[] {
+  const closed = [...readOnly, ...hidden, ...(tenantField === undefined ? [] : [tenantField])];
+  return closed.filter((name) => !Object.hasOwn(value, name) || equalJson(value[name], current[name]));
 }
 
 function applyPatch(current: Members, patch: PatchContent, limits: PatchLimits): Patched {
@@ -103,18 +177,39 @@ function filled(validator: Validator, value: Members): Members {
   return isMembers(result) ? result : value;
 }
 
+type Judging = {
+  readonly refused: readonly FieldError[];
+  /** Hidden fields that were named. */
+  readonly unknown: readonly FieldError[];
+  readonly withheld: Withheld;
+  readonly codeOfMissing: ProblemCode;
+  readonly current: Fields | undefined;
+};
+
 function judge(
   validator: Validator,
   fields: Fields,
-  refused: readonly FieldError[],
-  codeOfMissing: ProblemCode,
+  { refused, unknown, withheld, codeOfMissing, current }: Judging,
 ): Proposed | undefined {
-  const { missing, invalid } = validator.check(fields);
-  if (refused.length + missing.length + invalid.length === 0) return undefined;
+  const { missing, invalid } = speakable(validator.check(fields), withheld, current !== undefined);
+  if (refused.length + unknown.length + missing.length + invalid.length === 0) return undefined;
   const code =
     refused.length > 0 ? 'field_unpatchable' : missing.length > 0 ? codeOfMissing : 'validation_failed';
-  const errors = [...refused, ...missing, ...invalid].slice(0, validator.errorsMax);
+  const errors = [...refused, ...missing, ...unknown, ...invalid].slice(0, validator.errorsMax);
   return { ok: false, problem: { code, errors } };
+}
+
+/**
+ * The faults without those in hidden fields, which the writer can neither see nor mend. Only what is missing in a new resource is told all
+ * the same: it cannot be made without.
+ */
+function speakable(faults: Faults, { hidden }: Withheld, stands: boolean): Faults {
+  if (hidden.size === 0) return faults;
+  const isOpen = ({ pointer }: FieldError) => !hidden.has(parseJsonPointer(pointer)?.[0] ?? '');
+  return {
+    missing: stands ? faults.missing.filter(isOpen) : faults.missing,
+    invalid: faults.invalid.filter(isOpen),
+  };
 }
 
 function proposal(fields: Fields, current: Fields | undefined): Proposed {

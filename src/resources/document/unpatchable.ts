@@ -7,6 +7,7 @@ import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection } from '../../model/collection.ts';
 import { equalJson } from './json-value.ts';
+import { readOnlyMessage, type Withheld } from './withheld.ts';
 
 /** §2.1. `deletedAt` that is null counts as absent. */
 export const madeMembers: readonly string[] = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
@@ -78,6 +79,7 @@ export function fixedChanges(
  */
 export function unpatchableTargets(
   collection: Pick<Collection, 'unpatchable'>,
+  withheld: Withheld,
   before: Resource,
   operations: unknown,
 ): readonly FieldError[] {
@@ -87,13 +89,24 @@ export function unpatchableTargets(
     if (op === 'test') continue;
     for (const pointer of op === 'move' ? [path, from] : [path]) {
       const [name] = typeof pointer === 'string' ? (parseJsonPointer(pointer) ?? []) : [];
-      if (name === undefined || !(madeMembers.includes(name) || collection.unpatchable.has(name))) continue;
+      const message = name === undefined ? undefined : refusalOf(name, collection, withheld);
+      if (name === undefined || message === undefined) continue;
       if ((op === 'add' || op === 'replace') && equalJson(own(before, name), value)) continue;
-      const message = madeMembers.includes(name) ? 'is assigned by the server' : 'is fixed at creation';
       errors.set(name, { pointer: formatJsonPointer([name]), message });
     }
   }
   return [...errors.values()];
+}
+
+/** Why the member may not change; undefined where it may. */
+function refusalOf(
+  name: string,
+  { unpatchable }: Pick<Collection, 'unpatchable'>,
+  { readOnly }: Withheld,
+): string | undefined {
+  if (madeMembers.includes(name)) return 'is assigned by the server';
+  if (unpatchable.has(name)) return 'is fixed at creation';
+  return readOnly.has(name) ? readOnlyMessage : undefined;
 }
 
 function own(resource: Resource, name: string): unknown {

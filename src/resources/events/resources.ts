@@ -1,19 +1,22 @@
 /**
  * `events` and `events/{id}` (§6): the log of everything that happened, as a list, one by one, and as a stream.
  */
+import { hash } from 'node:crypto';
 import type { Collection } from '../../model/collection.ts';
 import { allOf, anyOf, type Filter } from '../../model/filter.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { ListProposal } from '../collection/list.ts';
 import { type ListOptions, listOperation, proposeList } from '../collection/list.ts';
 import type { Operation, Resource, Standing } from '../resource.ts';
+import { type EventView, typeOf } from './seen-event.ts';
 import { openEventStream, type StreamLimits } from './stream.ts';
 import { eventFields, visibleEvents } from './visibility.ts';
 
-type EventStanding = Standing & { readonly doc: string; readonly rev: number };
+type EventStanding = Standing & { readonly doc: string; readonly tag: string };
 
-const missing: EventStanding = { exists: false, visible: false, permitted: false, doc: '', rev: 0 };
+const missing: EventStanding = { exists: false, visible: false, permitted: false, doc: '', tag: '' };
 const cacheControl = 'private, no-cache';
 
 export type EventsOptions = {
@@ -22,6 +25,8 @@ export type EventsOptions = {
   readonly collections: readonly Collection[];
   readonly list: Omit<ListOptions, 'permission' | 'cacheControl' | 'path'>;
   readonly streamLimits: StreamLimits;
+  /** What of an event a principal sees. */
+  readonly views: (principal: Principal) => EventView | undefined;
 };
 
 export function eventResources(options: EventsOptions): readonly Resource[] {
@@ -48,10 +53,16 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
   return {
     ...listOperation(list),
     stream: (ask) => {
-      const proposal = proposeList(list, ask.query ?? '');
+      const { known } = ask;
+      const proposal = proposeList(list, ask.query ?? '', ask.principal);
       const asked = proposal.list?.prepared.asked.filter ?? { op: 'always' };
-      const filter = allOf([visibleEvents(collections, ask.principal), asked]);
-      return openEventStream(store, filter, ask.request.fields.lastEventId, streamLimits);
+      return openEventStream(store, {
+        filter: allOf([visibleEvents(collections, ask.principal), asked]),
+        view: options.views(ask.principal),
+        lastEventId: ask.request.fields.lastEventId,
+        onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
+        limits: streamLimits,
+      });
     },
   };
 }
@@ -70,13 +81,17 @@ function eventOperation(options: EventsOptions): Operation<EventStanding> {
       const only: Filter = { op: 'eq', field, value: id };
       const filter = allOf([visibleEvents(collections, ask.principal), anyOf([only])]);
       const visible = (await store.count(eventsTable, filter)) > 0;
-      return { exists: true, visible, permitted: visible, doc: row.doc, rev: row.rev };
+      const doc = options.views(ask.principal)?.(typeOf(row.doc), row.doc, row.owner) ?? row.doc;
+      // Who sees less of it gets another entity tag: the tag is strong (RFC 9110 §8.8.1).
+      const tag =
+        doc === row.doc ? String(row.rev) : `${row.rev}.${hash('sha256', doc, 'base64url').slice(0, 8)}`;
+      return { exists: true, visible, permitted: visible, doc, tag };
     },
-    validators: (_ask, standing) => ({ tag: String(standing.rev), modifiedAt: null, cacheControl }),
+    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
     represent: (_ask, standing) => ({
       content: standing.doc,
       mediaType: 'application/json',
-      validators: { tag: String(standing.rev), modifiedAt: null },
+      validators: { tag: standing.tag, modifiedAt: null },
       cacheControl,
     }),
   };

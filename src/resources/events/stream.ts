@@ -6,11 +6,13 @@
  * and is then waited for; or `waiting` for the log to grow. It never holds more than one batch. An unknown
  * Last-Event-ID (it may have been purged) starts at the oldest event kept: rather twice than never.
  */
+import type { Known } from '../../model/credential.ts';
 import type { Filter } from '../../model/filter.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
 import { createPieceWriter } from './piece-writer.ts';
+import type { EventView } from './seen-event.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
 
@@ -23,15 +25,22 @@ export type StreamLimits = {
 
 const beginning: LogPosition = { rev: 0, id: '' };
 
-/** @param lastEventId where the client stopped; undefined: only what comes from now on */
-export async function openEventStream(
-  store: Store,
-  filter: Filter,
-  lastEventId: string | undefined,
-  limits: StreamLimits,
-): Promise<EventStream> {
+export type StreamOptions = {
+  /** What the client asked for, of what it may see. */
+  readonly filter: Filter;
+  /** What of an event it sees; undefined: all. */
+  readonly view: EventView | undefined;
+  /** Where the client stopped; undefined: only what comes from now on. */
+  readonly lastEventId: string | undefined;
+  /** Tells of the end of the credential that the stream was opened with; undefined: without one. */
+  readonly onEnd: Known['onEnd'] | undefined;
+  readonly limits: StreamLimits;
+};
+
+export async function openEventStream(store: Store, options: StreamOptions): Promise<EventStream> {
+  const { lastEventId } = options;
   const from = lastEventId === undefined ? await store.head() : await positionOf(store, lastEventId);
-  return { open: (sink) => run(store, filter, from, sink, limits) };
+  return { open: (sink) => run(store, options, from, sink) };
 }
 
 async function positionOf(store: Store, id: string): Promise<LogPosition> {
@@ -39,11 +48,13 @@ async function positionOf(store: Store, id: string): Promise<LogPosition> {
   return row === undefined ? beginning : { rev: row.rev, id: row.id };
 }
 
-function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits: StreamLimits): () => void {
+function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink): () => void {
+  const { filter, view, limits } = options;
   let position = from;
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
   let open = true;
+  let stopWatching: (() => void) | undefined;
   const writer = createPieceWriter(sink);
   const stopListening = store.onAppend(() => {
     grown = true;
@@ -71,7 +82,10 @@ function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits
     if (!open) return;
     mode = 'writing';
     let text = '';
-    for (const event of batch) text += `id: ${event.id}\nevent: ${event.type}\ndata: ${event.doc}\n\n`;
+    for (const event of batch) {
+      const doc = view === undefined ? event.doc : view(event.type, event.doc, event.owner);
+      text += `id: ${event.id}\nevent: ${event.type}\ndata: ${doc}\n\n`;
+    }
     const last = batch.at(-1);
     if (last !== undefined) position = { rev: last.rev, id: last.id };
     const more = batch.length === limits.batchEventsMax;
@@ -83,11 +97,13 @@ function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits
 
   function close(): void {
     open = false;
+    stopWatching?.();
     writer.close();
     stopListening();
     clearInterval(heartbeat);
   }
 
+  /** The client comes back with what is good then, and resumes where it was. */
   function fail(): void {
     if (!open) return;
     close();
@@ -96,7 +112,9 @@ function run(store: Store, filter: Filter, from: LogPosition, sink: Sink, limits
 
   // The comment makes the header section arrive at once, before the first event.
   sink.write(': comity events\n\n');
-  pump();
+  // The credential may have ended while the stream was being opened: then this calls back at once.
+  stopWatching = options.onEnd?.(fail);
+  if (open) pump();
 
   return close;
 }

@@ -3,7 +3,7 @@
  * it while that is still what stands, or is kept (§4.9.3). Both apply the access rules of the collection to whoever asks.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
-import { permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
 import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
 import { representList, varyByPreference } from '../collection/list-answer.ts';
 import type { ListPage } from '../collection/listing.ts';
@@ -52,7 +52,7 @@ function repeatOperation(
   return {
     permission: () => 'depends',
     standing,
-    propose: (ask, { found }) => proposeRepeat(present(found), ask.query),
+    propose: (ask, { found }) => proposeRepeat(present(found), ask.principal, ask.query),
     validators: async (ask, { found }) => {
       const { listing, collection } = present(found).options;
       return {
@@ -75,7 +75,7 @@ function resultOperation(
     standing,
     propose: async (ask, { found }) => {
       const { options } = present(found);
-      const proposal = proposeRepeat(present(found), undefined);
+      const proposal = proposeRepeat(present(found), ask.principal, undefined);
       const tag = ask.captures[1] ?? '';
       const current = await options.listing.tag(ask.principal);
       if (proposal.query === undefined || tag === current) return proposal;
@@ -109,13 +109,17 @@ async function find(
     return { exists: false, visible: false, permitted: false, found: undefined };
   }
   const content = await readQueryText(stored.mediaType, stored.text);
-  const permitted = permission(options.collection.access.read, 'read', ask.principal) !== 'denied';
+  const permitted = options.permission(ask.principal) !== 'denied';
   return { exists: true, visible: true, permitted, found: { stored, options, content } };
 }
 
 /** The stored query, from the page that `cursor` or `page` names. */
-function proposeRepeat({ content, options }: Found, query: string | undefined): QueryProposal {
-  const proposal = proposeQuery(options, content);
+function proposeRepeat(
+  { content, options }: Found,
+  principal: Principal,
+  query: string | undefined,
+): QueryProposal {
+  const proposal = proposeQuery(options, content, principal);
   if (proposal.query === undefined || query === undefined || query === '') return proposal;
   const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
   const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');

@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { Known } from '../../../src/model/credential.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
-import { openEventStream } from '../../../src/resources/events/stream.ts';
+import { openEventStream, type StreamOptions } from '../../../src/resources/events/stream.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 
@@ -72,6 +73,10 @@ class SlowSink {
   }
 }
 
+function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
+  return { filter: always, view: undefined, lastEventId, onEnd, limits };
+}
+
 const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);
 
 async function drained(sink: SlowSink, room: number, until: () => boolean): Promise<void> {
@@ -87,7 +92,7 @@ test('a slow client gets every event once, in pieces that are whole characters',
   const wanted: string[] = [];
   for (let index = 0; index < 10; index += 1) wanted.push(await emit('😀'.repeat(20_000 + index)));
   const sink = new SlowSink(1);
-  const stream = await openEventStream(store, always, first, limits);
+  const stream = await openEventStream(store, streamFrom(first));
   const close = stream.open(sink);
   await drained(sink, 1, () => sink.text.endsWith('"}}}\n\n') && idsIn(sink.text).length === 10);
   close();
@@ -100,7 +105,7 @@ test('a client that says twice that it is ready gets nothing twice', async () =>
   const first = await emit('before');
   const wanted = [await emit('x'.repeat(50_000)), await emit('last')];
   const sink = new SlowSink(1);
-  const stream = await openEventStream(store, always, first, limits);
+  const stream = await openEventStream(store, streamFrom(first));
   const close = stream.open(sink);
   await drained(sink, 1, () => sink.text.includes('evt_'));
   sink.empty(100);
@@ -142,7 +147,7 @@ for (const [how, tail] of [
       },
     };
     const sink = new SlowSink(100);
-    const stream = await openEventStream(failing, always, undefined, limits);
+    const stream = await openEventStream(failing, streamFrom(undefined));
     stream.open(sink);
     await turn();
     assert.equal(sink.ended, true);
@@ -150,9 +155,56 @@ for (const [how, tail] of [
   });
 }
 
+test('a stream ends with the credential that opened it, also when that ended meanwhile', async () => {
+  let end: () => void = () => assert.fail('nobody listens');
+  let stopped = 0;
+  const onEnd: Known['onEnd'] = (listener) => {
+    end = listener;
+    return () => {
+      stopped += 1;
+    };
+  };
+  const sink = new SlowSink(100);
+  const stream = await openEventStream(store, streamFrom(undefined, onEnd));
+  stream.open(sink);
+  await emit('heard');
+  await drained(sink, 100, () => idsIn(sink.text).length === 1);
+  assert.equal(sink.ended, false);
+  end();
+  assert.equal(sink.ended, true);
+  assert.equal(stopped, 1, 'an ended stream no longer waits for the credential');
+  const before = sink.text;
+  await emit('unheard');
+  await turn();
+  assert.equal(sink.text, before);
+
+  const late = new SlowSink(100);
+  const opened = await openEventStream(
+    store,
+    streamFrom(undefined, (listener) => {
+      listener();
+      return () => undefined;
+    }),
+  );
+  opened.open(late);
+  assert.equal(late.ended, true);
+});
+
+test('a closed stream stops waiting for the end of its credential', async () => {
+  let stopped = 0;
+  const stream = await openEventStream(
+    store,
+    streamFrom(undefined, () => () => {
+      stopped += 1;
+    }),
+  );
+  stream.open(new SlowSink(100))();
+  assert.equal(stopped, 1);
+});
+
 test('a closed stream stays silent', async () => {
   const sink = new SlowSink(100);
-  const stream = await openEventStream(store, always, undefined, limits);
+  const stream = await openEventStream(store, streamFrom(undefined));
   const close = stream.open(sink);
   await emit('heard');
   await drained(sink, 100, () => idsIn(sink.text).length === 1);

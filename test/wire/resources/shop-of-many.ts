@@ -4,7 +4,7 @@
  * The clock can be moved forward. No rate limit applies unless limits are given.
  */
 import assert from 'node:assert/strict';
-import { randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ import { createRoutes } from '../../../src/resources/routes.ts';
 import { Walk } from '../../../src/resources/walk.ts';
 import { createListener } from '../../../src/server/listener.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store, Table } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { knownAs } from '../../resources/known.ts';
 import { type Answer, type RequestOptions, send, shopConfig } from '../program.ts';
@@ -47,12 +47,17 @@ export type ShopOptions = {
   readonly clockMs?: number;
   /** Who a credential stands for, where that is what a test is about. */
   readonly identify?: (authorization: string | undefined, store: Store) => Identified;
+  /** What is served, where that is not the shop. */
+  readonly configuration?: Configuration;
+  /** Default: an embedded one. */
+  readonly openStore?: (tables: readonly Table[]) => Promise<Store>;
 };
 
 export async function openShop({ limits = {}, clockMs, ...options }: ShopOptions = {}): Promise<Shop> {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  const { configuration } = await loadConfiguration(shopConfig);
-  const store = await openSqliteStore({ folder, tables: storeTables(configuration) });
+  const configuration = options.configuration ?? (await loadConfiguration(shopConfig)).configuration;
+  const tables = storeTables(configuration);
+  const store = (await options.openStore?.(tables)) ?? (await openSqliteStore({ folder, tables }));
   let ahead = 0;
   const clock = () => (clockMs ?? Date.now()) + ahead;
   const who = options.identify ?? identify;
@@ -113,7 +118,7 @@ function roomOf(
         collections,
         newId,
         clock,
-        mac: (text) => Buffer.from(text).toString('base64url').slice(-22),
+        mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
         queryLimits: {
           ...settings,
           json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },

@@ -61,6 +61,8 @@ export const stateNodes = {
         'content_too_large',
         'result_gone',
         'sign_in_invalid',
+        'forbidden',
+        'email_unverified',
         'account_exists',
         'provider_unavailable',
       ],

@@ -1,0 +1,185 @@
+/**
+ * Conditions that an access function makes of a resource's fields (§5.1): `resource.region.in([...])`. Writing them builds a `Filter`, which
+ * judges one resource and selects many, so a rule is written once. Values are checked when the condition is written.
+ *
+ * Two-valued, as filters are. No value equals null: `owner.is(null)`, which a caller without an id would ask for, never holds, and
+ * `isNot(null)` always does. `isAbsent` is there for those who mean it.
+ */
+import type { Field, Fields, Scalar, ScalarType } from './field.ts';
+import { allOf, always, anyOf, type Comparison, type Filter, never } from './filter.ts';
+
+/** Values of one `in`. */
+export const ruleValuesMax = 1000;
+
+/** Something is wrong with an access function, or with what it did. */
+export class AccessFunctionError extends Error {
+  override readonly name = 'AccessFunctionError';
+}
+
+/** What was asked of a resource. Combine with `and`, `or` and `not`: JavaScript's own operators see only an object. */
+export class Condition {
+  readonly #filter: Filter;
+  readonly #writing: Writing;
+
+  constructor(filter: Filter, writing: Writing) {
+    this.#filter = filter;
+    this.#writing = writing;
+    writing.unused.add(this);
+  }
+
+  /** All of them hold. */
+  and(...others: readonly (Condition | boolean)[]): Condition {
+    return new Condition(
+      allOf([this.#take(this), ...others.map((other) => this.#take(other))]),
+      this.#writing,
+    );
+  }
+
+  /** At least one of them holds. */
+  or(...others: readonly (Condition | boolean)[]): Condition {
+    return new Condition(
+      anyOf([this.#take(this), ...others.map((other) => this.#take(other))]),
+      this.#writing,
+    );
+  }
+
+  /** It does not hold. */
+  not(): Condition {
+    return new Condition(negated(this.#take(this)), this.#writing);
+  }
+
+  /** What the whole function came to. */
+  static filterOf(result: unknown, writing: Writing): Filter {
+    const filter = taken(result, writing);
+    if (writing.unused.size > 0) {
+      throw new AccessFunctionError(
+        'a condition was written and then left out; join conditions with .and(), .or() and .not(), never with &&, ! or ?:',
+      );
+    }
+    return filter;
+  }
+
+  #take(part: Condition | boolean): Filter {
+    return taken(part, this.#writing);
+  }
+
+  /** The filter of a condition of this writing; undefined for anything else. */
+  static of(value: unknown, writing: Writing): Filter | undefined {
+    return value instanceof Condition && value.#writing === writing ? value.#filter : undefined;
+  }
+}
+
+/** One call of an access function: its conditions belong to it alone, and each must end in its result. */
+export type Writing = { readonly unused: Set<Condition> };
+
+function taken(value: unknown, writing: Writing): Filter {
+  if (typeof value === 'boolean') return value ? always : never;
+  const filter = Condition.of(value, writing);
+  if (filter === undefined) {
+    throw new AccessFunctionError(
+      `an access function must return true, false or a condition on its resource, not ${kindOf(value)}`,
+    );
+  }
+  writing.unused.delete(value as Condition);
+  return filter;
+}
+
+function negated(filter: Filter): Filter {
+  if (filter.op === 'always') return never;
+  if (filter.op === 'never') return always;
+  return filter.op === 'not' ? filter.filter : { op: 'not', filter };
+}
+
+function kindOf(value: unknown): string {
+  if (value instanceof Condition) return 'one of another call';
+  if (value instanceof Promise) return 'a promise';
+  return value === null ? 'null' : `a value of type ${typeof value}`;
+}
+
+/** The resource as an access function sees it: every field as what can be asked of it. */
+export function expressionsOf(fields: Fields, owner: Field, writing: Writing): object {
+  const root: Expressions = Object.create(null) as Expressions;
+  for (const field of fields.values()) {
+    let at = root;
+    for (const name of field.path.slice(0, -1)) {
+      at[name] ??= Object.create(null) as Expressions;
+      at = at[name] as Expressions;
+    }
+    at[field.path.at(-1) ?? ''] = expressionOf(field, writing);
+  }
+  root.owner = expressionOf(owner, writing);
+  return root;
+}
+
+type Expressions = { [name: string]: object };
+
+function expressionOf(field: Field, writing: Writing): object {
+  if (field.type === 'json') return Object.create(null) as object;
+  const type = field.type === 'array' ? (field.item ?? 'string') : field.type;
+  const write = (filter: Filter) => new Condition(filter, writing);
+  if (field.type === 'array') {
+    return {
+      has: (value: unknown) =>
+        write(isNothing(value) ? never : { op: 'has', field, value: checked(field, type, value) }),
+    };
+  }
+  const compare = (op: Comparison) => (value: unknown) => {
+    const nothing = op === 'ne' ? always : never;
+    return write(isNothing(value) ? nothing : { op, field, value: checked(field, type, value) });
+  };
+  return {
+    is: compare('eq'),
+    isNot: compare('ne'),
+    in: (values: Iterable<unknown>) => write(within(field, type, values)),
+    isAbsent: () => write({ op: 'eq', field, value: null }),
+    isPresent: () => write({ op: 'ne', field, value: null }),
+    gt: compare('gt'),
+    gte: compare('gte'),
+    lt: compare('lt'),
+    lte: compare('lte'),
+  };
+}
+
+function within(field: Field, type: ScalarType, values: Iterable<unknown>): Filter {
+  const kept: Scalar[] = [];
+  for (const value of values) if (!isNothing(value)) kept.push(checked(field, type, value));
+  if (kept.length > ruleValuesMax) {
+    throw new AccessFunctionError(`${field.name} is compared with more than ${ruleValuesMax} values`);
+  }
+  return kept.length === 0 ? never : { op: 'in', field, values: kept };
+}
+
+function isNothing(value: unknown): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+/** As times are stored: in UTC, with milliseconds. */
+const timeGrammar = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+const wanted: Readonly<Record<ScalarType, string>> = {
+  string: 'a string without U+0000',
+  number: 'a number',
+  integer: 'an integer',
+  boolean: 'true or false',
+  timestamp: 'a time in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z',
+};
+
+function checked(field: Field, type: ScalarType, value: unknown): Scalar {
+  if (fits(type, value)) return value;
+  throw new AccessFunctionError(`${field.name} can be compared only with ${wanted[type]}`);
+}
+
+function fits(type: ScalarType, value: unknown): value is Scalar {
+  switch (type) {
+    case 'string':
+      return typeof value === 'string' && !value.includes('\0') && value.isWellFormed();
+    case 'timestamp':
+      return typeof value === 'string' && timeGrammar.test(value);
+    case 'number':
+      return Number.isFinite(value);
+    case 'integer':
+      return Number.isInteger(value);
+    case 'boolean':
+      return typeof value === 'boolean';
+  }
+}

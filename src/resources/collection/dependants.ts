@@ -1,0 +1,33 @@
+/**
+ * How many resources stand in the way of a deletion, as far as the principal may know (§4.7.3, §5.1). The deletion is refused because of all
+ * of them; the count tells of those alone that it sees, and in which it sees the field that refers.
+ */
+import { visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { type Field, ownerField } from '../../model/field.ts';
+import { allOf, type Filter } from '../../model/filter.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise, Store } from '../../store/store.ts';
+import type { Dependence } from './served.ts';
+import { fieldNamed } from './view.ts';
+
+export function countDependants(
+  store: Store,
+  collections: ReadonlyMap<string, Collection>,
+  { table, field: name, id, count }: Dependence,
+  principal: Principal,
+): MaybePromise<number> {
+  const collection = collections.get(table);
+  // The program's own tables are not for clients to know of.
+  if (collection === undefined) return 0;
+  const field = fieldNamed(collection, name);
+  const visible = allOf([collection.access.read, collection.hidden.get(field.name)].map(filterOf));
+  if (visible.op === 'always') return count;
+  const names: Filter = { op: 'eq', field, value: id };
+  return visible.op === 'never' ? 0 : store.count(table, allOf([visible, names]));
+
+  function filterOf(rule: Collection['access']['read'] | undefined): Filter {
+    const member = (of: string): Field => fieldNamed(collection as Collection, of);
+    return rule === undefined ? { op: 'always' } : visibleTo(rule, principal, ownerField, member);
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * From a collection to the resources that serve it, with the caches that all collections share. Declared collections and those that
+ * the program brings itself (accounts, keys, the audit trail) are served by the same operations; a `Variant` says where one differs.
+ */
+import type { MediaType } from '../../http/syntax/media-type.ts';
+import { type Permission, permission, visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { ownerField } from '../../model/field.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { Store } from '../../store/store.ts';
+import type { ContentLimits } from '../content/content-limits.ts';
+import { contentShape } from '../content/form-shape.ts';
+import { parseContent, parsePatch } from '../content/parse-content.ts';
+import { patchLimitsDefault } from '../document/json-patch.ts';
+import { compileValidator } from '../document/validator.ts';
+import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
+import type { Operation, Resource } from '../resource.ts';
+import { createByteCache } from './byte-cache.ts';
+import { countDependants } from './dependants.ts';
+import type { ListOptions } from './list.ts';
+import { createListing, type Listing, type ListPage } from './listing.ts';
+import type { QueryOptions } from './query.ts';
+import type { QueryTextLimits } from './query-text.ts';
+import { type CollectionOperation, collectionResources } from './resources.ts';
+import { showDocs } from './seen-list.ts';
+import type { Served } from './served.ts';
+import { unseenReference } from './unseen-reference.ts';
+import { createViews, fieldNamed, type View } from './view.ts';
+
+export type ServingOptions = {
+  readonly store: Store;
+  /** `/api/v1` */
+  readonly base: string;
+  /** The declared ones, by name. */
+  readonly collections: ReadonlyMap<string, Collection>;
+  readonly newId: () => string;
+  readonly clock: () => number;
+  /** Keyed with the store's own secret. */
+  readonly mac: (text: string) => string;
+  readonly queryLimits: QueryTextLimits;
+  readonly contentLimits: ContentLimits;
+  readonly validationErrorsMax: number;
+  readonly patchOperationsMax: number;
+  readonly bulkDeleteIdsMax: number;
+  readonly documentCharactersMax: number;
+  readonly resultCacheCharactersMax: number;
+  readonly planCacheEntriesMax: number;
+  readonly storedQuerySeconds: number;
+};
+
+/** What all collections share. Made once. */
+export type Serving = ServingOptions & {
+  readonly storedQueries: StoredQueries;
+  readonly queriesPath: string;
+  /** A listing over the one cache of finished pages. */
+  readonly listingOf: (listable: Listing['listable']) => Listing;
+};
+
+export function createServing(options: ServingOptions): Serving {
+  const { store, mac } = options;
+  const cache = createByteCache<ListPage>(options.resultCacheCharactersMax, ({ body }) => body.length);
+  return {
+    ...options,
+    storedQueries: createStoredQueries({
+      store,
+      mac,
+      lifetimeSeconds: options.storedQuerySeconds,
+      rememberedMax: options.planCacheEntriesMax * 4,
+    }),
+    queriesPath: `${options.base}/queries`,
+    listingOf: (listable) =>
+      createListing({ store, listable, cache, mac, preparedMax: options.planCacheEntriesMax }),
+  };
+}
+
+/** Where a built-in collection differs from a declared one. */
+export type Variant = {
+  /** Default true: writes append events. */
+  readonly announced?: boolean;
+  readonly accompany?: Served['accompany'];
+  /** Who may list, QUERY, repeat stored queries and delete in bulk at all. Default: as the rules say. */
+  readonly listPermission?: (principal: Principal) => Permission;
+  /** The operations that there are. Default all. */
+  readonly operations?: ReadonlySet<CollectionOperation>;
+  /** In place of the POST to the collection. */
+  readonly create?: (served: Served) => Operation;
+};
+
+export type ServedCollection = {
+  readonly served: Served;
+  /** In the order of the OpenAPI document: the collection, its members, bulk deletion. */
+  readonly resources: readonly Resource[];
+  /** What repeats its stored queries; routes.ts takes it. */
+  readonly query: QueryOptions;
+};
+
+/** The resources of one collection. */
+export function serveCollection(
+  serving: Serving,
+  collection: Collection,
+  variant: Variant = {},
+): ServedCollection {
+  const served = servedOf(serving, collection, variant);
+  const list = listOptionsOf(serving, served, variant);
+  const query = queryOptionsOf(serving, served, variant);
+  const { operations, create, listPermission } = variant;
+  const resources = collectionResources(served, list, query, {
+    ...(operations === undefined ? {} : { operations }),
+    ...(create === undefined ? {} : { create: create(served) }),
+    ...(listPermission === undefined ? {} : { bulkDeletePermission: listPermission }),
+  });
+  return { served, resources, query };
+}
+
+/** A collection with everything that its operations need. */
+export function servedOf(serving: Serving, collection: Collection, variant: Variant = {}): Served {
+  const shape = contentShape(collection);
+  const { contentLimits, store, collections } = serving;
+  const view = createViews(collection);
+  return {
+    collection,
+    store,
+    path: `${serving.base}/${collection.name}`,
+    validator: compileValidator(collection, serving.validationErrorsMax),
+    listing: serving.listingOf(listableOf(store, collection, view)),
+    view,
+    countDependants: (dependence, principal) => countDependants(store, collections, dependence, principal),
+    unseenReference: (principal, change) =>
+      unseenReference(store, collections, collection, principal, change),
+    parse: (bytes: Uint8Array, mediaType: MediaType) => parseContent(bytes, mediaType, shape, contentLimits),
+    parsePatch: (bytes: Uint8Array, mediaType: MediaType) => parsePatch(bytes, mediaType, contentLimits),
+    patchLimits: {
+      ...patchLimitsDefault,
+      operationsMax: serving.patchOperationsMax,
+      depthMax: contentLimits.jsonDepthMax,
+    },
+    newId: serving.newId,
+    clock: serving.clock,
+    announced: variant.announced ?? true,
+    ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
+    bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
+    documentCharactersMax: serving.documentCharactersMax,
+  };
+}
+
+export function listOptionsOf(serving: Serving, served: Served, variant: Variant = {}): ListOptions {
+  const { collection, path, listing } = served;
+  return {
+    path,
+    listing,
+    limits: serving.queryLimits,
+    cacheControl: collection.cacheControl,
+    permission: variant.listPermission ?? readPermission(collection),
+  };
+}
+
+export function queryOptionsOf(serving: Serving, served: Served, variant: Variant = {}): QueryOptions {
+  const { collection, listing } = served;
+  return {
+    collection,
+    listing,
+    limits: serving.queryLimits,
+    storedQueries: serving.storedQueries,
+    queriesPath: serving.queriesPath,
+    permission: variant.listPermission ?? readPermission(collection),
+  };
+}
+
+function readPermission(collection: Collection): (principal: Principal) => Permission {
+  return (principal) => permission(collection.access.read, 'read', principal);
+}
+
+function listableOf(
+  store: Store,
+  collection: Collection,
+  view: (principal: Principal) => View,
+): Listing['listable'] {
+  const table = collection.name;
+  return {
+    table,
+    fields: collection.fields,
+    searched: collection.searchFields.length > 0,
+    visibility: (principal) =>
+      visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
+    ...(collection.hidden.size === 0
+      ? {}
+      : {
+          view: (principal) => {
+            const seen = view(principal);
+            return { mark: seen.mark, fields: seen.fields, show: showDocs(store, table, seen) };
+          },
+        }),
+  };
+}

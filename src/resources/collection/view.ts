@@ -1,0 +1,118 @@
+/**
+ * What a principal sees of the resources of a collection that hides fields (`hidden`, §5.1): the fields that it may name, and each
+ * representation without the members that are not for it. Where nothing is hidden from it, the stored text is served untouched
+ * and unparsed.
+ *
+ * A rule that depends on the resource hides a member of some resources only. Such a field can be read, not named: a
+ * filter or an order over it would tell of the resources where it is hidden.
+ */
+import { permission, visibleTo } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { type Field, type Fields, ownerField } from '../../model/field.ts';
+import type { Filter } from '../../model/filter.ts';
+import { matches, memberAt } from '../../model/matches.ts';
+import { audienceOf, type Principal } from '../../model/principal.ts';
+
+export type View = {
+  /** Which fields it leaves out, as a text; empty where it shows all there is. */
+  readonly mark: string;
+  /** The fields that are seen in every resource. */
+  readonly fields: Fields;
+  /** Members that are never seen, with their places among the hidden fields. */
+  readonly never: readonly Member[];
+  /** Members that are seen in the resources that pass the filter. */
+  readonly perhaps: readonly (Member & { readonly where: Filter })[];
+  /** Whether one of the filters looks at the owner, which a representation does not tell. */
+  readonly byOwner: boolean;
+};
+
+type Member = { readonly name: string; readonly place: number };
+
+/** A representation as one principal sees it. */
+export type Seen = {
+  readonly doc: string;
+  /** Of the members left out: representations of different members must not share an entity tag. */
+  readonly mark: string;
+};
+
+/** Views kept of one collection, each for one audience; one beyond it is made again. */
+const viewsMax = 256;
+
+export function createViews(collection: Collection): (principal: Principal) => View {
+  const whole: View = { mark: '', fields: collection.fields, never: [], perhaps: [], byOwner: false };
+  if (collection.hidden.size === 0) return () => whole;
+  const known = new Map<string, View>();
+  return (principal) => {
+    const audience = audienceOf(principal);
+    const kept = known.get(audience);
+    if (kept !== undefined) return kept;
+    const view = viewOf(collection, principal, whole);
+    const oldest = known.size < viewsMax ? undefined : known.keys().next().value;
+    if (oldest !== undefined) known.delete(oldest);
+    known.set(audience, view);
+    return view;
+  };
+}
+
+function viewOf(collection: Collection, principal: Principal, whole: View): View {
+  const never: Member[] = [];
+  const perhaps: (Member & { where: Filter })[] = [];
+  for (const [place, [name, rule]] of [...collection.hidden].entries()) {
+    const answer = permission(rule, 'read', principal);
+    if (answer === 'granted') continue;
+    if (answer === 'denied') never.push({ name, place });
+    else {
+      const where = visibleTo(rule, principal, ownerField, (of) => fieldNamed(collection, of));
+      perhaps.push({ name, place, where });
+    }
+  }
+  const left = [...never, ...perhaps];
+  if (left.length === 0) return whole;
+  const names = new Set(left.map(({ name }) => name));
+  return {
+    mark: markOf(left),
+    fields: new Map([...collection.fields].filter(([, { path }]) => !names.has(path[0] ?? ''))),
+    never,
+    perhaps,
+    byOwner: perhaps.some(({ where }) => looksAtOwner(where)),
+  };
+}
+
+/**
+ * The members that are not for the principal in this resource.
+ * @param resource the representation, parsed
+ */
+export function hiddenMembers(view: View, resource: object, owner: string | null): readonly Member[] {
+  if (view.perhaps.length === 0) return view.never;
+  const value = (field: Field) => (field.column === 'owner' ? owner : memberAt(resource, field.path));
+  return [...view.never, ...view.perhaps.filter(({ where }) => !matches(where, { value, search: null }))];
+}
+
+/** The representation without what is not for the principal; as it is where there is nothing of that in it. */
+export function seenBy(view: View, doc: string, owner: string | null): Seen {
+  if (view.mark === '') return { doc, mark: '' };
+  const resource = JSON.parse(doc) as Record<string, unknown>;
+  const hidden = hiddenMembers(view, resource, owner).filter(({ name }) => Object.hasOwn(resource, name));
+  if (hidden.length === 0) return { doc, mark: '' };
+  for (const { name } of hidden) delete resource[name];
+  return { doc: JSON.stringify(resource), mark: markOf(hidden) };
+}
+
+export function fieldNamed(collection: Collection, name: string): Field {
+  const field = collection.fields.get(name);
+  if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
+  return field;
+}
+
+function markOf(members: readonly Member[]): string {
+  return `h${members
+    .map(({ place }) => place)
+    .sort((one, other) => one - other)
+    .join('-')}`;
+}
+
+function looksAtOwner(filter: Filter): boolean {
+  if ('filters' in filter) return filter.filters.some(looksAtOwner);
+  if (filter.op === 'not') return looksAtOwner(filter.filter);
+  return 'field' in filter && filter.field.column === 'owner';
+}

@@ -1,0 +1,58 @@
+/**
+ * Events as a principal sees them (§6): without the members of the resource that are hidden from it, by the rules applied to the snapshot
+ * in the event. Where nothing is hidden from it, events are served as they are stored.
+ */
+import type { Collection } from '../../model/collection.ts';
+import { eventType } from '../../model/event.ts';
+import type { Principal } from '../../model/principal.ts';
+import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
+import { type ShowDocs, withOwners } from '../collection/seen-list.ts';
+import { createViews, hiddenMembers, type View } from '../collection/view.ts';
+
+/** How a principal sees events; undefined where it sees all there is in them. */
+export type EventView = (type: string, doc: string, owner: string | null) => string;
+
+/** Made once for all streams and reads. */
+export function createEventViews(
+  collections: Iterable<Collection>,
+): (principal: Principal) => EventView | undefined {
+  const hiding = [...collections]
+    .filter(({ hidden }) => hidden.size > 0)
+    .map((collection) => [collection.name, createViews(collection)] as const);
+  if (hiding.length === 0) return () => undefined;
+  return (principal) => {
+    const byType = new Map<string, View>();
+    for (const [name, viewOf] of hiding) {
+      const view = viewOf(principal);
+      if (view.mark === '') continue;
+      for (const change of ['created', 'updated', 'deleted'] as const)
+        byType.set(eventType(name, change), view);
+    }
+    if (byType.size === 0) return undefined;
+    return (type, doc, owner) => {
+      const view = byType.get(type);
+      return view === undefined ? doc : withoutHidden(view, doc, owner);
+    };
+  };
+}
+
+function withoutHidden(view: View, doc: string, owner: string | null): string {
+  const event = JSON.parse(doc) as { data: { object: Record<string, unknown> } };
+  const { object } = event.data;
+  const hidden = hiddenMembers(view, object, owner).filter(({ name }) => Object.hasOwn(object, name));
+  if (hidden.length === 0) return doc;
+  for (const { name } of hidden) delete object[name];
+  return JSON.stringify(event);
+}
+
+/** A page of events; the owner of what each tells of stands in its row alone. */
+export function showEvents(store: Store, view: EventView): ShowDocs {
+  return (docs): MaybePromise<readonly string[]> =>
+    withOwners(store, eventsTable, docs, (owners) =>
+      docs.map((doc, index) => view(typeOf(doc), doc, owners[index] ?? null)),
+    );
+}
+
+export function typeOf(doc: string): string {
+  return (JSON.parse(doc) as { type: string }).type;
+}

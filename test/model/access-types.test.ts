@@ -1,0 +1,93 @@
+/** Functions as access rules, as an editor sees them (§5.1): what the schema does not have must not compile. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+
+const heading = `
+import { allow, collection, Type } from '${resolve('src/index.ts')}';
+
+const schema = Type.Object({
+  title: Type.String(),
+  price: Type.Optional(Type.Number()),
+  state: Type.Union([Type.Literal('draft'), Type.Literal('out')]),
+  published: Type.Optional(Type.Boolean()),
+  tags: Type.Array(Type.String()),
+  address: Type.Optional(Type.Object({ city: Type.String(), floor: Type.Integer() })),
+  since: Type.String({ format: 'date-time' }),
+});
+type S = typeof schema;
+`;
+
+const sound = [
+  'allow<S>((principal, resource) => principal.roles.has("editor") || resource.published.is(true))',
+  'allow<S>((principal, resource) => resource.owner.is(principal.id))',
+  'allow<S>((_principal, resource) => resource.state.in(["draft", "out"]).and(resource.price.gte(1), resource.tags.has("a")))',
+  'allow<S>((_principal, resource) => resource.address.city.is("Rome").or(resource.address.floor.lt(3)).not())',
+  'allow<S>((_principal, resource) => resource.since.gt("2026-01-01T00:00:00.000Z").and(resource.createdAt.isPresent()))',
+  'allow<S>((principal, resource) => resource.title.in(principal.roles))',
+  'allow<S>((principal) => principal.scopes.has("webhooks") && principal.tenant !== null)',
+  'collection({ schema, access: { read: { anyOf: ["tenant", { role: "auditor" }, { scope: "admin" }, allow<S>((_p, r) => r.published.is(true))] } } })',
+  'collection({ schema, readOnly: { price: { role: "trader" } }, hidden: { tags: "owner" }, tenantField: "title" })',
+];
+
+const unsound = [
+  'allow<S>((_principal, resource) => resource.colour.is("red"))',
+  'allow<S>((_principal, resource) => resource.price.is("1"))',
+  'allow<S>((_principal, resource) => resource.title.is(1))',
+  'allow<S>((_principal, resource) => resource.published.gt(true))',
+  'allow<S>((_principal, resource) => resource.state.is("gone"))',
+  'allow<S>((_principal, resource) => resource.tags.is("a"))',
+  'allow<S>((_principal, resource) => resource.tags.has(1))',
+  'allow<S>((_principal, resource) => resource.address.street.is("a"))',
+  'allow<S>((_principal, resource) => resource.title === "a" ? 1 : 2)',
+  'allow<S>((_principal, resource) => resource.title)',
+  'allow<S>(async (_principal, resource) => resource.published.is(true))',
+  'allow<S>((principal) => principal.email === "a")',
+  'allow<S>((principal) => principal.scopes.has("everything"))',
+  'collection({ schema, access: { read: { scope: "everything" } } })',
+  'collection({ schema, access: { read: { role: 1 } } })',
+];
+
+test('a rule that fits the schema compiles; an unknown field or a wrong type does not', (context) => {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-types-'));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: resolve('tsconfig.json'),
+      include: [],
+      files: ['rules.ts'],
+      compilerOptions: { rewriteRelativeImportExtensions: false },
+    }),
+  );
+  const lines = [...sound, ...unsound].map(
+    (expression, index) => `export const rule${index} = ${expression};`,
+  );
+  writeFileSync(join(folder, 'rules.ts'), `${heading}${lines.join('\n')}\n`);
+  const first = heading.split('\n').length;
+  const output = compile(folder);
+  const faulty = new Set(
+    [...output.matchAll(/^rules\.ts\((\d+),/gm)].map(([, line]) => Number(line) - first),
+  );
+  const wanted = unsound.map((_, index) => sound.length + index);
+  assert.deepEqual(
+    [...faulty].sort((one, other) => one - other),
+    wanted,
+    output,
+  );
+});
+
+function compile(folder: string): string {
+  const compiler = resolve('node_modules/typescript/bin/tsc');
+  const args = [compiler, '--project', folder, '--noEmit', '--pretty', 'false'];
+  try {
+    return execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+  } catch (error) {
+    return (error as { stdout: string }).stdout;
+  }
+}

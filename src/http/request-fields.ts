@@ -26,6 +26,8 @@ export type RequestFields = {
   maxForwards: string | undefined;
   origin: string | undefined;
   prefer: string | undefined;
+  proxyAuthorization: string | undefined;
+  secFetchSite: string | undefined;
   transferEncoding: string | undefined;
   xApiKey: string | undefined;
   xForwardedFor: string | undefined;
@@ -58,6 +60,8 @@ const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }
       ['Max-Forwards', 'maxForwards', false],
       ['Origin', 'origin', false],
       ['Prefer', 'prefer', true],
+      ['Proxy-Authorization', 'proxyAuthorization', false],
+      ['Sec-Fetch-Site', 'secFetchSite', false],
       ['Transfer-Encoding', 'transferEncoding', true],
       ['X-API-Key', 'xApiKey', false],
       ['X-Forwarded-For', 'xForwardedFor', true],
@@ -112,6 +116,8 @@ function noFields(): RequestFields {
     maxForwards: undefined,
     origin: undefined,
     prefer: undefined,
+    proxyAuthorization: undefined,
+    secFetchSite: undefined,
     transferEncoding: undefined,
     xApiKey: undefined,
     xForwardedFor: undefined,

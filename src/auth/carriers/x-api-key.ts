@@ -1,10 +1,17 @@
 /**
  * `X-API-Key: <key>` (§5.2).
  */
-import type { Carrier } from '../credential.ts';
+import type { Carrier, Credential, Unreadable } from '../credential.ts';
 
-export const xApiKeyCarrier: Carrier = (request) => {
-  if (request.xApiKey === undefined) return undefined;
-  const key = request.xApiKey.trim();
-  return key === '' ? { kind: 'unreadable', problem: 'api_key_required' } : { kind: 'key', key };
+export const xApiKeyCarrier: Carrier = {
+  mark: 'k',
+  find: (fields) => fields.xApiKey,
+  read: readKey,
+  holdsPassword: () => false,
 };
+
+/** A place that holds a key and nothing besides. */
+export function readKey(text: string): Credential | Unreadable {
+  const key = text.trim();
+  return key === '' ? { kind: 'unreadable', problem: 'api_key_required' } : { kind: 'key', key };
+}

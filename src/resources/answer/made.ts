@@ -18,10 +18,11 @@ export function madeResponse(status: number, room: Room, ended: Ended): Response
     fields.push('ETag', `"${rev}"`);
     if (made.modifiedAt !== null) fields.push('Last-Modified', lastModified(room, made.modifiedAt));
   }
-  const minimal = ended.reading.preferences.return === 'minimal' || made.doc === null;
+  const minimal = ended.reading.facts.minimalAsked || made.doc === null;
   if (!minimal) {
     fields.push('Content-Type', 'application/json', 'Cache-Control', 'no-store');
-    if (made.location !== null) fields.push('Content-Location', made.location);
+    const reports = ended.reading.operation?.reports === true;
+    if (made.location !== null && !reports) fields.push('Content-Location', made.location);
   }
   if (made.fields !== undefined) fields.push(...made.fields);
   return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
@@ -50,7 +51,8 @@ export function seeOtherAfterForm(status: number, ended: Ended): Response {
 }
 
 function preferencesApplied(ended: Ended): readonly string[] {
-  const wanted = ended.reading.preferences.return;
+  const { operation, preferences } = ended.reading;
+  const wanted = operation?.reports === true ? undefined : preferences.return;
   return wanted === undefined ? [] : ['Preference-Applied', formatPreferenceApplied([['return', wanted]])];
 }
 

@@ -17,7 +17,7 @@ export function preflightResponse(status: number, room: Room, ended: Ended): Res
   }
   if (allowed !== undefined) {
     fields.push(
-      ...allowingFields(allowed),
+      ...allowingFields(room.cors, allowed),
       'Access-Control-Allow-Methods',
       methods,
       'Access-Control-Allow-Headers',

@@ -9,15 +9,17 @@ const origin = 'https://app.example';
 const path = '/api/v1/products';
 let named: Program;
 let any: Program;
+let withoutCredentials: Program;
 
 before(async () => {
-  [named, any] = await Promise.all([
+  [named, any, withoutCredentials] = await Promise.all([
     startProgram({ env: { COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443` } }),
     startProgram({ env: { COMITY_CORS_ORIGINS: '*' } }),
+    startProgram({ env: { COMITY_CORS_ORIGINS: origin, COMITY_CORS_CREDENTIALS: 'off' } }),
   ]);
 });
 
-after(() => Promise.all([named.stop(), any.stop()]));
+after(() => Promise.all([named, any, withoutCredentials].map((program) => program.stop())));
 
 const list = (value: unknown) => String(value).split(', ').sort();
 const options = (target: string, headers: Record<string, string> = {}) =>
@@ -180,4 +182,97 @@ test('a malformed Origin is 400', async () => {
   const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: 'app.example' } });
   assert.equal(answer.status, 400);
   assert.equal(answer.json()['code'], 'field_invalid');
+});
+
+const account = { password: 'correct horse battery staple' };
+let accounts = 0;
+
+/** Registers somebody, and logs in for a cookie with these fields. */
+async function logIn(program: Program, headers: Record<string, string>) {
+  accounts += 1;
+  const json = { ...account, email: `cors-${accounts}@shop.example` };
+  const registered = await program.send('POST', '/api/v1/auth/register', { anonymous: true, json });
+  assert.equal(registered.status, 201, registered.body);
+  return program.send('POST', '/api/v1/auth/login', {
+    anonymous: true,
+    headers,
+    json: { ...json, cookie: true },
+  });
+}
+
+const cookieOf = (answer: Awaited<ReturnType<typeof logIn>>) =>
+  String(answer.headers['set-cookie']?.[0]?.split(';', 1)[0]);
+
+test('without credentials a named origin reads answers, and neither a preflight nor an answer lets it send cookies', async () => {
+  const asked = await preflight(withoutCredentials, origin, 'PATCH');
+  const read = await withoutCredentials.send('GET', path, { anonymous: true, headers: { Origin: origin } });
+  for (const { headers } of [asked, read]) {
+    assert.equal(headers['access-control-allow-origin'], origin);
+    assert.equal(headers['access-control-allow-credentials'], undefined);
+    assert.match(String(headers.vary), /\bOrigin\b/);
+  }
+});
+
+test('an origin that may send credentials gets a cookie by logging in, and changes things with it', async () => {
+  const headers = { Origin: origin, 'Sec-Fetch-Site': 'cross-site' };
+  const login = await logIn(named, headers);
+  assert.equal(login.status, 200, login.body);
+  assert.equal(login.headers['access-control-allow-origin'], origin);
+  assert.equal(login.headers['access-control-allow-credentials'], 'true');
+  const withCookie = { ...headers, Cookie: cookieOf(login) };
+  const json = { text: 'from a page' };
+  const made = await named.send('POST', '/api/v1/notes', { anonymous: true, headers: withCookie, json });
+  assert.equal(made.status, 201, made.body);
+});
+
+test('an origin that may not send credentials gets no cookie, and changes nothing with one', async () => {
+  const allowedToRead = { Origin: origin, 'Sec-Fetch-Site': 'cross-site' };
+  const foreign = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' };
+  const older = { Origin: 'https://evil.example' };
+  const hidden = { 'Sec-Fetch-Site': 'same-site' };
+  for (const [program, headers] of [
+    [withoutCredentials, allowedToRead],
+    [any, foreign],
+    [named, foreign],
+    [named, older],
+    [named, hidden],
+  ] as const) {
+    const planted = await logIn(program, headers);
+    assert.equal(planted.status, 403, planted.body);
+    assert.equal(planted.json()['code'], 'cross_site_request');
+    assert.equal(planted.headers['set-cookie'], undefined);
+    const Cookie = cookieOf(await logIn(program, {}));
+    const json = { text: 'forged' };
+    const forged = { anonymous: true, headers: { ...headers, Cookie }, json };
+    const refused = await program.send('POST', '/api/v1/notes', forged);
+    assert.equal(refused.status, 403, refused.body);
+    assert.equal(refused.json()['code'], 'cross_site_request');
+    assert.equal(refused.headers['www-authenticate'], undefined);
+    const read = await program.send('GET', '/api/v1/notes', {
+      anonymous: true,
+      headers: { ...headers, Cookie },
+    });
+    assert.equal(read.status, 200, 'what is read by a foreign page the browser keeps from it');
+    assert.deepEqual(read.json()['items'], []);
+  }
+});
+
+test('a page that brings a key of its own needs no cookie, and is not taken for a forgery', async () => {
+  const headers = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' };
+  const answer = await any.send('POST', '/api/v1/notes', { headers, json: { text: 'x' } });
+  assert.equal(answer.status, 201, answer.body);
+});
+
+test('a session that is over keeps nobody from reading what is public, nor from logging in again', async () => {
+  const Cookie = '__Host-comity_session=ses_0123456789abcdefghjkmnpqrs.' + 'x'.repeat(43);
+  const send = (method: string, target: string) =>
+    named.send(method, target, { anonymous: true, headers: { Cookie } });
+  assert.equal((await send('GET', path)).status, 200);
+  const refused = await send('GET', '/api/v1/notes');
+  assert.equal(refused.status, 401);
+  assert.equal(refused.json()['error'], 'no token provided');
+  const login = await logIn(named, { Cookie });
+  assert.equal(login.status, 200);
+  const again = { anonymous: true, headers: { Cookie: cookieOf(login) } };
+  assert.equal((await named.send('GET', '/api/v1/notes', again)).status, 200);
 });

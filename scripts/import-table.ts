@@ -39,7 +39,7 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:async_hooks', 'node:os', 'node:perf_hooks', 'node:process'],
     packages: ['pino', 'prom-client'],
   },
-  { folder: 'src/store', may: [...values, 'src/observe'], node: [], packages: [] },
+  { folder: 'src/store', may: [...values, 'src/observe'], node: ['node:fs', 'node:os'], packages: [] },
 
   // The file that a backup is, which both stores write and read: also the embedded store's own.
   {
@@ -78,7 +78,7 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/auth',
     may: [...stored],
-    node: ['node:buffer', 'node:crypto', 'node:fs', 'node:os', 'node:util', 'node:worker_threads'],
+    node: ['node:buffer', 'node:crypto', 'node:util', 'node:worker_threads'],
     packages: ['jose', 'oauth4webapi'],
   },
   {

@@ -36,6 +36,9 @@ export async function grantKey(
   const own = known.principal.scopes;
   const scopes = wanted.scopes ?? defaultScopes[wanted.kind].filter((scope) => own.has(scope));
   const errors = [...scopeErrors(wanted.kind, scopes, own)];
+  if ((await makersOf(store, known.key)) >= makersMax) {
+    errors.push({ pointer: '', message: `comes of ${makersMax} keys that were made with each other` });
+  }
   const latest = await makerExpiry(store, known);
   const expiry = expiryOf(wanted.expiresAt, nowMs, latest);
   if ('error' in expiry) errors.push(expiry.error);
@@ -54,6 +57,18 @@ function scopeErrors(
   const lacking = scopes.filter((scope) => !own.has(scope));
   if (lacking.length === 0) return [];
   return [{ pointer: '/scopes', message: `go beyond those of the caller: ${lacking.join(', ')}` }];
+}
+
+/** Keys that were made one with the other; verifying the last of them reads them all. */
+const makersMax = 8;
+
+async function makersOf(store: Pick<Store, 'read'>, key: string | null): Promise<number> {
+  let count = 0;
+  for (let maker = key; maker !== null && count < makersMax; count += 1) {
+    const row: Row | undefined = await store.read(keysTable, maker);
+    maker = row === undefined ? null : ((JSON.parse(row.doc) as Key).madeBy ?? null);
+  }
+  return count;
 }
 
 /** When the key that the caller came by ends (ms); undefined: he came by another credential, or it has no end. */

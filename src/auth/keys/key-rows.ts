@@ -20,6 +20,8 @@ export type Key = {
   readonly scopes: readonly Scope[];
   readonly expiresAt?: string;
   readonly prefix: string;
+  /** Id of the key that it was made with; it is good as long as that one is. */
+  readonly madeBy?: string;
   readonly lastUsedAt?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
@@ -34,6 +36,7 @@ export type KeyGrant = {
   readonly kind: KeyKind;
   readonly scopes: readonly Scope[];
   readonly keyExpiresAt: string | null;
+  readonly madeBy: string | null;
 };
 
 /** A row of `key_secrets`. */
@@ -68,8 +71,8 @@ export function keySecretChange(
 
 /** @param owner of the row, which has one always */
 export function grantOf(key: Key, owner: string | null): KeyGrant {
-  const { id, kind, scopes, expiresAt = null } = key;
-  return { key: id, owner: owner ?? id, kind, scopes, keyExpiresAt: expiresAt };
+  const { id, kind, scopes, expiresAt = null, madeBy = null } = key;
+  return { key: id, owner: owner ?? id, kind, scopes, keyExpiresAt: expiresAt, madeBy };
 }
 
 /** Rows of `key_secrets` that are over go after this time: the clocks of two processes may differ by less. */

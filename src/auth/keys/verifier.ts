@@ -2,17 +2,19 @@
  * API keys to verdicts (§5.2). The administrator key outranks all others and is compared in constant time; any other is found by its
  * digest, so that the cost does not grow with the number of keys: one read by id, and one of its account where it has one.
  *
- * A key of an account stands for that account, within the key's scopes and those that the account has now. A key that was made with the
- * administrator key is a principal of its own. A publishable key has the scope `read` alone, whatever its row says.
+ * A secret key of an account stands for that account, within the key's scopes and those that the account has now. One that was made with
+ * the administrator key is a principal of its own, and so is every publishable key, which stands in public pages: it may read what
+ * anyone with a credential may, and nothing of its owner's. A key that was made with a key is good while that one is, so that revoking
+ * a stolen key revokes what the thief made with it.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
 import { principalOf } from '../sessions/user-principal.ts';
-import { keySecretsTable, type User, usersTable } from '../tables.ts';
+import { keySecretsTable, keysTable, type User, usersTable } from '../tables.ts';
 import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
-import type { KeySecret } from './key-rows.ts';
+import type { Key, KeySecret } from './key-rows.ts';
 import { digestOfKey, type KeyKind, kindOfKey } from './key-text.ts';
 import type { KeyUses } from './key-uses.ts';
 
@@ -38,20 +40,27 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
 
   function judge(kind: KeyKind, row: Row): MaybePromise<Verdict> {
     const secret = JSON.parse(row.doc) as KeySecret;
-    const { owner, scopes } = secret;
+    if (secret.kind !== kind) return unusable;
     const expiresAt = Math.min(endOf(secret.expiresAt), endOf(secret.keyExpiresAt));
-    if (expiresAt <= clock() || secret.kind !== kind) return unusable;
+    const own = { expiresAt, basis: [basisOf(keySecretsTable, row)] };
+    return follow(withMakers(store, secret.madeBy, own), (rest) =>
+      rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(secret, rest),
+    );
+  }
+
+  function standFor(secret: KeySecret, rest: Rest): MaybePromise<Verdict> {
+    const { key, kind, owner, scopes } = secret;
     const granted = kind === 'secret' ? scopes : scopes.filter((scope) => publishableScopes.has(scope));
-    const basis = [basisOf(keySecretsTable, row)];
+    const itself = (id: string) => authenticated({ id, scopes: granted });
     if (!owner.startsWith(userIdPrefix)) {
-      const principal = authenticated({ id: owner, scopes: granted });
-      return good(secret.key, principal, { expiresAt, basis }, uses);
+      return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
     }
-    return follow(store.read(usersTable, owner), (user) => {
-      if (user === undefined || user.deletedAt !== null) return unusable;
-      const principal = principalOf(JSON.parse(user.doc) as User, granted);
-      if (principal === undefined) return unusable;
-      return good(secret.key, principal, { expiresAt, basis: [...basis, basisOf(usersTable, user)] }, uses);
+    return follow(store.read(usersTable, owner), (row) => {
+      if (row === undefined || row.deletedAt !== null) return unusable;
+      const account = principalOf(JSON.parse(row.doc) as User, granted);
+      if (account === undefined) return unusable;
+      const principal = kind === 'secret' ? account : itself(key);
+      return good(key, principal, { ...rest, basis: [...rest.basis, basisOf(usersTable, row)] }, uses);
     });
   }
 
@@ -68,6 +77,21 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
 
 /** What is known of a key besides whom it stands for. */
 type Rest = Pick<Good, 'expiresAt' | 'basis'>;
+
+/** What the keys vouch for that a key was made with, one by the other; undefined: one of them was revoked. */
+function withMakers(
+  store: Pick<Store, 'read'>,
+  maker: string | null,
+  rest: Rest,
+): MaybePromise<Rest | undefined> {
+  if (maker === null) return rest;
+  return follow(store.read(keysTable, maker), (row) => {
+    if (row === undefined) return undefined;
+    const { madeBy = null, expiresAt = null } = JSON.parse(row.doc) as Key;
+    const basis = [...rest.basis, basisOf(keysTable, row)];
+    return withMakers(store, madeBy, { expiresAt: Math.min(rest.expiresAt, endOf(expiresAt)), basis });
+  });
+}
 
 /** One that lies in the store is looked at there: this process may not know yet that another has changed it. */
 function judgeAdminKey(

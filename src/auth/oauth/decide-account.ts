@@ -87,7 +87,8 @@ function enter(
   rules: AccountRules,
 ): AccountDecision {
   if (user.disabled) return refuse(closedAccount, user.id, 'forbidden');
-  if (rules.verifiedEmailRequired && !user.emailVerified) return refuse(unverified, user.id, 'email_unverified');
+  if (rules.verifiedEmailRequired && !user.emailVerified)
+    return refuse(unverified, user.id, 'email_unverified');
   return { decision, user, proven };
 }
 

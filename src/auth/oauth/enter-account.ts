@@ -6,6 +6,7 @@ import type { Problem } from '../../http/problem.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import type { FindUser, FoundUser } from '../accounts/find-user.ts';
+import { passwordChange, readPassword } from '../accounts/password-row.ts';
 import { userRow } from '../accounts/user-row.ts';
 import type { Audit } from '../audit-fact.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
@@ -91,13 +92,16 @@ async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<
     case 'link-and-enter': {
       const { user, proven } = decided;
       const linked = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      return openFor(options, arrival, user, [asRead(user, found), ...linked], at);
+      const changes = [asRead(user, found), ...linked, ...(await samePassword(options, user, at))];
+      return openFor(options, arrival, user, changes, at);
     }
     case 'enter': {
       const { user, proven } = decided;
       const used = identityOfUser(arrival, found, { user: user.id, proven }, at);
+      const password = await samePassword(options, user, at);
       // Where the address is verified at this moment, by a reset of the password perhaps, an unproven identity must not slip in.
-      return openFor(options, arrival, user, proven ? [used] : [asRead(user, found), used], at);
+      const changes = proven ? [used, ...password] : [asRead(user, found), used, ...password];
+      return openFor(options, arrival, user, changes, at);
     }
   }
 }
@@ -128,6 +132,16 @@ function asRead(user: User, { accountRow: read }: Found): Change {
   if (read?.id !== user.id) throw new Error('an account was decided on without its row');
   const next = userRow(user.id, user, read.createdAt, read.updatedAt);
   return { table: usersTable, id: user.id, expect: { rev: read.rev }, next };
+}
+
+/** Writes the password as it is, as every login does: one that changes at this moment ends this session too, or comes after it. */
+async function samePassword(
+  { store }: EnterAccountOptions,
+  user: User,
+  at: number,
+): Promise<readonly Change[]> {
+  const standing = await readPassword(store, user.id);
+  return standing === undefined ? [] : [passwordChange(user.id, standing, standing.hash, at)];
 }
 
 async function userOfSession(

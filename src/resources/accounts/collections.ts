@@ -46,10 +46,12 @@ export const keysCollection: Collection = resolveBuiltIn('keys', {
     expiresAt: Type.Optional(Type.String({ format: 'date-time' })),
     /** The first characters, so that people know which key it is. */
     prefix: Type.Optional(Type.String()),
+    /** The key that it was made with: revoking that one ends this one too. */
+    madeBy: Type.Optional(Type.String()),
     lastUsedAt: Type.Optional(Type.String({ format: 'date-time' })),
   }),
   access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
-  unpatchable: ['kind', 'scopes', 'prefix', 'lastUsedAt'],
+  unpatchable: ['kind', 'scopes', 'prefix', 'madeBy', 'lastUsedAt'],
   examples: [{ name: 'Nightly import', kind: 'secret', scopes: ['read', 'write'] }],
 });
 

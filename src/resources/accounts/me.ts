@@ -45,7 +45,8 @@ export function meResource(options: MeOptions): Resource {
 async function represent(options: MeOptions, ask: Ask): Promise<Representation> {
   const { principal, known } = ask;
   if (principal.kind === 'anonymous' || known === undefined) throw new Error('nobody asks who they are');
-  const row = known.scheme === 'issuer' ? undefined : await options.store.read(usersTable, principal.id);
+  const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
+  const row = !isPerson ? undefined : await options.store.read(usersTable, principal.id);
   const user = row === undefined ? undefined : (JSON.parse(row.doc) as User);
   return {
     content: JSON.stringify(describe(principal, known.scheme, user)),

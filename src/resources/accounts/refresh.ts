@@ -20,6 +20,7 @@ const schema = Type.Object({ refreshToken: Type.String() }, { additionalProperti
 
 export function refreshResource(options: RefreshOptions): Resource {
   return actionResource({
+    ignoresCredentials: true,
     path: `${options.base}/auth/refresh`,
     schema,
     limits: options.limits,

@@ -111,18 +111,9 @@ const cases: readonly Case[] = [
     { identity: asserted, sameAddress: ownUnverified },
     'account_exists own',
   ],
-  [
-    'a disabled account is not linked to',
-    { identity: verified, sameAddress: disabled },
-    'forbidden own',
-  ],
+  ['a disabled account is not linked to', { identity: verified, sameAddress: disabled }, 'forbidden own'],
   ['a new address makes an account', { identity: asserted }, 'register ada@shop.example'],
-  [
-    'but none where registration is closed',
-    { identity: verified },
-    'forbidden',
-    { registration: 'closed' },
-  ],
+  ['but none where registration is closed', { identity: verified }, 'forbidden', { registration: 'closed' }],
   ['nor without an address', { identity: silent }, 'sign_in_invalid'],
   [
     'nor with an unverified one where that is not enough',

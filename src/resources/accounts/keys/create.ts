@@ -47,10 +47,11 @@ async function create(
   const { name, kind } = wanted;
   const text = makeKey(kind, options.random);
   const id = `key_${served.newId()}`;
+  const maker = known.key === null ? {} : { madeBy: known.key };
   const expiry = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
   const row = nextRow(served, {
     id,
-    fields: { name, kind, scopes, ...expiry, prefix: prefixOfKey(text) },
+    fields: { name, kind, scopes, ...expiry, prefix: prefixOfKey(text), ...maker },
     owner: ownerOf(known, id),
     createdAt: at,
     updatedAt: at,

@@ -5,20 +5,14 @@
  *
  * What it made in the collections of the application stays, as anybody's does.
  */
-import { createSecretsOfKey } from '../../../auth/keys/secrets-of-key.ts';
+import { createKeysOfOwner, keysPerUnitMax } from '../../../auth/keys/keys-of-owner.ts';
 import type { Sessions } from '../../../auth/sessions/sessions.ts';
-import {
-  identitiesTable,
-  keysTable,
-  mailCodesTable,
-  passwordsTable,
-  usersTable,
-} from '../../../auth/tables.ts';
+import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../../../auth/tables.ts';
 import { madeFields, ownerField } from '../../../model/field.ts';
 import type { Change, Plan, Store } from '../../../store/store.ts';
 
 /** Rows of each kind that go in one unit. */
-export const leavingsPerUnitMax = 50;
+export const leavingsPerUnitMax = keysPerUnitMax;
 /** Units after the deletion; each removes up to `leavingsPerUnitMax` of each kind, and a lost race repeats one. */
 const unitsMax = 1000;
 
@@ -36,14 +30,8 @@ const byId = madeFields
   .map((field) => ({ field, direction: 'asc' as const }));
 
 export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser'>): Leavings {
-  const secrets = createSecretsOfKey(store);
+  const keys = createKeysOfOwner(store);
   const codes = (user: string) => removalOfOwned(store, mailCodesTable, user);
-
-  async function keys(user: string): Promise<readonly Change[]> {
-    const removals = await removalOfOwned(store, keysTable, user);
-    const texts = await Promise.all(removals.map(({ id }) => secrets.removal(id)));
-    return [...removals, ...texts.flat()];
-  }
 
   async function gather(user: string): Promise<readonly Change[]> {
     const parts = await Promise.all([
@@ -51,7 +39,7 @@ export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser
       sessions.endOfUser(user, null).then((ends) => ends.slice(0, leavingsPerUnitMax)),
       removalOfOwned(store, identitiesTable, user),
       codes(user),
-      keys(user),
+      keys.removal(user),
     ]);
     return parts.flat();
   }

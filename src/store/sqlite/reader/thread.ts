@@ -1,12 +1,12 @@
 /** A reader thread: runs statements whose cost grows with a table, one at a time, each in a snapshot of its own. */
 import type { StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { lowerOwnPriority } from '../../thread-priority.ts';
 import type { Cells } from '../cells.ts';
 import { connect } from '../connection.ts';
 import { isMistake, messageOf } from '../failure.ts';
 import { StatementCache } from '../statement-cache.ts';
 import { installDeadline } from './deadline.ts';
-import { lowerOwnPriority } from './priority.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
 
 const statementsKeptMax = 128;

@@ -1,0 +1,48 @@
+/** An account with the revision that it was read at, by its id or its address. */
+import { type Field, madeFields } from '../../model/field.ts';
+import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { type User, usersTable } from '../tables.ts';
+
+export type FoundUser = { readonly user: User; readonly row: Row };
+
+export type FindUser = {
+  byId(id: string): MaybePromise<FoundUser | undefined>;
+  /** @param email as `normalizeEmail` wrote it */
+  byEmail(email: string): MaybePromise<FoundUser | undefined>;
+};
+
+/** No account has this id. */
+export const nobodyId = 'usr_';
+
+const emailField: Field = { name: 'email', path: ['email'], type: 'string' };
+const byId = madeFields
+  .filter(({ name }) => name === 'id')
+  .map((field) => ({ field, direction: 'asc' as const }));
+
+export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
+  function read(id: string): MaybePromise<FoundUser | undefined> {
+    const row = store.read(usersTable, id);
+    return row instanceof Promise ? row.then(found) : found(row);
+  }
+
+  /** Between the two reads the address may have gone to another account, or to none. */
+  async function byEmail(email: string): Promise<FoundUser | undefined> {
+    const plan = store.plan({
+      table: usersTable,
+      filter: { op: 'eq', field: emailField, value: email },
+      sort: byId,
+      limit: 1,
+    });
+    const { docs } = await plan.page({ from: 'start' });
+    const [doc] = docs;
+    // An address that nobody has costs the same reads as one that somebody has.
+    const user = await read(doc === undefined ? nobodyId : (JSON.parse(doc) as User).id);
+    return user?.user.email === email ? user : undefined;
+  }
+
+  return { byId: read, byEmail };
+}
+
+function found(row: Row | undefined): FoundUser | undefined {
+  return row === undefined || row.deletedAt !== null ? undefined : { user: JSON.parse(row.doc) as User, row };
+}

@@ -1,0 +1,90 @@
+/**
+ * Codes that are sent by mail: 256 random bits, kept as a digest, good for one purpose, one account, one address, one use and some time
+ * (§5.4). Using one removes it in the unit that it makes possible, together with the others of its purpose.
+ */
+import { hash } from 'node:crypto';
+import { type Field, madeFields, ownerField } from '../../model/field.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, Row, Store } from '../../store/store.ts';
+import { mailCodesTable, type User } from '../tables.ts';
+
+export type MailCodePurpose = 'verification' | 'reset';
+
+/** `id` repeats that of the row, so that a list of documents is enough to remove them. */
+type MailCodeRow = {
+  readonly id: string;
+  readonly purpose: MailCodePurpose;
+  /** What the code was sent to: it proves nothing about an address that the account got later. */
+  readonly email: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+};
+
+export type FoundCode = { readonly userId: string; readonly email: string; readonly removal: Change };
+
+const codeOctets = 32;
+/** 32 octets in base64url. */
+const codeCharacters = 43;
+/** Codes of one account that are looked at; the limit on mails keeps them far below. */
+const codesMax = 1000;
+
+export type MintedCode = { readonly code: string; readonly change: Change };
+
+/** @param at milliseconds since the epoch */
+export function mintCode(
+  user: Pick<User, 'id' | 'email'>,
+  purpose: MailCodePurpose,
+  how: { readonly at: number; readonly seconds: number; readonly random: (count: number) => Buffer },
+): MintedCode {
+  const code = how.random(codeOctets).toString('base64url');
+  const id = digestOf(code);
+  const doc: MailCodeRow = { id, purpose, email: user.email, expiresAt: how.at + how.seconds * 1000 };
+  const next = keptRow(JSON.stringify(doc), user.id, how.at, how.at);
+  return { code, change: { table: mailCodesTable, id, expect: { absent: true }, next } };
+}
+
+/** Undefined: unknown, used, of another purpose, or expired. @param now milliseconds since the epoch */
+export async function findCode(
+  store: Pick<Store, 'read'>,
+  code: string,
+  purpose: MailCodePurpose,
+  now: number,
+): Promise<FoundCode | undefined> {
+  if (code.length !== codeCharacters) return undefined;
+  const row = await store.read(mailCodesTable, digestOf(code));
+  if (row === undefined || row.owner === null) return undefined;
+  const found = JSON.parse(row.doc) as MailCodeRow;
+  if (found.purpose !== purpose || found.expiresAt <= now) return undefined;
+  return { userId: row.owner, email: found.email, removal: removalOf(row) };
+}
+
+/** What removes the codes of an account for a purpose, apart from the one that is removed already. */
+export async function removeCodes(
+  store: Pick<Store, 'plan' | 'read'>,
+  userId: string,
+  purpose: MailCodePurpose,
+  except: string | null,
+): Promise<readonly Change[]> {
+  const { docs } = await store.plan(codesOf(userId)).page({ from: 'start' });
+  const codes = docs.map((doc) => JSON.parse(doc) as MailCodeRow);
+  const others = codes.filter((code) => code.purpose === purpose && code.id !== except);
+  const rows = await Promise.all(others.map(({ id }) => store.read(mailCodesTable, id)));
+  return rows.flatMap((row) => (row === undefined ? [] : [removalOf(row)]));
+}
+
+const byId = madeFields
+  .filter(({ name }) => name === 'id')
+  .map((field: Field) => ({ field, direction: 'asc' as const }));
+
+function codesOf(userId: string) {
+  const filter = { op: 'eq', field: ownerField, value: userId } as const;
+  return { table: mailCodesTable, filter, sort: byId, limit: codesMax };
+}
+
+function removalOf(row: Row): Change {
+  return { table: mailCodesTable, id: row.id, expect: { rev: row.rev }, next: null };
+}
+
+function digestOf(code: string): string {
+  return hash('sha256', code, 'base64url');
+}

@@ -1,0 +1,65 @@
+/** What the mails about accounts say. Nothing that a stranger typed stands in one, so that nobody can have us send his words. */
+import type { MailCodePurpose } from '../accounts/mail-code.ts';
+import type { Mail } from '../mail-port.ts';
+
+export type MailTextOptions = {
+  /** What the application is called. */
+  readonly title: string;
+  /** Pages of the application with `{code}` in them; undefined: the mail holds the code alone. */
+  readonly mailVerificationUrl: string | undefined;
+  readonly mailResetUrl: string | undefined;
+  readonly verificationCodeSeconds: number;
+  readonly resetCodeSeconds: number;
+};
+
+export type MailTexts = (purpose: MailCodePurpose, to: string, code: string) => Mail;
+
+export function createMailTexts(options: MailTextOptions): MailTexts {
+  const title = options.title === '' ? 'Comity' : options.title;
+  return (purpose, to, code) =>
+    purpose === 'verification'
+      ? {
+          to,
+          subject: `${title}: confirm your e-mail address`,
+          text: paragraphs(
+            `Somebody, probably you, gave this address for an account at ${title}.`,
+            asked(
+              'To confirm it, open this page:',
+              'To confirm it, use this code:',
+              options.mailVerificationUrl,
+              code,
+            ),
+            `It works once and for ${spokenTime(options.verificationCodeSeconds)}. If it was not you, do nothing.`,
+          ),
+        }
+      : {
+          to,
+          subject: `${title}: set a new password`,
+          text: paragraphs(
+            `Somebody, probably you, asked for a new password for the account with this address at ${title}.`,
+            asked('To set one, open this page:', 'To set one, use this code:', options.mailResetUrl, code),
+            `It works once and for ${spokenTime(options.resetCodeSeconds)}. If it was not you, do nothing: your password stays as it is.`,
+          ),
+        };
+}
+
+function asked(byPage: string, byCode: string, url: string | undefined, code: string): string {
+  return url === undefined ? `${byCode}\n\n${code}` : `${byPage}\n\n${url.replaceAll('{code}', () => code)}`;
+}
+
+function paragraphs(...texts: readonly string[]): string {
+  return `${texts.join('\n\n')}\n`;
+}
+
+/** In the greatest unit that says it without a rest. */
+export function spokenTime(seconds: number): string {
+  const [name, length] = units.find((unit) => seconds % unit[1] === 0) ?? ['second', 1];
+  const count = seconds / length;
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+const units: readonly (readonly [name: string, seconds: number])[] = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+];

@@ -1,0 +1,196 @@
+/** E-mail verification and password reset of the running program, with a real mail server. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import test, { type TestContext } from 'node:test';
+import { fieldOf, type MailServer, startMailServer, textOf } from '../../auth/mail/server.ts';
+import { type Program, startProgram } from '../program.ts';
+import { base, bearer, type Client, login, openClient, register } from './client.ts';
+
+const email = 'ada@shop.example';
+const password = 'correct horse';
+const newPassword = 'battery staple';
+
+type Started = { readonly program: Program; readonly client: Client; readonly server: MailServer };
+
+async function start(context: TestContext, env: Readonly<Record<string, string>> = {}): Promise<Started> {
+  const server = await startMailServer(context);
+  const program = await startProgram({
+    env: {
+      COMITY_SMTP_URL: `smtp://127.0.0.1:${server.port}`,
+      COMITY_MAIL_FROM: 'Shop <no-reply@shop.example>',
+      COMITY_MAIL_RESET_URL: 'https://shop.example/reset#{code}',
+      COMITY_LOGIN_ATTEMPTS: '0',
+      ...env,
+    },
+  });
+  context.after(() => program.stop());
+  const client = openClient(program.port);
+  context.after(() => client.close());
+  return { program, client, server };
+}
+
+function post(client: Client, path: string, json: unknown, headers: Readonly<Record<string, string>> = {}) {
+  return client.ask('POST', `${base}/auth/${path}`, { json, headers });
+}
+
+/** Of the mail with this number, counted from 1. */
+async function codeOf(server: MailServer, number: number): Promise<string> {
+  await server.until(number);
+  const [code] = /[A-Za-z0-9_-]{43}/.exec(textOf(server.received[number - 1]?.raw ?? '')) ?? [];
+  assert.ok(code !== undefined, 'a mail with a code');
+  return code;
+}
+
+test('verifies an address by the code that a registration sends to it', async (context) => {
+  const { client, server } = await start(context);
+  const { token } = await register(client, email, password);
+  const code = await codeOf(server, 1);
+  const [mail] = server.received;
+  assert.deepEqual(mail?.to, [email]);
+  assert.equal(mail?.from, 'no-reply@shop.example');
+  assert.match(fieldOf(mail?.raw ?? '', 'Subject') ?? '', /confirm your e-mail address$/);
+  const confirmed = await post(client, 'verification/confirm', { code });
+  assert.equal(confirmed.status, 204, confirmed.body);
+  assert.equal(confirmed.body, '');
+  const again = await post(client, 'verification/confirm', { code });
+  assert.equal(again.status, 400);
+  assert.equal(again.json().code, 'code_invalid');
+  // The account changed, so the token was looked at again, and still is good.
+  const me = await client.ask('GET', `${base}/auth/me`, { headers: bearer(token) });
+  const account = await client.ask('GET', `${base}/users/${me.json().id}`, { headers: bearer(token) });
+  assert.equal(account.json().emailVerified, true);
+});
+
+test('sends another code to who asks, by credential or by address', async (context) => {
+  const { client, server } = await start(context);
+  const { token } = await register(client, email, password);
+  await server.until(1);
+  const wanted = await client.ask('POST', `${base}/auth/verification`, { headers: bearer(token) });
+  assert.equal(wanted.status, 204, wanted.body);
+  await server.until(2);
+  assert.equal((await post(client, 'verification', { email })).status, 204);
+  const code = await codeOf(server, 3);
+  assert.equal((await post(client, 'verification/confirm', { code })).status, 204);
+});
+
+test('asks who is not known for an address', async (context) => {
+  const { client } = await start(context);
+  const answer = await client.ask('POST', `${base}/auth/verification`);
+  assert.equal(answer.status, 400, answer.body);
+  assert.equal(answer.json().code, 'field_missing');
+  assert.deepEqual(answer.json().errors, [
+    { pointer: '/email', message: 'is required without a credential' },
+  ]);
+});
+
+test('keeps an account without tokens until its address is verified, where that is required', async (context) => {
+  const { client, server } = await start(context, { COMITY_VERIFIED_EMAIL_REQUIRED: 'on' });
+  const made = await post(client, 'register', { email, password, cookie: true });
+  assert.equal(made.status, 201, made.body);
+  assert.deepEqual(Object.keys(made.json()), ['user']);
+  assert.equal(made.headers['set-cookie'], undefined);
+  const early = await post(client, 'login', { email, password });
+  assert.equal(early.status, 403);
+  assert.equal(early.json().code, 'email_unverified');
+  assert.equal((await post(client, 'login', { email, password: 'wrong horse' })).status, 401);
+  const basic = `Basic ${Buffer.from(`${email}:${password}`).toString('base64')}`;
+  const byBasic = await client.ask('GET', `${base}/auth/me`, { headers: { Authorization: basic } });
+  assert.equal(byBasic.status, 403, byBasic.body);
+  const code = await codeOf(server, 1);
+  assert.equal((await post(client, 'verification/confirm', { code })).status, 204);
+  await login(client, email, password);
+});
+
+test('sets a new password by the code of a mail, and ends every session', async (context) => {
+  const { client, server } = await start(context);
+  const { token } = await register(client, email, password);
+  await server.until(1);
+  assert.equal((await post(client, 'password-reset', { email: ' ADA@shop.example' })).status, 204);
+  const code = await codeOf(server, 2);
+  assert.ok(textOf(server.received[1]?.raw ?? '').includes(`https://shop.example/reset#${code}`));
+  const short = await post(client, 'password-reset/confirm', { code, password: 'short' });
+  assert.equal(short.status, 422);
+  assert.deepEqual(short.json().errors, [
+    { pointer: '/password', message: 'must be at least 8 characters long' },
+  ]);
+  const reset = await post(client, 'password-reset/confirm', { code, password: newPassword });
+  assert.equal(reset.status, 204, reset.body);
+  const me = await client.ask('GET', `${base}/auth/me`, { headers: bearer(token) });
+  assert.equal(me.status, 401);
+  assert.equal((await post(client, 'login', { email, password })).status, 401);
+  await login(client, email, newPassword);
+  const again = await post(client, 'password-reset/confirm', { code, password });
+  assert.equal(again.status, 400);
+  assert.deepEqual(again.json(), { error: 'invalid or expired code', code: 'code_invalid' });
+});
+
+test('answers who asks for a reset in the same way whether or not there is such an account', async (context) => {
+  const { client, server } = await start(context);
+  await register(client, email, password);
+  await server.until(1);
+  const answers = [];
+  for (const asked of [email, 'nobody@shop.example', 'no address', '']) {
+    const { status, body, headers } = await post(client, 'password-reset', { email: asked });
+    const { date: _date, ratelimit: _rate, 'x-ratelimit-remaining': _left, ...rest } = headers;
+    answers.push(JSON.stringify([status, body, Object.keys(rest).sort()]));
+  }
+  assert.equal(new Set(answers).size, 1, answers.join('\n'));
+  await server.until(2);
+  assert.deepEqual(
+    server.received.map(({ to }) => to),
+    [[email], [email]],
+  );
+});
+
+for (const path of ['verification/confirm', 'password-reset/confirm']) {
+  test(`refuses a code at ${path} that never was`, async (context) => {
+    const { client } = await start(context);
+    for (const code of ['', 'x', 'A'.repeat(43), 'A'.repeat(10_000), '../../x', '\0']) {
+      const answer = await post(client, path, path.startsWith('password') ? { code, password } : { code });
+      assert.ok(answer.status === 400 || (code === '\0' && answer.status === 422), `${code}: ${answer.body}`);
+    }
+  });
+}
+
+test('says that it can send no mail, whoever asks for which account', async (context) => {
+  const program = await startProgram();
+  context.after(() => program.stop());
+  const client = openClient(program.port);
+  context.after(() => client.close());
+  await register(client, email, password);
+  const bodies = [];
+  for (const path of ['verification', 'password-reset']) {
+    for (const asked of [email, 'nobody@shop.example']) {
+      const answer = await post(client, path, { email: asked });
+      assert.equal(answer.status, 503, answer.body);
+      assert.ok(answer.headers['retry-after']);
+      bodies.push(answer.body);
+    }
+  }
+  assert.equal(new Set(bodies).size, 1);
+  assert.deepEqual(JSON.parse(bodies[0] ?? ''), {
+    error: 'no mail server is configured',
+    code: 'unavailable',
+  });
+});
+
+test('registers and resets while the mail server hangs, and stops in time', async (context) => {
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => void sockets.add(socket));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  context.after(() => {
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
+  const { port } = silent.address() as AddressInfo;
+  const { program, client } = await start(context, {
+    COMITY_SMTP_URL: `smtp://127.0.0.1:${port}`,
+    COMITY_MAIL_TIMEOUT_MS: '300',
+  });
+  await register(client, email, password);
+  assert.equal((await post(client, 'password-reset', { email })).status, 204);
+  assert.equal(await program.stop(), 0);
+  assert.ok(sockets.size > 0, 'the mail server was asked');
+});

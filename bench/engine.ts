@@ -33,6 +33,8 @@ export const comityEnvironment: NodeJS.ProcessEnv = {
   COMITY_ADMIN_KEY: adminKey,
   COMITY_RATE_LIMIT_READS: '0',
   COMITY_RATE_LIMIT_WRITES: '0',
+  // Longer than a run.
+  COMITY_ACCESS_TOKEN_SECONDS: '86400',
   NODE_ENV: 'production',
 };
 

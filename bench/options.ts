@@ -9,12 +9,20 @@ export const rowNames = [
   'list-new',
   'query-new',
   'create',
+  'authenticated',
+  'logins',
   'scan',
   'scale',
 ] as const;
 export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
-export type PairName = Exclude<RowName, 'scan' | 'scale'>;
+export type PairName = Exclude<RowName, 'authenticated' | 'logins' | 'scan' | 'scale'>;
+
+const singleNames: ReadonlySet<RowName> = new Set(['authenticated', 'logins', 'scan', 'scale']);
+
+export function isPairName(name: RowName): name is PairName {
+  return !singleNames.has(name);
+}
 
 export const storeNames = ['sqlite', 'postgres'] as const;
 export type StoreName = (typeof storeNames)[number];
@@ -30,7 +38,7 @@ export type BenchOptions = {
   readonly settlingRounds: number;
   readonly rounds: number;
   readonly connections: number;
-  /** Reads a second of the scan rows. */
+  /** Reads a second while something else goes on: scans, logins. */
   readonly scanReadsPerSecond: number;
   readonly jsonFile: string | undefined;
   readonly writeDocs: boolean;
@@ -46,7 +54,7 @@ export const usage = `Usage: npm run bench -- [options]
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)
-  --scan-rate N       reads a second while a scan runs (default 2000)
+  --scan-rate N       reads a second while a scan or logins run (default 2000)
   --noise             the floors against themselves
   --json FILE         write all figures
   --write-docs        write the table into docs/performance.md`;

@@ -7,7 +7,7 @@ import { adminKey, floorKindOf, type Subject } from './engine.ts';
 import { generateLoad } from './load/generate.ts';
 import type { LoadPlan } from './load/plan.ts';
 import type { Run } from './measured-run.ts';
-import type { PairName } from './options.ts';
+import { isPairName, type PairName } from './options.ts';
 import { categoryId as seededCategoryId } from './product.ts';
 
 import type { Pair } from './table.ts';
@@ -19,7 +19,7 @@ let createFrom = 1_000_000_000;
 
 export async function preparePairs(run: Run, noise: boolean): Promise<readonly Pair[]> {
   const pairs: Pair[] = [];
-  const names = run.options.only.filter((name): name is PairName => name !== 'scan' && name !== 'scale');
+  const names = run.options.only.filter(isPairName);
   const categories = new Map<number, string>();
   for (const rows of run.options.rows[run.store]) {
     const startFloor = await run.engine.prepareFloor(rows);

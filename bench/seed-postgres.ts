@@ -7,6 +7,7 @@ import { searchText } from '../src/model/collection.ts';
 import { openPostgresStore } from '../src/store/postgres/open.ts';
 import type { Change, Store } from '../src/store/store.ts';
 import { storeTables } from '../src/store-tables.ts';
+import { apiKeyChange } from './api-key.ts';
 import { config } from './comity.config.ts';
 import { categoryId, productCreatedMs, productDocument, productId } from './product.ts';
 
@@ -29,7 +30,7 @@ export async function seedPostgres(url: string, schema: string, rows: number): P
       );
       await add(
         store,
-        indexes.map((index) => product(index, searchFields)),
+        indexes.flatMap((index) => [product(index, searchFields), apiKeyChange(index)]),
       );
     }
   } finally {

@@ -1,21 +1,26 @@
 /**
- * The figures that have no floor: reads under a scan, idle memory, time to ready.
+ * The figures that have no floor: reads with a credential, reads while some log in, reads under a scan, idle memory, time to ready.
  */
+import { measureAuthenticated } from './authenticated.ts';
 import { spreadOf } from './cell.ts';
+import type { Subject } from './engine.ts';
+import { measureLogins } from './logins.ts';
 import { type Run, say } from './measured-run.ts';
 import { planFor } from './pairs.ts';
 import { measureScale } from './scale.ts';
 import { measureScan } from './scan.ts';
 import { megabytes, spreadText, verdict } from './table.ts';
-import { idleMemoryBytesMax, readyMsMax, scanP99Most } from './targets.ts';
+import { idleMemoryBytesMax, loginsP99Most, readyMsMax, scanP99Most } from './targets.ts';
 
 const readyRounds = 5;
 
-/** Scan, scaling, idle memory and time to ready: figures of Comity alone. */
+/** Credentials, logins, scan, scaling, idle memory and time to ready: figures of Comity alone. */
 export async function measureSingleFigures(run: Run): Promise<void> {
   const { options, pinning } = run;
   const rows = Math.max(...options.rows[run.store]);
   const subject = run.comities.get(rows);
+  if (options.only.includes('authenticated')) await measureAuthenticated(run);
+  if (subject !== undefined && options.only.includes('logins')) await sayLogins(run, subject, rows);
   if (subject !== undefined && options.only.includes('scan')) {
     const plan = { ...planFor(run, subject, rows), ratePerSecond: options.scanReadsPerSecond };
     const scan = await measureScan(pinning, plan, options.rounds);
@@ -47,6 +52,17 @@ export async function measureSingleFigures(run: Run): Promise<void> {
       ? `target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`
       : 'the making of the schema included';
   say(run, `process start to ready, ms: ${spreadText(ready)}, ${judged}`);
+}
+
+async function sayLogins(run: Run, subject: Subject, rows: number): Promise<void> {
+  const plan = { ...planFor(run, subject, rows), ratePerSecond: run.options.scanReadsPerSecond };
+  const { quietP99Us, busyP99Us, ratio, loginsPerSecond } = await measureLogins(run, subject, plan);
+  say(
+    run,
+    `p99 of reads by id at ${plan.ratePerSecond}/s over ${rows.toLocaleString('en')} rows: ${spreadText(milliseconds(quietP99Us))} ms quiet, ` +
+      `${spreadText(milliseconds(busyP99Us))} ms while eight accounts log in again and again (${spreadText(loginsPerSecond)} logins a second): ` +
+      `ratio ${spreadText(ratio)}, target <= ${loginsP99Most} ${verdict(ratio.median <= loginsP99Most)}`,
+  );
 }
 
 function milliseconds(spread: { readonly median: number; readonly least: number; readonly most: number }) {

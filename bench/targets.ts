@@ -25,6 +25,10 @@ export const leastRatio: Readonly<Record<StoreName, Readonly<Record<PairName, nu
 
 /** Most that a request may cost with the most rows against the fewest. */
 export const growthMost = 1.3;
+/** Least ratio of reads with a credential to the same reads without one. */
+export const authenticatedLeast = 0.9;
+/** Most that eight logins under way may raise the p99 of reads. */
+export const loginsP99Most = 2;
 /** Most that a scan in progress may raise the p99 of reads. */
 export const scanP99Most = 2;
 export const idleMemoryBytesMax = 120 * 1_000_000;
@@ -40,6 +44,8 @@ export const titles: Readonly<Record<RowName, string>> = {
   'list-new': 'list of 20, never the same twice',
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
+  authenticated: 'read by id with a credential',
+  logins: 'read by id while eight log in',
   scan: 'read by id under a scan',
   scale: 'two processes against one',
 };

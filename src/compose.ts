@@ -2,14 +2,14 @@
  * Wires the running program by hand: the one file that knows every adapter. Nothing is created at import, nothing is reached
  * except by argument, so two programs can run in one process and a test can start one with other settings.
  */
-
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { loadAdminKey } from './auth/admin-key.ts';
-import { challengesFor, createAuthenticate } from './auth/authenticate.ts';
-import { followAdminKey } from './auth/follow-admin-key.ts';
+import { challengesFor } from './auth/challenges.ts';
 import { loadSecret } from './auth/store-secret.ts';
+import { type Accounts, composeAccounts } from './compose-accounts.ts';
+import { composeDocument } from './compose-document.ts';
 import type { Configuration } from './config/configuration.ts';
+import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { Handler } from './http/message.ts';
 import { createHttpDateCache } from './http/syntax/http-date.ts';
@@ -18,16 +18,15 @@ import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
-import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
-import { corsPolicy } from './resources/answer/cors.ts';
+import { type CorsPolicy, corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
 import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
 import { createOperations, type Operations } from './resources/operations/operations.ts';
 import { operationsTable } from './resources/operations/tables.ts';
-import { contentTag } from './resources/program/document.ts';
-import { type ProgramOptions, programResources } from './resources/program/resources.ts';
+import { programResources } from './resources/program/resources.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
+import { createCallerAddress } from './resources/rate-limit/caller-address.ts';
 import { createRateLimiter, type RateLimiter } from './resources/rate-limit/rate-limiter.ts';
 import type { Room } from './resources/room.ts';
 import { createRouter } from './resources/router.ts';
@@ -41,6 +40,7 @@ import { eventsTable } from './store/store.ts';
 export type ComposeOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
+  readonly providers: LoadedSettings['providers'];
   readonly observe: Observe;
   readonly metrics: Metrics;
   /** Milliseconds since the epoch; replaced in tests alone. */
@@ -73,7 +73,8 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   const { settings, observe } = options;
   const program = await assemble(options);
   const { host, port } = await program.listener.listen(settings.host, settings.port);
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const url = originOf(host, port);
+  program.listensAt(url);
   program.operations.resume();
   observe({ kind: 'listening', url });
   return { url, adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
@@ -86,10 +87,16 @@ export async function composeHandler(options: ComposeOptions): Promise<Omit<Runn
   return { adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
 }
 
+/** Mounted in another server, nobody tells where: COMITY_PUBLIC_URL has to. */
+function originOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
   readonly adminKey: string | undefined;
+  readonly listensAt: (url: string) => void;
   readonly stop: (reason: string) => Promise<void>;
 };
 
@@ -99,8 +106,19 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
   const random = options.random ?? goodRandomness;
   const store = await openStore(configuration, settings, observe);
   try {
-    const adminKey = await loadAdminKey(store, settings.adminKey, clock());
-    const followed = followAdminKey(store, adminKey, settings.adminKey, observe);
+    let listening = originOf(settings.host, settings.port);
+    const newId = createIdSource(clock, random.digit);
+    const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
+    const accounts = await composeAccounts({
+      ...options,
+      store,
+      clock,
+      random: random.bytes,
+      newId,
+      cors,
+      addressOf: createCallerAddress(settings.behindProxy),
+      origin: () => settings.publicUrl ?? listening,
+    });
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRateLimiter({
       ...settings,
@@ -112,9 +130,11 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       store,
       clock,
       random,
+      newId,
       mac,
       rates,
-      adminKeyHash: followed.hash,
+      cors,
+      accounts,
     });
     const listener = createListener({
       handler,
@@ -124,42 +144,54 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
-    const { metrics } = options;
-    metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
-    metrics.gauge(
-      'comity_requests_under_way',
-      'Requests not answered yet.',
-      () => listener.counts().requests,
-    );
-    metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
-    metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
-    const stopRetention = startRetention(store, retentionRules(settings), clock, observe);
+    showGauges(options.metrics, listener, store, accounts);
+    const rules = [...retentionRules(settings), ...accounts.retention];
+    const stopRetention = startRetention(store, rules, clock, observe);
     const stop = async (reason: string): Promise<void> => {
       const startedAt = performance.now();
       observe({ kind: 'draining', reason });
       drain();
       await listener.drain(settings.drainMs);
       await operations.drain(Math.max(0, settings.drainMs - (performance.now() - startedAt)));
-      followed.stop();
+      await accounts.close();
       await stopRetention();
       await rates.close();
       await store.close();
       observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
     };
-    return { listener, operations, adminKey: adminKey.made, stop };
+    const listensAt = (url: string): void => {
+      listening = url;
+    };
+    return { listener, operations, adminKey: accounts.adminKey, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
   }
 }
 
+/** What is looked at when somebody asks for the metrics. */
+function showGauges(
+  metrics: Metrics,
+  listener: Listener,
+  store: { readonly unitsWaiting: () => number },
+  accounts: Accounts,
+): void {
+  metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
+  metrics.gauge('comity_requests_under_way', 'Requests not answered yet.', () => listener.counts().requests);
+  metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
+  metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
+  for (const [name, help, value] of accounts.gauges) metrics.gauge(name, help, value);
+}
+
 type HandlerOptions = ComposeOptions & {
   readonly store: Store;
   readonly clock: () => number;
   readonly random: Randomness;
+  readonly newId: () => string;
   readonly mac: (text: string) => string;
   readonly rates: RateLimiter;
-  readonly adminKeyHash: () => Uint8Array;
+  readonly cors: CorsPolicy;
+  readonly accounts: Accounts;
 };
 
 function createHandler(options: HandlerOptions): {
@@ -167,8 +199,7 @@ function createHandler(options: HandlerOptions): {
   operations: Operations;
   drain: () => void;
 } {
-  const { configuration, settings, observe, store, clock, random, mac } = options;
-  const newId = createIdSource(clock, random.digit);
+  const { configuration, settings, observe, store, clock, random, newId, mac, accounts } = options;
   let draining = false;
   const path = `${configuration.base}/operations`;
   const operations = createOperations(
@@ -191,12 +222,14 @@ function createHandler(options: HandlerOptions): {
       contentLimits: settings,
       streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
       resultCacheCharactersMax: settings.resultCacheBytesMax,
+      builtIn: accounts.builtIn,
     }),
+    ...accounts.resources,
     ...programResources({
       store,
       metrics: options.metrics,
       isDraining: () => draining,
-      openApi: openApiOf(options),
+      openApi: composeDocument(options),
       assets: docsAssets(configuration.title),
     }),
   ]);
@@ -204,12 +237,12 @@ function createHandler(options: HandlerOptions): {
     router,
     limits: { ...settings, traceEnabled: settings.traceMethod },
     clock,
-    authenticate: createAuthenticate(options.adminKeyHash),
+    authenticate: accounts.authenticate,
     rates: options.rates,
     decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
     operations,
-    cors: corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds),
+    cors: options.cors,
     challengesFor,
     development: settings.development,
     formatDate: createHttpDateCache(httpDatesMax),
@@ -220,28 +253,6 @@ function createHandler(options: HandlerOptions): {
     drain: () => {
       draining = true;
     },
-  };
-}
-
-/** Each version of the document is made when it is first asked for: it takes some milliseconds, and few ask. */
-function openApiOf({ configuration, settings }: ComposeOptions): ProgramOptions['openApi'] {
-  const made = new Map<OpenApiVersion, { content: string; tag: string }>();
-  return (version = '3.2') => {
-    if (version !== '3.2' && version !== '3.1') return undefined;
-    const known = made.get(version);
-    if (known !== undefined) return known;
-    const content = JSON.stringify(
-      openApiDocument({
-        ...configuration,
-        traceEnabled: settings.traceMethod,
-        corsEnabled: settings.corsOrigins !== '',
-        limits: settings,
-        version,
-      }),
-    );
-    const document = { content, tag: contentTag(content) };
-    made.set(version, document);
-    return document;
   };
 }
 

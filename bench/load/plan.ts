@@ -30,6 +30,8 @@ export type LoadPlan = {
   readonly path: string;
   /** Field lines sent with each request, each ended by CRLF. */
   readonly fieldLines: string;
+  /** Each read brings another one of so many API keys of `bench/api-key.ts`. */
+  readonly keys?: number;
   /** Requests a second over all connections; undefined sends as fast as answers come. */
   readonly ratePerSecond?: number;
   /** First index of the products that `create` sends. */

@@ -2,6 +2,7 @@
  * Precomputed request buffers for each kind of load, and the check of the sampled answers. A benchmark that
  * measures errors is a defect: each kind states its one expected status and what a right body looks like.
  */
+import { apiKey } from '../api-key.ts';
 import { productFields, productId, productPrice } from '../product.ts';
 import type { LoadPlan } from './plan.ts';
 
@@ -27,7 +28,7 @@ export function createRequestSource(plan: LoadPlan, etags: ReadonlyMap<string, s
     case 'read':
       return repeated(
         200,
-        prepared(plan, (index) => getRequest(plan, `${plan.path}/${productId(index)}`)),
+        prepared(plan, (index) => getRequest(keyed(plan, index), `${plan.path}/${productId(index)}`)),
         checkProduct,
       );
     case 'not-modified':
@@ -101,6 +102,12 @@ function repeated(
 
 function requestHead(plan: LoadPlan, method: string, target: string): string {
   return `${method} ${target} HTTP/1.1\r\nHost: ${plan.host}:${plan.port}\r\n${plan.fieldLines}`;
+}
+
+/** @param index spread over all rows, so that the keys are spread as well */
+function keyed(plan: LoadPlan, index: number): LoadPlan {
+  if (plan.keys === undefined) return plan;
+  return { ...plan, fieldLines: `${plan.fieldLines}X-API-Key: ${apiKey(index % plan.keys)}\r\n` };
 }
 
 function getRequest(plan: LoadPlan, target: string): Buffer {

@@ -3,7 +3,8 @@
  *
  * Usage: npm run docs
  */
-import { type ProblemCode, problems, type Retry } from '../../src/http/problem-registry.ts';
+import { type ProblemCode, problems } from '../../src/http/problem-registry.ts';
+import type { Retry } from '../../src/http/problems/problem-entry.ts';
 
 export const path = 'docs/reference/errors.md';
 

@@ -2,13 +2,13 @@
  * `comity migrate`: shows what the schema in PostgreSQL lacks, and makes it, while processes go on serving. On the embedded
  * store there is nothing to do, which brings itself up to date at start.
  */
-import { createInterface } from 'node:readline/promises';
 import type { Environment, WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Address, describe } from '../store/postgres/connection/address.ts';
 import { type MigrateOptions, migrateSchema, previewMigration } from '../store/postgres/schema/migrate.ts';
 import type { Step } from '../store/postgres/schema/step.ts';
 import { storeTables } from '../store-tables.ts';
+import { isConfirmed } from './confirm.ts';
 import { addressOrMistake, databaseFailure } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { showProgress } from './progress.ts';
@@ -54,7 +54,7 @@ export async function migrate(
   } else {
     tellPlan(address, settings, steps);
     if (flags.dryRun || steps.length === 0) return codeOf(steps, flags);
-    if (!flags.yes && !(await isConfirmed())) return exitCodes.failed;
+    if (!flags.yes && !(await isConfirmed('Go on?'))) return exitCodes.failed;
     await make(address, migration, settings, (line) => console.log(line));
   }
   return codeOf(steps, flags);
@@ -139,17 +139,6 @@ function tellJson(
 }
 
 /** Asks a person at a terminal; a script that calls this has decided already. */
-async function isConfirmed(): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return true;
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    const answer = await terminal.question('Go on? [y/N] ');
-    return ['y', 'yes'].includes(answer.trim().toLowerCase());
-  } finally {
-    terminal.close();
-  }
-}
-
 function ignore(): void {
   // JSON is printed at the end.
 }

@@ -70,6 +70,11 @@ export function loadSettings(
       `the administrator key has fewer than ${keyCharactersAdvised} characters and could be guessed`,
     );
   }
+  if (loaded.verifiedEmailRequired && loaded.smtpUrl === undefined) {
+    warnings.push(
+      'COMITY_VERIFIED_EMAIL_REQUIRED is on without COMITY_SMTP_URL: nobody can verify an address but by a provider or an administrator',
+    );
+  }
   return { settings: loaded, providers, warnings };
 }
 

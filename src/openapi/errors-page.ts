@@ -1,7 +1,8 @@
 /**
  * The page at `/docs/errors`, from the registry: one anchor for each code, which is where `type` of a problem points (RFC 9457 §3.1.1).
  */
-import { type ProblemCode, problems, type Retry } from '../http/problem-registry.ts';
+import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import type { Retry } from '../http/problems/problem-entry.ts';
 import { bar } from './docs-page.ts';
 import { escapeHtml } from './escape-html.ts';
 import { reasonPhrases } from './reason-phrases.ts';

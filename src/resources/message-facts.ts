@@ -125,7 +125,7 @@ function factsOf(parts: Parts): Facts {
     // A preference may be passed over: a request with an Idempotency-Key is answered with its result.
     asyncAsked:
       preferences.respondAsync && operation?.asynchronous === true && fields.idempotencyKey === undefined,
-    minimalAsked: preferences.return === 'minimal',
+    minimalAsked: preferences.return === 'minimal' && operation?.reports !== true,
     representationAsked: preferences.return === 'representation',
     browserForm: form,
     idempotencyKey: idempotencyKey(fields.idempotencyKey, operation),
@@ -148,6 +148,7 @@ function factsOf(parts: Parts): Facts {
     result: undefined,
     resultProblem: undefined,
     created: undefined,
+    told: undefined,
   };
 }
 

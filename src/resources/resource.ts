@@ -107,6 +107,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly contentTypes?: readonly string[];
   /** Content has a meaning and may be left out. */
   readonly contentOptional?: boolean;
+  /** Its answer tells what was done, such as a login: it is no representation, and return=minimal cannot leave it out. */
+  readonly reports?: boolean;
   /** Whether the principal's form may be answered 303 (§4.12). */
   readonly answersForms?: boolean;
   /** Idempotency-Key is honoured (POST and PATCH). */
@@ -146,6 +148,11 @@ export type Resource = {
   readonly constantFields: readonly string[];
   /** Media types of its representations, preferred first. */
   readonly offers: readonly string[];
+  /**
+   * Whoever asks is nobody here: a credential that came besides is not looked at, so that one which is over stands in nobody's way
+   * to a new one.
+   */
+  readonly ignoresCredentials?: boolean;
   /** Requests count against no rate limit, unless they bring a bad credential. */
   readonly unlimited?: boolean;
 };

@@ -24,19 +24,13 @@ import type { MaybePromise } from '../store/store.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import { type MessageReading, readMessage } from './message-facts.ts';
-import { evaluateConditions, isConditional } from './preconditions.ts';
+import { isConditional } from './preconditions.ts';
 import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
 import type { Room } from './room.ts';
 import { settle } from './settle.ts';
-
-/** What is settled before the walk begins. */
-export type Before = {
-  /** Of a stored request, which was authenticated and counted when it came. */
-  readonly principal?: Principal;
-  readonly companions?: readonly Companion[];
-  /** The request was counted by a walk that begins again. */
-  readonly allowance?: Allowance | undefined;
-};
+import { takeContent } from './take-content.ts';
+import { writeConditions, writeResult, writeStanding, writeSuperseded } from './walk-facts.ts';
+import { type Before, identify } from './walk-start.ts';
 
 export class Walk {
   readonly #room: Room;
@@ -109,7 +103,10 @@ export class Walk {
       case 'idempotency':
         return this.#gatherIdempotency();
       case 'state':
-        return settle(this.#operation().standing(this.#asked()), (standing) => this.#stand(standing));
+        return settle(this.#operation().standing(this.#asked()), (standing) => {
+          this.#standing = standing;
+          writeStanding(this.#facts, standing);
+        });
       case 'proposal':
         return this.#gatherProposal();
       case 'preconditions':
@@ -124,7 +121,7 @@ export class Walk {
       this.#admit(this.#before.principal, this.#room.clock());
       return undefined;
     }
-    return settle(this.#room.authenticate(this.#request, this.#reading.query), (identified) => {
+    return settle(identify(this.#room, this.#request, this.#reading), (identified) => {
       const now = this.#room.clock();
       if ('problem' in identified) {
         this.#count(anonymous, now);
@@ -171,24 +168,15 @@ export class Walk {
   }
 
   async #gatherContent(): Promise<void> {
-    const { bodyBytesMax } = this.#room.limits;
-    const received = await this.#request.readContent(bodyBytesMax);
-    if (!received.ok) return this.#refuseContent({ code: received.code });
-    const decoded = await this.#room.decodeContent(received.bytes, this.#reading.codings);
-    if (!decoded.ok) return this.#refuseContent({ code: decoded.code });
-    this.#bytes = decoded.bytes;
-    const { mediaType } = this.#reading;
-    const understand = this.#operation().understand;
-    if (mediaType === undefined || understand === undefined) throw new Error('content without a meaning');
-    const understood = await understand(this.#asked(), decoded.bytes, mediaType);
-    if (!understood.ok) return this.#refuseContent(understood.problem);
-    this.#content = understood.value;
-    this.#facts.contentProblem = null;
-  }
-
-  #refuseContent(problem: Problem): void {
-    this.#problem = problem;
-    this.#facts.contentProblem = problem.code;
+    const taken = await takeContent(this.#room, this.#request, this.#reading, this.#asked());
+    this.#bytes = taken.bytes;
+    if (taken.ok) {
+      this.#content = taken.content;
+      this.#facts.contentProblem = null;
+    } else {
+      this.#problem = taken.problem;
+      this.#facts.contentProblem = taken.problem.code;
+    }
   }
 
   async #gatherIdempotency(): Promise<void> {
@@ -201,16 +189,6 @@ export class Walk {
       this.#companions = [...this.#companions, claim.companion];
       this.#ask = { ...ask, companions: this.#companions };
     } else if (claim.status === 'replay') this.#settleResult(claim.result);
-  }
-
-  #stand(standing: Standing): void {
-    this.#standing = standing;
-    // A walk that looks again has no result yet.
-    this.#facts.result = undefined;
-    this.#facts.exists = standing.exists;
-    this.#facts.visible = standing.visible;
-    this.#facts.permitted = standing.permitted;
-    this.#facts.elsewhere = standing.elsewhere !== undefined;
   }
 
   #gatherProposal(): Promise<void> | undefined {
@@ -231,23 +209,13 @@ export class Walk {
     const { validators } = this.#operation();
     // What nobody compares is not computed: the version of a list costs a store read.
     if (validators === undefined || this.#facts.exists === false || !isConditional(this.#request.fields)) {
-      this.#judge(null);
+      writeConditions(this.#facts, this.#request, null, this.#asked().now);
       return undefined;
     }
     return settle(validators(this.#asked(), this.#stood(), this.#proposal), (found) => {
       this.#validators = found;
-      this.#judge(found);
+      writeConditions(this.#facts, this.#request, found, this.#asked().now);
     });
-  }
-
-  #judge(validators: Validators | null): void {
-    const { method, fields } = this.#request;
-    const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
-    const conditions = evaluateConditions(fields, validators, safe, this.#asked().now);
-    this.#facts.ifMatch = conditions.ifMatch;
-    this.#facts.ifUnmodifiedSince = conditions.ifUnmodifiedSince;
-    this.#facts.ifNoneMatch = conditions.ifNoneMatch;
-    this.#facts.ifModifiedSince = conditions.ifModifiedSince;
   }
 
   async #gatherResult(): Promise<void> {
@@ -256,30 +224,19 @@ export class Walk {
     this.#attempts += 1;
     const result = await act(this.#asked(), this.#stood(), this.#proposal);
     if ('superseded' in result && this.#attempts < this.#room.limits.commitRetriesMax) {
-      this.#forgetWhatStands();
-      this.#facts.result = 'superseded';
+      writeSuperseded(this.#facts);
     } else if ('superseded' in result) this.#settleResult({ refused: { code: 'unavailable' } });
     else this.#settleResult(result);
   }
 
   #settleResult(result: Exclude<Result, { superseded: true }>): void {
+    writeResult(this.#facts, result);
     if ('made' in result) {
       this.#made = result;
-      this.#facts.result = 'made';
-      this.#facts.created = result.made.created;
-    } else {
-      this.#problem = result.refused;
-      if (result.allowance !== undefined) this.#allowance = result.allowance;
-      this.#facts.result = 'refused';
-      this.#facts.resultProblem = result.refused.code;
+      return;
     }
-  }
-
-  /** The graph goes back to `exists` after `superseded`; every fact from there on must be gathered again. */
-  #forgetWhatStands(): void {
-    this.#facts.exists = undefined;
-    this.#facts.proposalProblem = undefined;
-    this.#facts.ifMatch = undefined;
+    this.#problem = result.refused;
+    if (result.allowance !== undefined) this.#allowance = result.allowance;
   }
 
   #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {

@@ -6,14 +6,17 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type PairName, type RowName, rowNames, type StoreName } from '../../bench/options.ts';
+import { isPairName, type RowName, rowNames, type StoreName } from '../../bench/options.ts';
 import { titles } from '../../bench/targets.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const isPair = (name: RowName): name is PairName => name !== 'scan' && name !== 'scale';
 
 test('measures every row against its floor over SQLite without a wrong answer', async () => {
   const output = await bench('sqlite', rowNames);
+  for (const credential of ['API key', 'access token', 'session cookie', 'password', 'another key each']) {
+    assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
+  }
+  assert.match(output, /while eight accounts log in/);
   assert.match(output, /under a scan/);
   assert.match(output, /idle memory with 1,000 rows: \d+ MB/);
   assert.match(output, /process start to ready, ms: \d/);
@@ -35,7 +38,7 @@ async function bench(store: StoreName, rows: readonly RowName[]): Promise<string
   const code = await new Promise((resolve) => child.once('exit', resolve));
   assert.equal(code, 0, output);
   assert.ok(!output.includes('Comity is not measured'), output);
-  for (const name of rows.filter(isPair)) {
+  for (const name of rows.filter(isPairName)) {
     assert.ok(output.includes(`| ${titles[name]} |`), `${titles[name]}\n${output}`);
   }
   return output;

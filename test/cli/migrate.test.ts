@@ -58,7 +58,8 @@ test('makes the schema, and then has nothing to do', async () => {
   const lines = stdout.split('\n');
   assert.equal(lines[0], 'To be made in HERE, schema new_one, while others may go on serving from it:');
   assert.ok(lines.includes('  1  schema new_one') && lines.includes('  3  table words'));
-  assert.ok(lines.includes('3/9  table words  (N ms)'), stdout);
+  const steps = lines.filter((line) => /^ {2}\d+ {2}/.test(line)).length;
+  assert.ok(lines.includes(`3/${steps}  table words  (N ms)`), stdout);
   assert.equal(lines.at(-2), 'The schema new_one is up to date.');
   assert.deepEqual(await migrate('new_one', lean), {
     code: 0,

@@ -37,6 +37,8 @@ export type ActionOptions = {
   /** No content is the same as an empty object. Default false: then 400. */
   readonly contentOptional?: boolean;
   readonly limits: ContentLimits & { readonly validationErrorsMax: number };
+  /** Default false: see `Resource`. */
+  readonly ignoresCredentials?: boolean;
   /** Default: anyone. */
   readonly permission?: (principal: Principal) => Permission;
   /** What stands at a path with captures; default: the action always does. */
@@ -56,6 +58,7 @@ export function actionResource(options: ActionOptions): Resource {
     operations: new Map([['POST', actionOperation(options) as Operation]]),
     constantFields: [],
     offers: ['application/json'],
+    ignoresCredentials: options.ignoresCredentials ?? false,
   };
 }
 
@@ -64,6 +67,7 @@ export function actionOperation(options: ActionOptions): Operation<Standing, unk
   return {
     permission,
     standing,
+    reports: true,
     ...(options.schema === undefined ? {} : contentStages(options.schema, options.limits)),
     contentOptional: options.contentOptional ?? false,
     act: async (ask, _standing, proposal) => resultOf(await options.act(ask, proposal?.fields ?? {})),

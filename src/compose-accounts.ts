@@ -1,0 +1,241 @@
+/**
+ * Wires what part 5 is made of: verifiers of credentials behind one `authenticate`, and accounts with everything that has a path. Apart from
+ * compose.ts because of its size alone; the same rule holds, that nothing is reached but by argument.
+ */
+import { availableParallelism } from 'node:os';
+import { createAccountMail } from './auth/accounts/account-mail.ts';
+import { createChangePassword } from './auth/accounts/change-password.ts';
+import { type CheckPassword, createCheckPassword } from './auth/accounts/check-password.ts';
+import { createFindUser, type FindUser } from './auth/accounts/find-user.ts';
+import { createLogin } from './auth/accounts/login.ts';
+import { createPasswordVerifier } from './auth/accounts/password-verifier.ts';
+import { createRegister } from './auth/accounts/register.ts';
+import { createResetPassword } from './auth/accounts/reset-password.ts';
+import { createVerifyEmail } from './auth/accounts/verify-email.ts';
+import { loadAdminKey } from './auth/admin-key.ts';
+import { createAudit } from './auth/audit.ts';
+import type { Audit } from './auth/audit-fact.ts';
+import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
+import { type CrossSiteCheck, createCrossSiteCheck } from './auth/cross-site.ts';
+import { followAdminKey } from './auth/follow-admin-key.ts';
+import { createIssuerTokens } from './auth/issuers/verify-issuer-token.ts';
+import { keySecretsRetention } from './auth/keys/key-rows.ts';
+import { createKeyUses } from './auth/keys/key-uses.ts';
+import { createKeyVerifier } from './auth/keys/verifier.ts';
+import { createLoginLimit } from './auth/login-limit.ts';
+import { createMailTexts } from './auth/mail/texts.ts';
+import { createOAuth } from './auth/oauth/oauth.ts';
+import { createPasswordHasher, type PasswordHasher } from './auth/passwords/hasher.ts';
+import { createSessions } from './auth/sessions/create-sessions.ts';
+import { type Sessions, sessionKeptSeconds } from './auth/sessions/sessions.ts';
+import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './auth/tables.ts';
+import { createAccessTokens } from './auth/tokens/access-token.ts';
+import { createSigningKeys, type SigningKeys } from './auth/tokens/signing-keys.ts';
+import { createBearerVerifier } from './auth/tokens/verify-bearer.ts';
+import { createVerifiedCredentials } from './auth/verified-credentials.ts';
+import type { Configuration } from './config/configuration.ts';
+import { ConfigurationError } from './config/configuration-error.ts';
+import type { LoadedSettings } from './config/load-settings.ts';
+import type { Settings } from './config/settings.ts';
+import type { Request } from './http/message.ts';
+import { createSmtpMail } from './mail/smtp.ts';
+import type { Observe } from './observe/observation.ts';
+import { builtInCollections } from './resources/accounts/built-in.ts';
+import { keysCollection } from './resources/accounts/collections.ts';
+import { jwksResource } from './resources/accounts/jwks.ts';
+import { loginResource } from './resources/accounts/login.ts';
+import { logoutResource } from './resources/accounts/logout.ts';
+import { meResource } from './resources/accounts/me.ts';
+import { oauthResources } from './resources/accounts/oauth.ts';
+import { passwordResource } from './resources/accounts/password.ts';
+import { passwordResetResources } from './resources/accounts/password-reset.ts';
+import { refreshResource } from './resources/accounts/refresh.ts';
+import { registerResource } from './resources/accounts/register.ts';
+import { verificationResources } from './resources/accounts/verification.ts';
+import { type CorsPolicy, credentialedOrigins } from './resources/answer/cors.ts';
+import type { Resource } from './resources/resource.ts';
+import type { RoutesOptions } from './resources/routes.ts';
+import type { RetentionRule } from './store/retention.ts';
+import type { Store } from './store/store.ts';
+
+export type AccountsOptions = {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly providers: LoadedSettings['providers'];
+  readonly observe: Observe;
+  readonly store: Store;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly random: (count: number) => Buffer;
+  readonly newId: () => string;
+  readonly cors: CorsPolicy;
+  /** The address that limits count a caller by. */
+  readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
+  /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
+  readonly origin: () => string;
+};
+
+export type Accounts = {
+  readonly authenticate: Authenticate;
+  /** Everything under `auth/`, and the public keys. */
+  readonly resources: readonly Resource[];
+  readonly builtIn: NonNullable<RoutesOptions['builtIn']>;
+  /** Set when the administrator key was made at this start. */
+  readonly adminKey: string | undefined;
+  readonly retention: readonly RetentionRule[];
+  readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+  /** Waits for what is written in the background, and ends threads and timers. */
+  close(): Promise<void>;
+};
+
+/** What every part of it is given. */
+type Parts = AccountsOptions & {
+  readonly audit: Audit;
+  readonly findUser: FindUser;
+  readonly hasher: PasswordHasher;
+  readonly checkPassword: CheckPassword;
+  readonly sessions: Sessions;
+  readonly signingKeys: SigningKeys;
+  readonly isCrossSite: CrossSiteCheck;
+};
+
+export async function composeAccounts(options: AccountsOptions): Promise<Accounts> {
+  const { configuration, settings, store, clock, random, newId, observe } = options;
+  refuseOwnIssuer(configuration, settings);
+  const adminKey = await loadAdminKey(store, settings.adminKey, clock());
+  const followed = followAdminKey(store, adminKey, settings.adminKey, observe);
+  const audit = createAudit({ store, newId, clock, observe, waitingMax: settings.auditWaitingMax });
+  const signingKeys = await createSigningKeys({ ...settings, store, clock, newId, observe, audit });
+  const hasher = createPasswordHasher({ ...settings, cores: availableParallelism(), random, observe });
+  // A listening address is one process's own: a token of one must be good at all of them.
+  const origin = () => settings.publicUrl;
+  const tokens = createAccessTokens({ ...settings, keys: signingKeys, clock, random, origin });
+  const sessions = createSessions({ ...settings, store, clock, random, newId, observe, audit, tokens });
+  const findUser = createFindUser(store);
+  const limit = limitOf(options);
+  const checkPassword = createCheckPassword({ store, findUser, hasher, limit, audit, observe });
+  const isCrossSite = createCrossSiteCheck({
+    publicUrl: settings.publicUrl,
+    credentialedOrigins: credentialedOrigins(options.cors),
+  });
+  const parts = { ...options, audit, findUser, hasher, checkPassword, sessions, signingKeys, isCrossSite };
+  const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
+  const cache = createVerifiedCredentials({ ...settings, store, clock });
+  const mail = mailOf(parts);
+  return {
+    authenticate: createAuthenticate({
+      verifiers: {
+        key: createKeyVerifier({
+          store,
+          clock,
+          adminKeyHash: followed.hash,
+          adminKeyKept: settings.adminKey === undefined,
+          uses,
+        }),
+        token: bearerOf(parts),
+        password: createPasswordVerifier({ ...settings, checkPassword }),
+        session: sessions.verifyCookie,
+      },
+      cache,
+      crossSite: isCrossSite,
+      addressOf: options.addressOf,
+    }),
+    resources: resourcesOf(parts, mail.accountMail),
+    builtIn: builtInCollections({
+      ...settings,
+      audit,
+      addressOf: options.addressOf,
+      random,
+      sessions,
+      hashPassword: hasher.hash,
+    }),
+    adminKey: adminKey.made,
+    retention: retentionOf(settings),
+    gauges: [
+      ['comity_verified_credentials', 'Verified credentials that are remembered.', () => cache.size()],
+      ['comity_audit_waiting', 'Facts that wait to be written to the audit trail.', () => audit.waiting()],
+      ['comity_passwords_waiting', 'Passwords that wait to be hashed.', () => hasher.waiting()],
+    ],
+    async close() {
+      followed.stop();
+      cache.close();
+      await Promise.all([mail.close(), uses.close(), sessions.close(), signingKeys.close(), hasher.close()]);
+      await audit.close();
+    },
+  };
+}
+
+function refuseOwnIssuer({ issuers }: Configuration, { publicUrl }: Settings): void {
+  if (issuers.every(({ issuer }) => issuer !== publicUrl)) return;
+  throw new ConfigurationError(['issuers names COMITY_PUBLIC_URL, whose tokens are our own']);
+}
+
+function limitOf({ store, clock, settings }: AccountsOptions) {
+  const { loginAttempts: attempts, loginWindowSeconds: windowSeconds } = settings;
+  return createLoginLimit({ store, clock, attempts, windowSeconds });
+}
+
+function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) {
+  return createBearerVerifier({
+    own: sessions.verifyToken,
+    issuers: createIssuerTokens({ ...settings, issuers: configuration.issuers, clock, observe, fetch }),
+    tokenCharactersMax: settings.tokenCharactersMax,
+  });
+}
+
+function mailOf(parts: Parts) {
+  const { configuration, settings } = parts;
+  const port =
+    settings.smtpUrl === undefined
+      ? undefined
+      : createSmtpMail({ ...settings, smtpUrl: settings.smtpUrl, observe: parts.observe });
+  const texts = createMailTexts({ ...settings, title: configuration.title });
+  const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
+  return {
+    accountMail,
+    async close() {
+      await accountMail.close();
+      await port?.close();
+    },
+  };
+}
+
+function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
+  const { configuration, settings, signingKeys } = parts;
+  const { base } = configuration;
+  const own = { ...settings, ...parts, base, limits: settings, mail };
+  return [
+    registerResource({
+      ...own,
+      register: createRegister(own),
+      registrationOpen: settings.registration === 'open',
+    }),
+    loginResource({ ...own, login: createLogin(own) }),
+    refreshResource(own),
+    logoutResource(own),
+    meResource(own),
+    passwordResource({ ...own, changePassword: createChangePassword(own) }),
+    ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
+    ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),
+    ...oauthResources({
+      ...own,
+      oauth: createOAuth({
+        ...own,
+        callbackUrl: (provider) => `${parts.origin()}${base}/auth/oauth/${provider}/callback`,
+      }),
+      redirectOrigins: credentialedOrigins(parts.cors),
+      crossSite: parts.isCrossSite,
+    }),
+    jwksResource({ keys: () => signingKeys.published(), publishedSeconds: signingKeys.publishedSeconds }),
+  ];
+}
+
+function retentionOf(settings: Settings): readonly RetentionRule[] {
+  return [
+    { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
+    { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
+    { table: signInsTable, seconds: settings.signInSeconds },
+    keySecretsRetention,
+    { table: auditTable, seconds: settings.auditSeconds },
+  ];
+}

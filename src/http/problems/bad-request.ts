@@ -1,0 +1,98 @@
+/** Entries of the error registry, 400: what the client sent is not well-formed, or asks for what may never be (§7). */
+import type { ProblemEntry } from './problem-entry.ts';
+
+export const badRequestProblems = {
+  message_invalid: {
+    status: 400,
+    message: 'malformed request',
+    retry: 'no',
+    meaning: 'The bytes are not an HTTP/1.1 message.',
+  },
+  target_invalid: {
+    status: 400,
+    message: 'invalid request target',
+    retry: 'no',
+    meaning: 'The request target does not follow RFC 9112 §3.2, or has a bad escape or a dot segment.',
+  },
+  host_invalid: {
+    status: 400,
+    message: 'exactly one valid Host is required',
+    retry: 'no',
+    meaning: 'Host is missing, repeated or malformed (RFC 9112 §3.2).',
+  },
+  field_invalid: {
+    status: 400,
+    message: 'invalid header field',
+    retry: 'no',
+    meaning: 'A header field that the answer depends on is repeated or does not follow its grammar.',
+  },
+  query_parameter_invalid: {
+    status: 400,
+    message: 'invalid query parameter',
+    retry: 'no',
+    meaning: 'A query parameter is unknown, repeated or has a bad value; a cursor was altered.',
+  },
+  credentials_repeated: {
+    status: 400,
+    message: 'only one credential may be sent',
+    retry: 'no',
+    meaning:
+      'A request brings credentials in more than one place, such as a header field and the query component.',
+  },
+  code_invalid: {
+    status: 400,
+    message: 'invalid or expired code',
+    retry: 'no',
+    meaning: 'A single-use code of an e-mail is unknown, used or expired.',
+  },
+  sign_in_invalid: {
+    status: 400,
+    message: 'this sign-in cannot be finished; start it again',
+    retry: 'no',
+    meaning:
+      'The callback of an OpenID provider does not belong to a sign-in that this browser began, came twice or too late, or tells of a refusal.',
+  },
+  content_missing: {
+    status: 400,
+    message: 'request content is required',
+    retry: 'no',
+    meaning: 'The method needs content here and none came.',
+  },
+  content_unexpected: {
+    status: 400,
+    message: 'request content is not allowed',
+    retry: 'no',
+    meaning: 'TRACE came with content (RFC 9110 §9.3.8).',
+  },
+  content_malformed: {
+    status: 400,
+    message: 'malformed request content',
+    retry: 'no',
+    meaning:
+      'The content does not follow its media type: broken JSON, duplicate keys, a broken form, a bad content coding.',
+  },
+  content_type_missing: {
+    status: 400,
+    message: 'Content-Type is required',
+    retry: 'no',
+    meaning: 'A QUERY came without Content-Type (RFC 10008 §2).',
+  },
+  field_missing: {
+    status: 400,
+    message: 'missing required field',
+    retry: 'no',
+    meaning: 'A required member is absent; `errors` points at each.',
+  },
+  field_unpatchable: {
+    status: 400,
+    message: 'field may not be changed',
+    retry: 'no',
+    meaning: 'The request changes a member that only the server sets, or that is fixed at creation.',
+  },
+  patch_malformed: {
+    status: 400,
+    message: 'invalid patch document',
+    retry: 'no',
+    meaning: 'The patch is not a JSON Patch array or not a merge patch object.',
+  },
+} as const satisfies Record<string, ProblemEntry>;

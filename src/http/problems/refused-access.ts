@@ -1,0 +1,53 @@
+/** Entries of the error registry, 401 and 403: who asks is not known, or may not (§5, §7). */
+import type { ProblemEntry } from './problem-entry.ts';
+
+export const refusedAccessProblems = {
+  no_token_provided: {
+    status: 401,
+    message: 'no token provided',
+    retry: 'with-credentials',
+    meaning: 'The request needs a credential and carries none.',
+  },
+  invalid_token: {
+    status: 401,
+    message: 'invalid token',
+    retry: 'with-credentials',
+    meaning: 'The bearer token is unknown, expired or revoked.',
+  },
+  api_key_required: {
+    status: 401,
+    message: 'API key required',
+    retry: 'with-credentials',
+    meaning: 'A key carrier was used without a key in it.',
+  },
+  invalid_api_key: {
+    status: 401,
+    message: 'invalid API key',
+    retry: 'with-credentials',
+    meaning: 'The API key is unknown, expired or revoked.',
+  },
+  invalid_credentials: {
+    status: 401,
+    message: 'invalid credentials',
+    retry: 'with-credentials',
+    meaning: 'User name or password is wrong.',
+  },
+  forbidden: {
+    status: 403,
+    message: 'not permitted',
+    retry: 'with-credentials',
+    meaning: 'The caller is known and may not do this.',
+  },
+  cross_site_request: {
+    status: 403,
+    message: 'cross-site request refused',
+    retry: 'no',
+    meaning: 'An unsafe request with a session cookie came from a page of another origin.',
+  },
+  email_unverified: {
+    status: 403,
+    message: 'the e-mail address is not verified',
+    retry: 'later',
+    meaning: 'Accounts must verify their address before they log in here.',
+  },
+} as const satisfies Record<string, ProblemEntry>;

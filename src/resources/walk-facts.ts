@@ -1,0 +1,48 @@
+/** What the walk writes into the facts as it gathers them (http/conduct/facts.ts), one function for each group. */
+import type { Facts } from '../http/conduct/facts.ts';
+import type { Request } from '../http/message.ts';
+import { evaluateConditions } from './preconditions.ts';
+import type { Result, Standing, Validators } from './resource.ts';
+
+export function writeStanding(facts: Facts, standing: Standing): void {
+  // A walk that looks again has no result yet.
+  facts.result = undefined;
+  facts.exists = standing.exists;
+  facts.visible = standing.visible;
+  facts.permitted = standing.permitted;
+  facts.elsewhere = standing.elsewhere !== undefined;
+}
+
+/** @param validators null where nothing stands that they could be of @param now milliseconds since the epoch */
+export function writeConditions(
+  facts: Facts,
+  { method, fields }: Pick<Request, 'method' | 'fields'>,
+  validators: Validators | null,
+  now: number,
+): void {
+  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+  const conditions = evaluateConditions(fields, validators, safe, now);
+  facts.ifMatch = conditions.ifMatch;
+  facts.ifUnmodifiedSince = conditions.ifUnmodifiedSince;
+  facts.ifNoneMatch = conditions.ifNoneMatch;
+  facts.ifModifiedSince = conditions.ifModifiedSince;
+}
+
+export function writeResult(facts: Facts, result: Exclude<Result, { superseded: true }>): void {
+  if ('made' in result) {
+    facts.result = 'made';
+    facts.created = result.made.created;
+    facts.told = result.made.doc !== null;
+  } else {
+    facts.result = 'refused';
+    facts.resultProblem = result.refused.code;
+  }
+}
+
+/** The graph goes back to `exists` after `superseded`; every fact from there on must be gathered again. */
+export function writeSuperseded(facts: Facts): void {
+  facts.result = 'superseded';
+  facts.exists = undefined;
+  facts.proposalProblem = undefined;
+  facts.ifMatch = undefined;
+}

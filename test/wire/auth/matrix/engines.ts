@@ -1,0 +1,77 @@
+/** The whole program in this process on either store, behind a real socket, with a clock that can be moved on. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { compose } from '../../../../src/compose.ts';
+import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
+import { loadSettings } from '../../../../src/config/load-settings.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { testServer } from '../../../postgres/cluster.ts';
+import { adminKey } from '../../program.ts';
+
+export type Engine = 'SQLite' | 'PostgreSQL';
+
+export const engineNames: readonly Engine[] = ['SQLite', 'PostgreSQL'];
+
+export type Served = {
+  readonly port: number;
+  readonly now: () => number;
+  moveClock(seconds: number): void;
+  /** What failed and was answered for by nobody. */
+  readonly failures: readonly string[];
+  stop(): Promise<void>;
+};
+
+export async function serveOn(
+  engine: Engine,
+  configPath: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Served> {
+  const folder = await mkdtemp(join(tmpdir(), 'comity-matrix-'));
+  const server = engine === 'PostgreSQL' ? await testServer() : undefined;
+  const tidy = async (): Promise<void> => {
+    await server?.dispose();
+    await rm(folder, { recursive: true, force: true });
+  };
+  const failures: string[] = [];
+  let ahead = 0;
+  const now = () => Date.now() + ahead;
+  try {
+    const { configuration } = await loadConfiguration(configPath);
+    const { settings, providers } = loadSettings(
+      {
+        COMITY_PORT: '0',
+        COMITY_DATA: folder,
+        COMITY_ADMIN_KEY: adminKey,
+        ...(server === undefined ? {} : { COMITY_DATABASE_URL: server.url }),
+        ...environment,
+      },
+      configuration.settings,
+    );
+    const running = await compose({
+      configuration,
+      settings,
+      providers,
+      metrics: createMetrics(),
+      clock: now,
+      observe: (fact) => {
+        if (fact.kind === 'failed' || fact.kind === 'store-failed') failures.push(String(fact.error));
+      },
+    });
+    return {
+      port: Number(new URL(running.url).port),
+      now,
+      failures,
+      moveClock: (seconds) => {
+        ahead += seconds * 1000;
+      },
+      async stop() {
+        await running.stop('the test is over');
+        await tidy();
+      },
+    };
+  } catch (error) {
+    await tidy();
+    throw error;
+  }
+}

@@ -17,7 +17,7 @@ import { offerServer } from '../test/postgres/run-server.ts';
 import { listFiles, repositoryRoot } from './source-tree.ts';
 
 /** Two files at a time: some start servers, databases and browsers, and the reference machine has two cores. */
-const filesAtOnce = 2;
+const filesAtOnce = 3;
 
 /** What a passing test sends, of which only the count is shown. */
 const quietEvents: ReadonlySet<string> = new Set([
@@ -47,6 +47,8 @@ if (files.length === 0) {
   process.exit(1);
 }
 forgetConfiguration();
+// Every test file is a process: without compiled code kept, types are stripped some hundred thousand times, a quarter of the work.
+process.env.NODE_COMPILE_CACHE ??= resolve(repositoryRoot, 'node_modules/.cache/comity');
 const server = await offerServer();
 await runFiles(files, Number(options.minutes) * 60_000);
 await server.close();

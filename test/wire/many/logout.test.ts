@@ -24,9 +24,9 @@ import { type Fleet, startFleet } from './fleet.ts';
 
 const processes = 3;
 /** Each asks `processes` times for each of its credentials. */
-const logouts = 500;
-const revocations = 200;
-const disablings = 100;
+const logouts = 200;
+const revocations = 100;
+const disablings = 40;
 /** Rounds that go on beside each other, so that the others are never idle when something ends. */
 const lanes = 6;
 const password = 'correct horse battery staple';

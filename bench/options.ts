@@ -78,7 +78,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     },
   });
   const { quick } = values;
-  const seconds = positive('--seconds', values.seconds ?? (quick ? '0.5' : '2'));
+  const seconds = positive('--seconds', values.seconds ?? (quick ? '0.25' : '2'));
   return {
     stores: (values.store ?? storeNames.join(',')).split(',').map(storeName),
     rows: {

@@ -81,6 +81,9 @@ export async function startProgram(options: StartOptions = {}): Promise<Program>
       COMITY_PORT: '0',
       COMITY_DATA: folder,
       COMITY_ADMIN_KEY: adminKey,
+      // A thousandth of the work: what hashing costs is a matter of its own tests.
+      COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
+      COMITY_PASSWORD_PASSES: '1',
       ...database,
       ...options.env,
     },

@@ -24,9 +24,9 @@ import { type Fleet, startFleet } from './fleet.ts';
 
 const processes = 3;
 /** Each asks `processes` times for each of its credentials. */
-const logouts = 200;
-const revocations = 100;
-const disablings = 40;
+const logouts = 120;
+const revocations = 60;
+const disablings = 25;
 /** Rounds that go on beside each other, so that the others are never idle when something ends. */
 const lanes = 6;
 const password = 'correct horse battery staple';

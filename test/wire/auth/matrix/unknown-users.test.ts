@@ -30,6 +30,8 @@ before(async () => {
     env: {
       COMITY_SMTP_URL: mail.url,
       COMITY_LOGIN_ATTEMPTS: '0',
+      COMITY_PASSWORD_MEMORY_KIBIBYTES: '19456',
+      COMITY_PASSWORD_PASSES: '2',
       COMITY_RATE_LIMIT_READS: '0',
       COMITY_RATE_LIMIT_WRITES: '0',
     },

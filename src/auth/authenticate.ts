@@ -123,15 +123,19 @@ function judgePassword(
   found: string,
   address: string,
 ): MaybePromise<Known | Bad> {
+  const proof = hash('sha256', found, 'base64url');
+  const place = `${carrier.mark}${address}`;
+  const known = cache.recallProven(place, proof);
+  if (known !== undefined) return known;
   const credential = carrier.read(found);
   if (credential.kind === 'unreadable') return { problem: credential.problem };
   const user = credential.kind === 'password' ? credential.user : '';
-  const name = `@${carrier.mark}${address}\n${user}`;
-  const proof = hash('sha256', found, 'base64url');
-  const known = cache.recall(name, proof);
-  if (known !== undefined) return known;
+  const name = `@${place}\n${user}`;
+  // Makes another password forgotten that is remembered under the name.
+  const remembered = cache.recall(name, proof);
+  if (remembered !== undefined) return remembered;
   const verify = () => verifyCredential(verifiers, credential, address);
-  return cache.verify({ name, proof, verify, repeatable: false });
+  return cache.verify({ name, place, proof, verify, repeatable: false });
 }
 
 function forgiven(judged: Known | Bad): Identified {

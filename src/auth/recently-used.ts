@@ -3,7 +3,7 @@
  * the old one moves into the young one, and a full young one becomes the old one. That costs a use nothing, where an exact order
  * of use would rewrite it at each.
  */
-export class RecentlyUsed<Value extends object> {
+export class RecentlyUsed<Value extends object | string> {
   readonly #youngMax: number;
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();

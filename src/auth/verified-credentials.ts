@@ -36,6 +36,8 @@ export type Unverified = {
    * a password it is a digest.
    */
   readonly proof?: string;
+  /** Where a credential with a proof came from: with the proof it finds the name, so that reading a password is not repeated. */
+  readonly place?: string;
   readonly verify: () => MaybePromise<Verdict>;
   /** Whether `verify` may be kept, to look again whether it still holds; one that knows a password may not. */
   readonly repeatable: boolean;
@@ -62,7 +64,10 @@ type Remembered = {
   heldAt: Versions;
 };
 
-export type VerifiedCredentials = Pick<CredentialMemory, 'recall' | 'verify' | 'size' | 'close'>;
+export type VerifiedCredentials = Pick<
+  CredentialMemory,
+  'recall' | 'recallProven' | 'verify' | 'size' | 'close'
+>;
 
 export function createVerifiedCredentials(options: VerifiedCredentialsOptions): VerifiedCredentials {
   return new CredentialMemory(options);
@@ -72,6 +77,8 @@ class CredentialMemory {
   readonly #store: VerifiedCredentialsOptions['store'];
   readonly #clock: () => number;
   readonly #remembered: RecentlyUsed<Remembered>;
+  /** Names by place and proof, of those that have a proof. */
+  readonly #names: RecentlyUsed<string>;
   readonly #underWay = new Map<string, Promise<Remembered | Bad>>();
   readonly #tables: WatchedTables;
   readonly #ends: CredentialEnds;
@@ -80,6 +87,7 @@ class CredentialMemory {
     this.#store = store;
     this.#clock = clock;
     this.#remembered = new RecentlyUsed(verifiedCredentialsMax);
+    this.#names = new RecentlyUsed(verifiedCredentialsMax);
     this.#ends = new CredentialEnds({ clock, holds: (basis) => stillHolds(store, basis) });
     this.#tables = watchTables(store, () => this.#ends.look());
   }
@@ -95,6 +103,12 @@ class CredentialMemory {
     const entry = this.#remembered.get(name);
     if (entry === undefined) return undefined;
     return entry.proof === proof ? this.#use(entry) : this.#forget(entry);
+  }
+
+  /** The same for a credential of which only its place and proof are known yet: decoding a password costs more than finding it. */
+  recallProven(place: string, proof: string): Known | undefined {
+    const name = this.#names.get(`${place}\n${proof}`);
+    return name === undefined ? undefined : this.recall(name, proof);
   }
 
   /** Verifies a credential that is not remembered, and remembers it. @throws StoreUnavailable */
@@ -123,7 +137,11 @@ class CredentialMemory {
     this.#ends.close();
   }
 
-  #remember({ name, proof = '', verify, repeatable }: Unverified, verdict: Good, seen: 0 | -1): Remembered {
+  #remember(
+    { name, place, proof = '', verify, repeatable }: Unverified,
+    verdict: Good,
+    seen: 0 | -1,
+  ): Remembered {
     const tables = verdict.basis.map(({ table }) => this.#tables.of(table));
     const again = repeatable ? verify : undefined;
     const known: Known = {
@@ -144,6 +162,7 @@ class CredentialMemory {
       heldAt: [],
     };
     this.#remembered.set(name, entry);
+    if (place !== undefined) this.#names.set(`${place}\n${proof}`, name);
     return entry;
   }
 

@@ -384,6 +384,7 @@ test('what is remembered holds no password, and long tokens by their digest alon
     verifiers,
     cache: {
       recall: (name, proof) => cache.recall(name, proof),
+      recallProven: (place, proof) => cache.recallProven(place, proof),
       verify: (credential) => {
         remembered.push(credential);
         return cache.verify(credential);

@@ -12,7 +12,7 @@ import { measureScan } from './scan.ts';
 import { megabytes, spreadText, verdict } from './table.ts';
 import { idleMemoryBytesMax, loginsP99Most, readyMsMax, scanP99Most } from './targets.ts';
 
-const readyRounds = 5;
+const readyRoundsMax = 5;
 
 /** Credentials, logins, scan, scaling, idle memory and time to ready: figures of Comity alone. */
 export async function measureSingleFigures(run: Run): Promise<void> {
@@ -41,7 +41,7 @@ export async function measureSingleFigures(run: Run): Promise<void> {
     );
   }
   const readyMs: number[] = [];
-  for (let round = 0; round < readyRounds; round += 1) {
+  for (let round = 0; round < Math.min(readyRoundsMax, run.options.rounds); round += 1) {
     const fresh = await run.engine.startEmpty();
     readyMs.push(fresh.server.readyMs);
     await fresh.server.stop();

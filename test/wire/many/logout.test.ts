@@ -23,10 +23,12 @@ import { readEvents } from '../resources/event-reader.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 
 const processes = 3;
+/** More of all with COMITY_SOAK_ROUNDS=12 npm test -- test/wire/many/logout.test.ts */
+const soakRounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 1);
 /** Each asks `processes` times for each of its credentials. */
-const logouts = 120;
-const revocations = 60;
-const disablings = 25;
+const logouts = 42 * soakRounds;
+const revocations = 20 * soakRounds;
+const disablings = 12 * soakRounds;
 /** Rounds that go on beside each other, so that the others are never idle when something ends. */
 const lanes = 6;
 const password = 'correct horse battery staple';

@@ -14,6 +14,7 @@ import { problems } from '../http/problem-registry.ts';
 import type { Known } from '../model/credential.ts';
 import { type Anonymous, anonymous } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
+import { whenKnown } from '../store/when-known.ts';
 import { authorizationCarrier } from './carriers/authorization.ts';
 import { proxyAuthorizationCarrier } from './carriers/proxy-authorization.ts';
 import { queryParameterCarrier } from './carriers/query-parameter.ts';
@@ -53,7 +54,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (value === undefined) return nobody;
     if (!isSafeMethod(request.method) && crossSite(request)) return crossSiteRequest;
     const judged = judge(options, sessionCookieCarrier, value, () => addressOf(request));
-    return judged instanceof Promise ? judged.then(forgiven) : forgiven(judged);
+    return whenKnown(judged, forgiven);
   }
 
   return (request, query) => {

@@ -4,6 +4,7 @@
  */
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MaybePromise } from '../store/store.ts';
+import { whenKnown } from '../store/when-known.ts';
 import type { Credential } from './credential.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -48,5 +49,5 @@ function looksLikeKey(text: string): boolean {
 function retold(verdict: MaybePromise<Verdict>, problem: ProblemCode): MaybePromise<Verdict> {
   const tell = (found: Verdict): Verdict =>
     'problem' in found && found.problem === 'invalid_api_key' ? { ...found, problem } : found;
-  return verdict instanceof Promise ? verdict.then(tell) : tell(verdict);
+  return whenKnown(verdict, tell);
 }

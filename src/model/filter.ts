@@ -6,7 +6,7 @@
  * `eq null` holds for it and `ne` holds wherever `eq` does not; so `not` is plain negation.
  * Strings compare by code point. A timestamp value is an ISO 8601 UTC string with milliseconds.
  */
-import type { Field, Scalar } from './field.ts';
+import { type Field, idField, type Scalar } from './field.ts';
 
 export type Comparison = 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte';
 
@@ -25,6 +25,9 @@ export type Filter =
   | { readonly op: 'search'; readonly terms: readonly string[] };
 
 export type Sort = { readonly field: Field; readonly direction: 'asc' | 'desc' };
+
+/** The order of making: ids begin with the time that they were made at. */
+export const byId: readonly Sort[] = [{ field: idField, direction: 'asc' }];
 
 export const always: Filter = { op: 'always' };
 export const never: Filter = { op: 'never' };

@@ -3,11 +3,6 @@
  */
 import type { MaybePromise } from '../store/store.ts';
 
-/** What `use` makes of the value: now if it is there, otherwise a promise of it. */
-export function whenKnown<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
-  return value instanceof Promise ? value.then(use) : use(value);
-}
-
 /** Uses the value now if it is there; otherwise returns the promise of having used it. */
 export function settle<T>(value: MaybePromise<T>, use: (value: T) => void): Promise<void> | undefined {
   if (value instanceof Promise) return value.then(use);

@@ -1,5 +1,6 @@
 /** An account with the revision that it was read at, by its id or its address. */
-import { type Field, madeFields } from '../../model/field.ts';
+import type { Field } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { type User, usersTable } from '../tables.ts';
 
@@ -15,10 +16,6 @@ export type FindUser = {
 export const nobodyId = 'usr_';
 
 const emailField: Field = { name: 'email', path: ['email'], type: 'string' };
-const byId = madeFields
-  .filter(({ name }) => name === 'id')
-  .map((field) => ({ field, direction: 'asc' as const }));
-
 export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
   function read(id: string): MaybePromise<FoundUser | undefined> {
     const row = store.read(usersTable, id);

@@ -2,10 +2,11 @@
  * Codes that are sent by mail: 256 random bits, kept as a digest, good for one purpose, one account, one address, one use and some time
  * (§5.4). Using one removes it in the unit that it makes possible, together with the others of its purpose.
  */
-import { hash } from 'node:crypto';
-import { type Field, madeFields, ownerField } from '../../model/field.ts';
+import { ownerField } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 import { mailCodesTable, type User } from '../tables.ts';
 
 export type MailCodePurpose = 'verification' | 'reset';
@@ -72,10 +73,6 @@ export async function removeCodes(
   return rows.flatMap((row) => (row === undefined ? [] : [removalOf(row)]));
 }
 
-const byId = madeFields
-  .filter(({ name }) => name === 'id')
-  .map((field: Field) => ({ field, direction: 'asc' as const }));
-
 function codesOf(userId: string) {
   const filter = { op: 'eq', field: ownerField, value: userId } as const;
   return { table: mailCodesTable, filter, sort: byId, limit: codesMax };
@@ -83,8 +80,4 @@ function codesOf(userId: string) {
 
 function removalOf(row: Row): Change {
   return { table: mailCodesTable, id: row.id, expect: { rev: row.rev }, next: null };
-}
-
-function digestOf(code: string): string {
-  return hash('sha256', code, 'base64url');
 }

@@ -1,5 +1,6 @@
 /** All keys of an account with their texts, to be removed when the account goes or when a stranger may have made them. */
-import { idField, ownerField } from '../../model/field.ts';
+import { ownerField } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { keysTable } from '../tables.ts';
 import type { Key } from './key-rows.ts';
@@ -26,7 +27,7 @@ export function createKeysOfOwner(store: Pick<Store, 'plan' | 'read' | 'commit'>
       .plan({
         table: keysTable,
         filter: { op: 'eq', field: ownerField, value: owner },
-        sort: [{ field: idField, direction: 'asc' }],
+        sort: byId,
         limit: keysPerUnitMax,
       })
       .page({ from: 'start' });

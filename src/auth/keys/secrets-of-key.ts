@@ -1,5 +1,6 @@
 /** The texts that are good for a key, by an index: for rotation, which limits them, and for revocation, which removes them. */
-import { madeFields, ownerField } from '../../model/field.ts';
+import { ownerField } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
 import { keySecretsTable } from '../tables.ts';
 import type { KeySecret } from './key-rows.ts';
@@ -14,10 +15,6 @@ export type SecretsOfKey = {
   /** The changes after which no text is good for the key. */
   removal(key: string): Promise<readonly Change[]>;
 };
-
-const byId = madeFields
-  .filter(({ name }) => name === 'id')
-  .map((field) => ({ field, direction: 'asc' as const }));
 
 export function createSecretsOfKey(store: Pick<Store, 'plan' | 'read'>): SecretsOfKey {
   async function find(key: string): Promise<readonly StandingSecret[]> {

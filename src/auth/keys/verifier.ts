@@ -10,6 +10,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import { keySecretsTable, keysTable, type User, usersTable } from '../tables.ts';
@@ -43,7 +44,7 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
     if (secret.kind !== kind) return unusable;
     const expiresAt = Math.min(endOf(secret.expiresAt), endOf(secret.keyExpiresAt));
     const own = { expiresAt, basis: [basisOf(keySecretsTable, row)] };
-    return follow(withMakers(store, secret.madeBy, own), (rest) =>
+    return whenKnown(withMakers(store, secret.madeBy, own), (rest) =>
       rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(secret, rest),
     );
   }
@@ -55,7 +56,7 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
     if (!owner.startsWith(userIdPrefix)) {
       return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
     }
-    return follow(store.read(usersTable, owner), (row) => {
+    return whenKnown(store.read(usersTable, owner), (row) => {
       if (row === undefined || row.deletedAt !== null) return unusable;
       const account = principalOf(JSON.parse(row.doc) as User, granted);
       if (account === undefined) return unusable;
@@ -69,7 +70,7 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
     if (timingSafeEqual(digest, options.adminKeyHash())) return judgeAdminKey(options, digest);
     const kind = kindOfKey(text);
     if (kind === undefined) return unusable;
-    return follow(store.read(keySecretsTable, digest.toString('base64url')), (row) =>
+    return whenKnown(store.read(keySecretsTable, digest.toString('base64url')), (row) =>
       row === undefined ? unusable : judge(kind, row),
     );
   };
@@ -85,7 +86,7 @@ function withMakers(
   rest: Rest,
 ): MaybePromise<Rest | undefined> {
   if (maker === null) return rest;
-  return follow(store.read(keysTable, maker), (row) => {
+  return whenKnown(store.read(keysTable, maker), (row) => {
     if (row === undefined) return undefined;
     const { madeBy = null, expiresAt = null } = JSON.parse(row.doc) as Key;
     const basis = [...rest.basis, basisOf(keysTable, row)];
@@ -107,7 +108,7 @@ function judgeAdminKey(
     basis: [],
   } as const;
   if (!adminKeyKept) return admitted;
-  return follow(store.read(secretsTable, adminKeyRowId), (row) =>
+  return whenKnown(store.read(secretsTable, adminKeyRowId), (row) =>
     row !== undefined && timingSafeEqual(digest, adminKeyHashOf(row))
       ? { ...admitted, basis: [basisOf(secretsTable, row)] }
       : unusable,
@@ -138,8 +139,4 @@ function endOf(expiresAt: string | null): number {
 
 function basisOf(table: string, row: Row): Basis {
   return { table, id: row.id, rev: row.rev };
-}
-
-function follow<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
-  return value instanceof Promise ? value.then(use) : use(value);
 }

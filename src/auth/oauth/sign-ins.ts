@@ -3,9 +3,10 @@
  * Nothing that could finish one stands in the store: `state` and the browser's secret are kept as digests, and the code verifier of PKCE
  * and the nonce are derived from both, so that who sees the URL of a callback, or a backup, can compute neither.
  */
-import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Row, Store } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 import { signInsTable } from '../tables.ts';
 
 /** What is remembered from the start of a sign-in to its end. */
@@ -53,13 +54,13 @@ const secretBytes = 32;
 export function createSignIns({ store, clock, random, signInSeconds }: SignInsOptions): SignIns {
   async function begin(signIn: SignIn, browser: string): Promise<Proofs> {
     const state = random(secretBytes).toString('base64url');
-    const doc: Doc = { ...signIn, browser: digest(browser) };
+    const doc: Doc = { ...signIn, browser: digestOf(browser) };
     const now = clock();
     const commit = await store.commit({
       changes: [
         {
           table: signInsTable,
-          id: digest(state),
+          id: digestOf(state),
           expect: { absent: true },
           next: keptRow(JSON.stringify(doc), null, now, now),
         },
@@ -71,11 +72,11 @@ export function createSignIns({ store, clock, random, signInSeconds }: SignInsOp
   }
 
   async function take(provider: string, state: string, browser: string) {
-    const id = digest(state);
+    const id = digestOf(state);
     const row = await store.read(signInsTable, id);
     if (row === undefined || isOver(row)) return undefined;
     const { browser: owner, ...signIn } = JSON.parse(row.doc) as Doc;
-    if (signIn.provider !== provider || !isEqual(owner, digest(browser))) return undefined;
+    if (signIn.provider !== provider || !isEqual(owner, digestOf(browser))) return undefined;
     const commit = await store.commit({
       changes: [{ table: signInsTable, id, expect: { rev: row.rev }, next: null }],
       events: [],
@@ -107,10 +108,6 @@ function proofsOf(state: string, browser: string): Proofs {
 
 function derive(browser: string, purpose: string, state: string): string {
   return createHmac('sha256', browser).update(`${purpose} ${state}`).digest('base64url');
-}
-
-function digest(secret: string): string {
-  return hash('sha256', secret, 'base64url');
 }
 
 function isEqual(one: string, other: string): boolean {

@@ -3,10 +3,11 @@
  * to log in to a session that another knows. An account has at most `sessionsPerAccountMax`; the oldest make room in the same unit.
  */
 import type { Change } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 import { sessionsTable, type User } from '../tables.ts';
 import { setSessionCookie } from './cookie.ts';
 import { endSession } from './end.ts';
-import { digestOf, drawSecret, formatRefreshToken, type SessionRow, sessionRow } from './session-row.ts';
+import { drawSecret, formatRefreshToken, type SessionRow, sessionRow } from './session-row.ts';
 import type { Opened, Sessions, SessionsOptions } from './sessions.ts';
 import { sessionsOfUser } from './sessions-of-user.ts';
 import { tokenContent } from './token-content.ts';

@@ -8,11 +8,12 @@
  *
  * Whoever lost the answer of a refresh logs in again: to forgive a repetition would be to forgive a thief who is quick.
  */
+
 import { type Row, StoreUnavailable } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 import { sessionsTable, type User, usersTable } from '../tables.ts';
 import { endSession } from './end.ts';
 import {
-  digestOf,
   drawSecret,
   endOf,
   formatRefreshToken,

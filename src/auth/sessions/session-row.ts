@@ -2,9 +2,10 @@
  * A session as it is stored: the one thing that the access tokens, the refresh token and the cookie of a login hang on. Removing the
  * row kills all three. The row's times are part of it: `createdAt` is the login, `updatedAt` the last time that the session was seen.
  */
-import { hash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { keptRow } from '../../store/kept-row.ts';
 import type { NextRow, Row } from '../../store/store.ts';
+import { digestOf } from '../digest.ts';
 
 export type SessionRow = {
   readonly id: string;
@@ -38,11 +39,6 @@ export function endOf(row: Pick<Row, 'createdAt'>, sessionSeconds: number): numb
 /** 256 random bits, as they go into tokens and cookies. */
 export function drawSecret(random: (count: number) => Buffer): string {
   return random(32).toString('base64url');
-}
-
-/** What is kept of a secret. It has 256 random bits, so a slow hash would add nothing. */
-export function digestOf(secret: string): string {
-  return hash('sha256', secret, 'base64url');
 }
 
 export function matches(secret: string, digest: string): boolean {

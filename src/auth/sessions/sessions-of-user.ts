@@ -1,10 +1,7 @@
 /** The sessions of one account in the order of their logins: an index finds them, however many others there are. */
-import { type Field, ownerField } from '../../model/field.ts';
+import { idField, ownerField } from '../../model/field.ts';
 import type { Plan, Store } from '../../store/store.ts';
 import { sessionsTable } from '../tables.ts';
-
-/** Ids begin with the time that they were made at. */
-const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
 
 /** @param limit rows on a page */
 export function sessionsOfUser(store: Store, user: string, direction: 'asc' | 'desc', limit: number): Plan {

@@ -2,17 +2,13 @@
 import type { Command } from 'commander';
 import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
+import { type Given, listItemsMax, withServer } from '../server-options.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { CreateArguments } from './create.ts';
 import type { ListArguments } from './list.ts';
 import type { RevokeArguments } from './revoke.ts';
 import type { RotateArguments } from './rotate.ts';
 
-/** As commander hands them over. */
-type Given<T> = T & { readonly json?: boolean };
-
-const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
-const listItemsMax = 100_000;
 /** The server has a bound of its own, `keyOverlapSecondsMax`. */
 const overlapSecondsMax = 366 * 86_400;
 
@@ -66,8 +62,4 @@ function declareRevocation(keys: Command, environment: Environment, finish: Fini
       const { revokeKey } = await import('./revoke.ts');
       finish(await revokeKey(environment, id, options, json));
     });
-}
-
-function withServer(command: Command): Command {
-  return command.option('--url <url>', urlHelp).option('--json', 'print JSON');
 }

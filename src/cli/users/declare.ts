@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
+import { type Given, listItemsMax, withServer } from '../server-options.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { CreateArguments } from './create.ts';
 import type { DeleteArguments } from './delete.ts';
@@ -10,14 +11,8 @@ import type { ListArguments } from './list.ts';
 import type { SetPasswordArguments } from './set-password.ts';
 import type { SetRolesArguments } from './set-roles.ts';
 
-/** As commander hands them over: those of every subcommand, and its own. */
-type Given<T> = T & { readonly json?: boolean };
-
-const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
 const accountHelp = 'id or e-mail address';
 const passwordHelp = 'read the password from stdin instead of making one';
-/** Nobody reads more on a terminal, and a program that needs more asks the API. */
-const listItemsMax = 100_000;
 
 export function declareUsers(program: Command, environment: Environment, finish: Finish): void {
   const users = program
@@ -111,8 +106,4 @@ function declareRemoval(users: Command, environment: Environment, finish: Finish
       const { deleteUser } = await import('./delete.ts');
       finish(await deleteUser(environment, name, options, json));
     });
-}
-
-function withServer(command: Command): Command {
-  return command.option('--url <url>', urlHelp).option('--json', 'print JSON');
 }

@@ -4,9 +4,9 @@
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { Parsed } from '../content/parsed.ts';
 import type { Understood } from '../resource.ts';
-import { whenKnown } from '../settle.ts';
 import type { Served } from './served.ts';
 
 const typeOf: Readonly<Record<BodyFormat, string>> = {

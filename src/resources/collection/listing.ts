@@ -10,11 +10,11 @@ import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
 import type { MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/asked.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
 import { project } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
-import { whenKnown } from '../settle.ts';
 import type { ByteCache } from './byte-cache.ts';
 import type { ShowDocs } from './seen-list.ts';
 

@@ -7,8 +7,8 @@ import type { Problem } from '../../http/problem.ts';
 import { type Action, permission, permits, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { Ask, Standing, Validators } from '../resource.ts';
-import { whenKnown } from '../settle.ts';
 import type { Served } from './served.ts';
 import { type Seen, seenBy } from './view.ts';
 

@@ -8,7 +8,8 @@
 import { createKeysOfOwner, keysPerUnitMax } from '../../../auth/keys/keys-of-owner.ts';
 import type { Sessions } from '../../../auth/sessions/sessions.ts';
 import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../../../auth/tables.ts';
-import { madeFields, ownerField } from '../../../model/field.ts';
+import { ownerField } from '../../../model/field.ts';
+import { byId } from '../../../model/filter.ts';
 import type { Change, Plan, Store } from '../../../store/store.ts';
 
 /** Rows of each kind that go in one unit. */
@@ -24,10 +25,6 @@ export type Leavings = {
   /** Removes what is left of an account that is gone; does nothing for one that is not. */
   clear(user: string): Promise<void>;
 };
-
-const byId = madeFields
-  .filter(({ name }) => name === 'id')
-  .map((field) => ({ field, direction: 'asc' as const }));
 
 export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser'>): Leavings {
   const keys = createKeysOfOwner(store);

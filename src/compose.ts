@@ -1,6 +1,6 @@
 /**
- * Wires the running program by hand: the one file that knows every adapter. Nothing is created at import, nothing is reached
- * except by argument, so two programs can run in one process and a test can start one with other settings.
+ * Wires the running program by hand: with compose-accounts.ts and compose-document.ts what knows every adapter. Nothing is created at
+ * import, nothing is reached except by argument, so two programs can run in one process and a test can start one with other settings.
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -102,6 +102,27 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:crypto'],
     packages: ['typebox'],
   },
+  // Out of the house: the guard and the only outbound dialer.
+  {
+    folder: 'src/egress',
+    may: [...observed],
+    node: 'any',
+    packages: ['undici'],
+  },
+  // Signatures, usable without the server: on any runtime with Web Crypto.
+  { folder: 'src/webhooks/signature', may: [], node: [], packages: [] },
+  {
+    folder: 'src/webhooks/outbound',
+    may: [...stored, 'src/egress', 'src/webhooks/signature'],
+    node: ['node:crypto', 'node:os', 'node:process'],
+    packages: ['typebox'],
+  },
+  {
+    folder: 'src/resources/webhooks',
+    may: [...stored, 'src/egress', 'src/resources', 'src/webhooks/signature', 'src/webhooks/outbound'],
+    node: ['node:crypto'],
+    packages: ['typebox'],
+  },
   { folder: 'src/mail', may: [...stored, 'src/auth'], node: [], packages: ['nodemailer'] },
   {
     folder: 'src/openapi',
@@ -114,7 +135,7 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
   {
     folder: 'src/store-tables.ts',
-    may: [...stored, 'src/auth', 'src/resources', 'src/resources/accounts'],
+    may: [...stored, 'src/auth', 'src/resources', 'src/resources/accounts', 'src/webhooks/outbound'],
     node: [],
     packages: [],
   },

@@ -20,6 +20,20 @@ import { idempotencyTable } from './resources/idempotency.ts';
 import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import type { Table } from './store/store.ts';
+import {
+  deliveriesCollection,
+  endpointsCollection,
+  recoveriesCollection,
+} from './webhooks/outbound/collections.ts';
+import {
+  attemptsTable,
+  endpointGenerationTable,
+  endpointHealthTable,
+  endpointSecretsTable,
+  lanesTable,
+  wakesTable,
+  webhookKeysTable,
+} from './webhooks/outbound/tables.ts';
 
 const byOwner = [[ownerField]];
 
@@ -30,9 +44,12 @@ const ownTables: readonly Table[] = [
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),
   ...[usersCollection, keysCollection, auditCollection].map(tableOf),
+  ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
+  ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
+  ...[attemptsTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
 ];
 
-export function storeTables(configuration: Configuration): readonly Table[] {
+export function storeTables(configuration: Pick<Configuration, 'collections'>): readonly Table[] {
   return [...[...configuration.collections.values()].map(tableOf), ...ownTables];
 }
 

@@ -68,6 +68,7 @@ function ruleText(rule: Rule): string {
   if (typeof rule === 'string') return rule;
   if ('role' in rule) return `role ${rule.role}`;
   if ('scope' in rule) return `scope ${rule.scope}`;
+  if ('bearing' in rule) return `${ruleText(rule.rule)} with the scope ${rule.bearing}`;
   if ('tenantIn' in rule) return `tenant in ${rule.tenantIn}`;
   if ('where' in rule) {
     return Object.entries(rule.where)

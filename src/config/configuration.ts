@@ -11,6 +11,7 @@ import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { SettingOverrides } from './settings.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
+import { inspectSchedules, type WebhookSchedules } from './webhook-schedules.ts';
 
 export type Configuration = {
   readonly title: string;
@@ -19,6 +20,7 @@ export type Configuration = {
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
   readonly issuers: readonly TrustedIssuer[];
+  readonly schedules: WebhookSchedules;
   /** Not checked yet: `loadSettings` does, together with the environment. */
   readonly settings: SettingOverrides;
 };
@@ -30,6 +32,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'collections',
   'issuers',
   'settings',
+  'webhooks',
 ]);
 const titleCharactersMax = 200;
 const basePath = /^(?:\/[A-Za-z0-9._~-]+)+$/;
@@ -71,6 +74,7 @@ export function resolveConfiguration(
   }
   const collections = collectionsOf(written.collections, mistakes, warn);
   const issuers = inspectIssuers(written.issuers, mistakes);
+  const schedules = schedulesOf(written.webhooks, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   return {
     title: String(title),
@@ -78,6 +82,7 @@ export function resolveConfiguration(
     apiVersion: String(apiVersion),
     collections,
     issuers,
+    schedules,
     settings: settings as SettingOverrides,
   };
 }
@@ -94,6 +99,19 @@ function collectionsOf(
     mistakes.push(...error.mistakes);
     return new Map();
   }
+}
+
+function schedulesOf(written: unknown, mistakes: string[]): WebhookSchedules {
+  if (written !== undefined && !isRecord(written)) {
+    mistakes.push(`webhooks must be an object, not ${kindOf(written)}`);
+    return inspectSchedules(undefined, mistakes);
+  }
+  for (const name of Object.keys(written ?? {})) {
+    if (name !== 'schedules') {
+      mistakes.push(`webhooks.${name} is not a part of a configuration${suggestion(name, ['schedules'])}`);
+    }
+  }
+  return inspectSchedules(written?.schedules, mistakes);
 }
 
 function isBase(base: string): boolean {

@@ -6,6 +6,7 @@
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
+import type { WebhookSchedules } from './webhook-schedules.ts';
 
 export type ConfigurationDeclaration = {
   /** Name of the API, for people; shown in the OpenAPI document. Default `Comity`. */
@@ -18,6 +19,11 @@ export type ConfigurationDeclaration = {
   readonly collections: Readonly<Record<string, CollectionDeclaration>>;
   /** Issuers whose bearer tokens are taken beside our own (§5.2). */
   readonly issuers?: readonly TrustedIssuerDeclaration[];
+  /** How webhooks are sent. */
+  readonly webhooks?: {
+    /** Seconds from each failed attempt to the next, in place of the default schedule of that name (§6). */
+    readonly schedules?: Partial<WebhookSchedules>;
+  };
   /** Settings of docs/reference/settings.md by name; the environment outranks them. */
   readonly settings?: SettingOverrides;
 };

@@ -8,6 +8,7 @@
  */
 import type { ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
+import { egressSettings } from './settings/egress.ts';
 import { limitsSettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
 import { listsSettings } from './settings/lists.ts';
@@ -15,6 +16,7 @@ import { postgresSettings } from './settings/postgres.ts';
 import { programSettings } from './settings/program.ts';
 import { requestsSettings } from './settings/requests.ts';
 import { storeSettings } from './settings/store.ts';
+import { webhooksSettings } from './settings/webhooks.ts';
 
 export const settings = {
   ...programSettings,
@@ -23,6 +25,8 @@ export const settings = {
   ...limitsSettings,
   ...accountsSettings,
   ...mailSettings,
+  ...webhooksSettings,
+  ...egressSettings,
   ...listsSettings,
   ...storeSettings,
   ...postgresSettings,

@@ -2,6 +2,8 @@
  * What a collection asks of storage. The result has the shape of `Table` in the store contract, which is not
  * imported: the store's room may read the configuration, never the other way round.
  */
+
+import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import { type Field, ownerField } from '../model/field.ts';
 
@@ -25,7 +27,7 @@ export function tableOf(collection: Collection): CollectionTable {
       // Lists in order of id would walk past the rows that are only hidden.
       ...(id === undefined || !collection.softDelete ? [] : [[id]]),
       // A list of one's own costs the same however many others there are.
-      ...(collection.access.read === 'owner' ? [[ownerField]] : []),
+      ...(isOwners(collection.access.read) ? [[ownerField]] : []),
     ],
     unique: collection.unique,
     references: collection.references.flatMap((reference) => {
@@ -34,4 +36,8 @@ export function tableOf(collection: Collection): CollectionTable {
     }),
     searched: collection.searchFields.length > 0,
   };
+}
+
+function isOwners(rule: Rule): boolean {
+  return rule === 'owner' || (typeof rule === 'object' && 'bearing' in rule && isOwners(rule.rule));
 }

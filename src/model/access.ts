@@ -33,7 +33,10 @@ export type Rule =
   | ResolvedRule;
 
 /** What `tenant` and functions become in a collection (config/resolve-rule.ts); nobody declares these. */
-export type ResolvedRule = ConditionRule | { readonly tenantIn: string };
+export type ResolvedRule = ConditionRule | { readonly tenantIn: string } | BearingRule;
+
+/** The rule, for credentials that bear this scope in place of `read` and `write`: what some built-in collections have. */
+export type BearingRule = { readonly bearing: Scope; readonly rule: Rule };
 
 export type Action = 'read' | 'create' | 'update' | 'delete';
 
@@ -59,7 +62,8 @@ const scopeOf: Readonly<Record<Action, Scope>> = {
 /** Whether the rule can be decided before any resource is looked at, and how. */
 export function permission(rule: Rule, action: Action, principal: Principal): Permission {
   if (isAdministrator(principal)) return 'granted';
-  if (principal.kind === 'authenticated' && !principal.scopes.has(scopeOf[action])) return 'denied';
+  const needed = typeof rule === 'object' && 'bearing' in rule ? rule.bearing : scopeOf[action];
+  if (principal.kind === 'authenticated' && !principal.scopes.has(needed)) return 'denied';
   return fold(rule, principal);
 }
 
@@ -74,6 +78,7 @@ function fold(rule: Rule, principal: Principal): Permission {
     const { op } = rule.filterFor(principal);
     return op === 'always' ? 'granted' : op === 'never' ? 'denied' : 'depends';
   }
+  if ('bearing' in rule) return fold(rule.rule, principal);
   if ('allow' in rule) throw unresolved();
   const [wins, loses, parts] =
     'anyOf' in rule
@@ -117,6 +122,7 @@ function holds(rule: Rule, principal: Principal, subject: Subject): boolean {
     const value = (field: Field) => fieldOf(subject, field);
     return matches(rule.filterFor(principal), { value, search: null });
   }
+  if ('bearing' in rule) return holds(rule.rule, principal, subject);
   if ('allow' in rule) throw unresolved();
   return 'anyOf' in rule
     ? rule.anyOf.some((part) => holds(part, principal, subject))
@@ -169,6 +175,7 @@ export function visibleTo(
         field.column === 'owner' ? owner : member(field.name),
       );
     }
+    if ('bearing' in part) return compile(part.rule);
     if ('allow' in part) throw unresolved();
     return 'anyOf' in part ? anyOf(part.anyOf.map(compile)) : allOf(part.allOf.map(compile));
   }

@@ -7,7 +7,7 @@
  */
 import pino from 'pino';
 import { describeError, describeForeignError } from './describe-error.ts';
-import type { AccountObservation, Observation, Observe } from './observation.ts';
+import type { AccountObservation, Observation, Observe, WebhookObservation } from './observation.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
@@ -90,11 +90,11 @@ function lineOf(observation: Observation): Line {
         message: `another process on the same store has ${observation.what}: start all with the same configuration`,
       };
     default:
-      return accountLines[observation.kind];
+      return otherLines[observation.kind];
   }
 }
 
-const accountLines: Readonly<Record<AccountObservation['kind'], Line>> = {
+const otherLines: Readonly<Record<(AccountObservation | WebhookObservation)['kind'], Line>> = {
   'login-judged': { level: 'debug', message: 'login judged' },
   'session-reused': { level: 'warn', message: 'a refresh token came twice: its session was ended' },
   'hashing-refused': { level: 'warn', message: 'too many passwords wait to be hashed' },
@@ -105,6 +105,13 @@ const accountLines: Readonly<Record<AccountObservation['kind'], Line>> = {
   'signing-key-retired': { level: 'info', message: 'signing key retired' },
   'issuer-failed': { level: 'error', message: 'trusted issuer cannot be asked' },
   'provider-failed': { level: 'error', message: 'identity provider did not answer as it should' },
+  'delivery-attempted': { level: 'debug', message: 'delivery attempted' },
+  'endpoint-left-alone': { level: 'warn', message: 'an endpoint fails and is left alone for a while' },
+  'endpoint-answers-again': { level: 'info', message: 'an endpoint answers again' },
+  'endpoint-failing': { level: 'warn', message: 'an endpoint fails for long: its owner was told' },
+  'endpoint-disabled': { level: 'warn', message: 'an endpoint was disabled' },
+  'lanes-held': { level: 'debug', message: 'sends for a part of the endpoints' },
+  'sending-failed': { level: 'error', message: 'sending webhooks failed' },
   'audit-dropped': { level: 'error', message: 'facts are missing in the audit trail' },
 };
 

@@ -7,6 +7,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { countAccounts } from './count-accounts.ts';
+import { countWebhooks } from './count-webhooks.ts';
 import type { Observation, Observe } from './observation.ts';
 import { renderDurations } from './render-durations.ts';
 import { RequestCells } from './request-cells.ts';
@@ -47,6 +48,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
     registers,
   });
   const accounts = countAccounts(registry, faults);
+  const webhooks = countWebhooks(registry, faults);
   const observe = (observation: Observation): void => {
     switch (observation.kind) {
       case 'answered':
@@ -73,6 +75,15 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'store-migrated':
       case 'rows-purged':
       case 'store-following':
+        return;
+      case 'delivery-attempted':
+      case 'endpoint-left-alone':
+      case 'endpoint-answers-again':
+      case 'endpoint-failing':
+      case 'endpoint-disabled':
+      case 'lanes-held':
+      case 'sending-failed':
+        webhooks(observation);
         return;
       default:
         accounts(observation);

@@ -41,7 +41,8 @@ export type Observation =
   | { readonly kind: 'store-following'; readonly how: 'notify' | 'poll' }
   /** Another process on the same store was started with something else: `what` names it, as in `other collections`. */
   | { readonly kind: 'processes-differ'; readonly what: string }
-  | AccountObservation;
+  | AccountObservation
+  | WebhookObservation;
 
 /** What accounts, their credentials and the services that they need can report (§5). */
 export type AccountObservation =
@@ -70,5 +71,28 @@ export type AccountObservation =
   | { readonly kind: 'provider-failed'; readonly provider: string; readonly error: unknown }
   /** Facts that are missing in the audit trail: more waited than may, or the store was away when the program stopped. */
   | { readonly kind: 'audit-dropped'; readonly facts: number };
+
+/** What sending webhooks can report (§6). `endpoint` is an id; no fact names a URL, which may hold a secret. */
+export type WebhookObservation =
+  /** `failure`: kind of the failure without a status, such as `timeout`; undefined: the receiver answered. */
+  | {
+      readonly kind: 'delivery-attempted';
+      readonly endpoint: string;
+      readonly delivery: string;
+      readonly outcome: 'delivered' | 'failed';
+      readonly status: number | undefined;
+      readonly failure: string | undefined;
+      readonly durationMs: number;
+    }
+  /** An endpoint failed so often in a row that it is left alone until the time (ms since the epoch). */
+  | { readonly kind: 'endpoint-left-alone'; readonly endpoint: string; readonly until: number }
+  | { readonly kind: 'endpoint-answers-again'; readonly endpoint: string }
+  /** Its owner was told so. */
+  | { readonly kind: 'endpoint-failing'; readonly endpoint: string }
+  | { readonly kind: 'endpoint-disabled'; readonly endpoint: string; readonly reason: 'gone' | 'failing' }
+  /** How many of the lanes of endpoints this process sends for from now on. */
+  | { readonly kind: 'lanes-held'; readonly lanes: number; readonly of: number }
+  /** Something of the sender's own did not work; it goes on. */
+  | { readonly kind: 'sending-failed'; readonly what: string; readonly error: unknown };
 
 export type Observe = (observation: Observation) => void;

@@ -168,6 +168,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
       return ['Cache-Control', 'Location', ...own.made];
     case 'accepted':
       return ['Cache-Control', 'Location', 'Preference-Applied'];
+    case 'queued':
     case 'created':
       // What an action answers is a report, not what stands at Location.
       return traits.action

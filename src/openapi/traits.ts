@@ -25,6 +25,8 @@ export type Traits = {
   readonly asynchronous: boolean;
   readonly matchRequired: boolean;
   readonly creates: 'always' | 'sometimes' | 'never';
+  /** Whether what is asked for is done after the answer. */
+  readonly queues: 'always' | 'sometimes' | 'never';
   /** A collection stands always, a member may be missing. */
   readonly mayBeMissing: boolean;
   /** What stands may be hidden from who asks, and is then as if missing. */
@@ -72,6 +74,7 @@ export const plainRead: Traits = {
   asynchronous: false,
   matchRequired: false,
   creates: 'never',
+  queues: 'never',
   mayBeMissing: false,
   mayBeHidden: false,
   mayBeClosed: false,
@@ -159,6 +162,8 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
   never('async_asked', traits.asynchronous);
+  never('queued', traits.queues !== 'never');
+  always('queued', traits.queues === 'always');
   never('created', traits.creates !== 'never');
   always('created', traits.creates === 'always');
   never('browser_form', traits.answersForms);

@@ -148,6 +148,7 @@ function factsOf(parts: Parts): Facts {
     result: undefined,
     resultProblem: undefined,
     created: undefined,
+    queued: undefined,
     told: undefined,
   };
 }

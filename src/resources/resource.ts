@@ -64,6 +64,8 @@ export type Validators = {
 export type Made = {
   readonly outcome: 'made';
   readonly created: boolean;
+  /** What was asked for is kept, and done after the answer: 202 with Location. Default false. */
+  readonly queued?: boolean;
   /** Of what was made or changed; null when it is gone or has no URI. */
   readonly location: string | null;
   /** The representation after the change (of a deletion: before it); null where there is none. */

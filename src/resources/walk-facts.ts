@@ -32,6 +32,7 @@ export function writeResult(facts: Facts, result: Exclude<Result, { superseded: 
   if ('made' in result) {
     facts.result = 'made';
     facts.created = result.made.created;
+    facts.queued = result.made.queued ?? false;
     facts.told = result.made.doc !== null;
   } else {
     facts.result = 'refused';

@@ -59,6 +59,7 @@ const plainRead: Facts = {
   result: undefined,
   resultProblem: undefined,
   created: undefined,
+  queued: undefined,
   told: undefined,
 };
 
@@ -73,6 +74,7 @@ const plainWrite: Facts = {
   credential: 'accepted',
   result: 'made',
   created: false,
+  queued: false,
 };
 
 const message =
@@ -227,24 +229,35 @@ const reads: readonly Case[] = [
 ];
 
 const writes: readonly Case[] = [
-  ['answers a change with the representation', {}, 'changed', `${made} deletion created minimal_asked`],
+  [
+    'answers a change with the representation',
+    {},
+    'changed',
+    `${made} deletion queued created minimal_asked`,
+  ],
   [
     'answers a change without content when preferred',
     { minimalAsked: true },
     'changed_silently',
-    `${made} deletion created minimal_asked`,
+    `${made} deletion queued created minimal_asked`,
+  ],
+  [
+    'answers what is done later with 202',
+    { method: 'POST', queued: true },
+    'queued',
+    `${made} deletion queued`,
   ],
   [
     'answers a creation',
     { method: 'POST', created: true },
     'created',
-    `${made} deletion created browser_form`,
+    `${made} deletion queued created browser_form`,
   ],
   [
     'sends a browser form on',
     { method: 'POST', created: true, browserForm: true },
     'created_see_other',
-    `${made} deletion created browser_form`,
+    `${made} deletion queued created browser_form`,
   ],
   [
     'answers a deletion without content',
@@ -305,7 +318,7 @@ const writes: readonly Case[] = [
     'replays the stored result without looking at anything else',
     { idempotencyKey: 'given', idempotency: 'replay', exists: undefined },
     'changed',
-    `${keyed} idempotency_replay change_made deletion created minimal_asked`,
+    `${keyed} idempotency_replay change_made deletion queued created minimal_asked`,
   ],
   [
     'refuses a key whose first request runs',
@@ -323,13 +336,13 @@ const writes: readonly Case[] = [
     'carries on with the first request of a key',
     { idempotencyKey: 'given', idempotency: 'first' },
     'changed',
-    `${keyed} idempotency_replay idempotency_running idempotency_other ${stands} ${unconditional} async_asked superseded change_made deletion created minimal_asked`,
+    `${keyed} idempotency_replay idempotency_running idempotency_other ${stands} ${unconditional} async_asked superseded change_made deletion queued created minimal_asked`,
   ],
   [
     'creates where PUT is defined to',
     { method: 'PUT', exists: false, createsHere: true, created: true },
     'created',
-    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion created browser_form`,
+    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion queued created browser_form`,
   ],
   [
     'demands If-Match where the resource does',
@@ -347,7 +360,7 @@ const writes: readonly Case[] = [
     'does not demand If-Match for what is not there yet',
     { method: 'PUT', matchRequired: true, exists: false, createsHere: true, created: true },
     'created',
-    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion created browser_form`,
+    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion queued created browser_form`,
   ],
   [
     'reports invalid data before a failed precondition',

@@ -15,7 +15,7 @@ import { testServer } from '../postgres/cluster.ts';
 export type Handles = readonly [one: Store, other: Store];
 
 const tables: readonly Table[] = [
-  ...storeTables({ title: '', base: '', apiVersion: '', collections: new Map(), issuers: [], settings: {} }),
+  ...storeTables({ collections: new Map() }),
   { name: 'things', fields: [], indexes: [], unique: [], references: [], searched: false },
 ];
 

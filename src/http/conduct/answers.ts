@@ -17,6 +17,7 @@ export const answers = {
   not_modified: { status: 304, section: '§4.2', meaning: 'The stored response is still good.' },
   see_other: { status: 303, section: '§4.12', meaning: 'The result lies elsewhere.' },
   accepted: { status: 202, section: '§4.1', meaning: 'Queued; Location tells how it goes.' },
+  queued: { status: 202, section: '§4.1', meaning: 'Taken on; Location tells what becomes of it.' },
   created: { status: 201, section: '§4.4', meaning: 'Made, with Location.' },
   created_see_other: { status: 303, section: '§4.12', meaning: 'Made by a browser form; follow Location.' },
   changed: { status: 200, section: '§4.5, §4.6', meaning: 'Changed or done, with its representation.' },

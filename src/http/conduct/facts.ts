@@ -85,6 +85,8 @@ export type Facts = {
   resultProblem: ProblemCode | undefined;
   /** The change made a resource that did not exist. */
   created: boolean | undefined;
+  /** What was asked for is kept, and done after the answer. */
+  queued: boolean | undefined;
   /** There is something to tell of the change. */
   told: boolean | undefined;
 };

@@ -82,6 +82,7 @@ export type NodeName =
   | 'change_made'
   | 'deletion'
   | 'deletion_representation'
+  | 'queued'
   | 'created'
   | 'browser_form'
   | 'minimal_asked';

@@ -25,6 +25,8 @@ export type Done =
       readonly content: Readonly<Record<string, unknown>> | null;
       /** Path of the resource that was made: 201 with Location. */
       readonly created?: string;
+      /** Path of what tells how it goes: 202 with Location, for what is done after the answer. */
+      readonly queued?: string;
       /** Further fields: Set-Cookie. */
       readonly fields?: readonly string[];
     }
@@ -109,7 +111,8 @@ function resultOf(done: Done): Result {
   const made = {
     outcome: 'made',
     created: done.created !== undefined,
-    location: done.created ?? null,
+    queued: done.queued !== undefined,
+    location: done.created ?? done.queued ?? null,
     doc: done.content === null ? null : JSON.stringify(done.content),
     modifiedAt: null,
     validated: false,

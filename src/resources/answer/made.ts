@@ -13,7 +13,8 @@ export function madeResponse(status: number, room: Room, ended: Ended): Response
   const { made, rev } = resultOf(ended);
   const applied = preferencesApplied(ended);
   const fields: string[] = [];
-  if (made.created && made.location !== null) fields.push('Location', made.location);
+  if ((made.created || made.queued === true) && made.location !== null)
+    fields.push('Location', made.location);
   if (made.validated && made.location !== null) {
     fields.push('ETag', `"${rev}"`);
     if (made.modifiedAt !== null) fields.push('Last-Modified', lastModified(room, made.modifiedAt));

@@ -40,6 +40,7 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
   not_modified: (room, ended) => notModifiedResponse(answers.not_modified.status, room, ended),
   see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
   accepted: (room, ended) => acceptedResponse(answers.accepted.status, room, ended),
+  queued: (room, ended) => madeResponse(answers.queued.status, room, ended),
   created: (room, ended) => madeResponse(answers.created.status, room, ended),
   created_see_other: (_room, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
   changed: (room, ended) => madeResponse(answers.changed.status, room, ended),

@@ -73,6 +73,13 @@ export const resultNodes = {
     question: 'Is it DELETE?',
     ask: (facts) => facts.method === 'DELETE',
     yes: to('deletion_representation'),
+    no: to('queued'),
+  },
+  queued: {
+    section: '§4.1',
+    question: 'Is it done after the answer?',
+    ask: (facts) => facts.queued,
+    yes: answer('queued'),
     no: to('created'),
   },
   deletion_representation: {

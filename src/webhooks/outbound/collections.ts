@@ -1,0 +1,103 @@
+/**
+ * What the sender of webhooks keeps as collections, so that lists, QUERY, conditions and OPTIONS are theirs as well. All of it belongs to
+ * the owner of the endpoint, for credentials that bear the scope `webhooks`; administrators see everything.
+ */
+import { Type } from 'typebox';
+import { resolveBuiltIn } from '../../config/collections.ts';
+import type { Access, Rule } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import { deliveryStatuses } from '../../model/delivery.ts';
+import { modes, schemes } from '../../model/endpoint.ts';
+
+const own: Rule = { bearing: 'webhooks', rule: 'owner' };
+const ownAccess: Access = {
+  read: own,
+  create: { bearing: 'webhooks', rule: 'principal' },
+  update: own,
+  delete: own,
+};
+
+const urlCharactersMax = 2048;
+const patternsMax = 100;
+const patternCharactersMax = 200;
+const tenantCharactersMax = 200;
+const time = Type.String({ format: 'date-time' });
+const timeOrNull = Type.Union([time, Type.Null()]);
+
+export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
+  description:
+    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again.',
+  schema: Type.Object({
+    url: Type.String({ minLength: 1, maxLength: urlCharactersMax }),
+    description: Type.Optional(Type.String({ maxLength: 500 })),
+    events: Type.Array(Type.String({ minLength: 1, maxLength: patternCharactersMax }), {
+      minItems: 1,
+      maxItems: patternsMax,
+      uniqueItems: true,
+    }),
+    scheme: Type.Optional(
+      Type.Union(
+        schemes.map((name) => Type.Literal(name)),
+        { default: 'standard' },
+      ),
+    ),
+    mode: Type.Optional(Type.Union(modes.map((name) => Type.Literal(name)))),
+    status: Type.Optional(
+      Type.Union([Type.Literal('enabled'), Type.Literal('disabled')], { default: 'enabled' }),
+    ),
+    disabledReason: Type.Optional(Type.Union([Type.Literal('gone'), Type.Literal('failing')])),
+    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: tenantCharactersMax })),
+    headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+    maxInFlight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),
+    ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+  }),
+  access: ownAccess,
+  unpatchable: ['disabledReason'],
+  search: ['url', 'description'],
+  examples: [{ url: 'https://shop.example/hooks', events: ['products.*'], scheme: 'standard' }],
+});
+
+export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
+  description:
+    'The log of what was sent to which endpoint, what became of it, and when it will be tried next.',
+  schema: Type.Object({
+    eventId: Type.String(),
+    eventType: Type.String(),
+    endpointId: Type.String(),
+    status: Type.Union(deliveryStatuses.map((name) => Type.Literal(name))),
+    attemptCount: Type.Integer(),
+    scheduledAttemptCount: Type.Integer(),
+    nextAttemptAt: timeOrNull,
+    dueAt: timeOrNull,
+    lastStatusCode: Type.Union([Type.Integer(), Type.Null()]),
+    lastError: Type.Union([Type.String(), Type.Null()]),
+  }),
+  access: ownAccess,
+  // The first is the queue of each endpoint. The second finds what an event led to.
+  indexes: [['endpointId', 'dueAt'], 'eventId'],
+  search: [],
+});
+
+export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
+  description: 'Requests to send again what an endpoint missed, and how far each has come.',
+  schema: Type.Object({
+    endpointId: Type.String(),
+    since: time,
+    until: time,
+    /** Counts and sends nothing. */
+    dryRun: Type.Boolean(),
+    status: Type.Union([Type.Literal('running'), Type.Literal('finished'), Type.Literal('stopped')]),
+    /** Events of the log that were looked at. */
+    examined: Type.Integer(),
+    /** Of those, events that the endpoint wants. */
+    matching: Type.Integer(),
+    /** Of those, deliveries that had failed and are tried again. */
+    resent: Type.Integer(),
+    /** Of those, events that had no delivery and have one now. */
+    created: Type.Integer(),
+    finishedAt: timeOrNull,
+  }),
+  access: ownAccess,
+  indexes: ['endpointId', 'status'],
+  search: [],
+});

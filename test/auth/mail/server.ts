@@ -1,6 +1,5 @@
 /** A real mail server on a free port of this machine, and the mails that it took. */
 import type { AddressInfo } from 'node:net';
-import type { TestContext } from 'node:test';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export type Received = {
@@ -19,11 +18,11 @@ export type MailServer = {
   until(count: number): Promise<void>;
 };
 
+/** What tells of the end of a test, or of all of them. */
+export type Ending = { readonly after: (dispose: () => unknown) => unknown };
+
 /** With the certificate for localhost that smtp-server brings for tests, unless others are given. */
-export async function startMailServer(
-  context: TestContext,
-  options: SMTPServerOptions = {},
-): Promise<MailServer> {
+export async function startMailServer(context: Ending, options: SMTPServerOptions = {}): Promise<MailServer> {
   const received: Received[] = [];
   let listeners: (() => void)[] = [];
   const server = new SMTPServer({

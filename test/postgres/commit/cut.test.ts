@@ -7,10 +7,11 @@ import { event, put, revOf, things, unit } from '../../contract/fixture.ts';
 import { Cutter } from './cutter.ts';
 import { counters, freshPlace, rowsOf, startCommitter } from './fixture.ts';
 
+const soak = process.env.COMITY_SOAK === '1';
 /** Points of a flight that are tried; the first and the last octet are among them. */
-const lostPoints = 12;
+const lostPoints = soak ? 12 : 6;
 /** Each of these may cost the time for which the server lets a transaction stand idle. */
-const heldPoints = 5;
+const heldPoints = soak ? 5 : 3;
 
 type Kind = {
   readonly name: string;

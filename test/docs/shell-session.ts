@@ -84,10 +84,14 @@ function writeCommands(folder: string, realCurl: boolean): void {
   }
 }
 
-/** The package `comity` of a project, without a build: it lets out what src/index.ts does. */
+/** The package `comity` of a project, without a build: each of its entries lets out what the file of src/ does. */
 function writePackage(work: string): void {
   const folder = join(work, 'node_modules/comity');
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'package.json'), '{"name":"comity","type":"module","exports":"./index.js"}');
-  writeFileSync(join(folder, 'index.js'), `export * from '${pathToFileURL(resolve('src/index.ts'))}';\n`);
+  const exports = { '.': './index.js', './webhooks': './webhooks.js' };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'comity', type: 'module', exports }));
+  const entries = { 'index.js': 'src/index.ts', 'webhooks.js': 'src/webhooks/index.ts' };
+  for (const [entry, source] of Object.entries(entries)) {
+    writeFileSync(join(folder, entry), `export * from '${pathToFileURL(resolve(source))}';\n`);
+  }
 }

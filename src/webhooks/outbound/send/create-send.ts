@@ -1,0 +1,116 @@
+/**
+ * Sends one delivery: finds its event, shows it as the owner of the endpoint may see it, makes the body and the header fields of the
+ * scheme, and hands both to the exchange. What comes of it is a value; what it means is said elsewhere (outbound/conclude.ts).
+ *
+ * The body of a delivery is the same at each attempt unless what its owner may see has changed: §2.6 as stored, or §2.7 made from that.
+ */
+import { createSecretKey, type KeyObject } from 'node:crypto';
+import type { Exchange, ExchangeOutcome } from '../../../egress/exchange.ts';
+import type { Principal } from '../../../model/principal.ts';
+import { standardKey, textKey } from '../../signature/secret.ts';
+import type { Attempted, Claim, Send } from '../claim.ts';
+import type { WebhookKeys } from '../keys/webhook-keys.ts';
+import type { KnownEndpoint } from '../known-endpoint.ts';
+import { isExpunged } from './event-object.ts';
+import type { EventSource, SentEvent } from './event-source.ts';
+import { ownFields } from './reserved-headers.ts';
+import { messageId, plainFields, standardFields, timestampedFields } from './scheme-fields.ts';
+import { createStandardMessages } from './standard-message.ts';
+
+/** An event as a principal sees it; undefined where it sees all there is. */
+export type ViewOf = (
+  principal: Principal,
+) => ((type: string, doc: string, owner: string | null) => string) | undefined;
+
+export type SendOptions = {
+  readonly events: EventSource;
+  readonly exchange: Exchange;
+  readonly view: ViewOf;
+  readonly keys: Pick<WebhookKeys, 'sign'>;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  /** Of the program, for `User-Agent`. */
+  readonly version: string;
+  /** In which a receiver must answer. */
+  readonly webhookTimeoutMs: number;
+};
+
+/** What the attempts to one endpoint share, made once for each state of it. */
+type Prepared = {
+  readonly keys: readonly { readonly key: KeyObject; readonly until: number | null }[];
+  readonly ownFields: readonly string[];
+  readonly view: ReturnType<ViewOf>;
+};
+
+export function createSend(options: SendOptions): Send {
+  const { events, exchange, view, keys, clock, version, webhookTimeoutMs } = options;
+  const first = ['Content-Type', 'application/json', 'User-Agent', `Comity/${version}`];
+  const messages = createStandardMessages(keys);
+  const preparations = new WeakMap<KnownEndpoint, Prepared>();
+
+  function preparedFor(known: KnownEndpoint, principal: Principal): Prepared {
+    const found = preparations.get(known);
+    if (found !== undefined) return found;
+    const keyOf = known.endpoint.scheme === 'standard' ? standardKey : textKey;
+    const prepared = {
+      keys: known.secrets.map(({ secret, until }) => ({ key: createSecretKey(keyOf(secret)), until })),
+      ownFields: ownFields(known.endpoint.headers),
+      view: view(principal),
+    };
+    preparations.set(known, prepared);
+    return prepared;
+  }
+
+  /** Undefined where there is nothing to send. */
+  async function contentOf(
+    { delivery, endpoint: { endpoint } }: Claim,
+    event: SentEvent,
+    { keys: all, view }: Prepared,
+  ): Promise<{ readonly body: Buffer; readonly fields: readonly string[] } | undefined> {
+    const doc = view?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
+    const now = clock();
+    const active = all.filter(({ until }) => until === null || until > now).map(({ key }) => key);
+    const timestamp = Math.floor(now / 1000);
+    if (endpoint.scheme !== 'standard') {
+      const body = Buffer.from(doc);
+      const signed = { delivery, body, keys: active, timestamp };
+      return { body, fields: endpoint.scheme === 'plain' ? plainFields(signed) : timestampedFields(signed) };
+    }
+    const message = messages(event, delivery.eventType, doc);
+    if (message === undefined) return undefined;
+    const { body } = message;
+    const id = messageId(delivery.eventId);
+    const asymmetric = await message.signatures(id, timestamp);
+    return { body, fields: standardFields({ delivery, body, keys: active, timestamp }, id, asymmetric) };
+  }
+
+  async function attempt(claim: Claim, signal: AbortSignal): Promise<Attempted['outcome']> {
+    const { delivery, endpoint: known } = claim;
+    const read = events.read(delivery.eventId);
+    const event = read instanceof Promise ? await read : read;
+    if (event === undefined || isExpunged(event.doc)) return { kind: 'expunged' };
+    if (known.principal === undefined) return ownerless();
+    const prepared = preparedFor(known, known.principal);
+    const content = await contentOf(claim, event, prepared);
+    if (content === undefined) return { kind: 'expunged' };
+    const { body } = content;
+    const fields = [...first, ...content.fields, ...prepared.ownFields];
+    return exchange({ url: known.url, method: 'POST', fields, body, timeoutMs: webhookTimeoutMs, signal });
+  }
+
+  return async (claim, signal) => {
+    const startedAt = clock();
+    const outcome = await attempt(claim, signal);
+    return { outcome, startedAt, endedAt: clock() };
+  };
+}
+
+/** An account that is gone or disabled may see nothing; its endpoints are tried again by their schedule, in case it comes back. */
+function ownerless(): ExchangeOutcome {
+  return {
+    kind: 'failed',
+    failure: 'refused',
+    message: 'the owner of the endpoint is gone or disabled',
+    timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 },
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Events that are being sent, by id. One event often goes to many endpoints in the same moment, and is read once for all of them. What was
+ * read is forgotten soon, so that an event that is expunged meanwhile is not sent from memory by this process or another for long.
+ */
+import { eventsTable, type MaybePromise, type Store } from '../../../store/store.ts';
+
+export type SentEvent = {
+  readonly doc: string;
+  /** Of the resource that it tells of. */
+  readonly owner: string | null;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+};
+
+export type EventSource = {
+  /** Undefined: it is not in the log any more. @throws StoreUnavailable */
+  read(id: string): MaybePromise<SentEvent | undefined>;
+  /** Takes it out of memory, after it was expunged by this process. */
+  forget(id: string): void;
+};
+
+export type EventSourceOptions = {
+  readonly store: Pick<Store, 'read'>;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  /** Characters of documents in memory, 16 Mi if not said. A document that is longer by itself is read each time. */
+  readonly charactersMax?: number;
+  /** How old a copy in memory may be. 2000 if not said. */
+  readonly ageMsMax?: number;
+};
+
+type Kept = { readonly event: SentEvent; readonly readAt: number };
+
+export function createEventSource(options: EventSourceOptions): EventSource {
+  const { store, clock, charactersMax = 16 * 1024 * 1024, ageMsMax = 2000 } = options;
+  // In the order in which they were read.
+  const kept = new Map<string, Kept>();
+  const reading = new Map<string, Promise<SentEvent | undefined>>();
+  let characters = 0;
+
+  function forget(id: string): void {
+    reading.delete(id);
+    const entry = kept.get(id);
+    if (entry === undefined) return;
+    kept.delete(id);
+    characters -= entry.event.doc.length;
+  }
+
+  function keep(id: string, event: SentEvent, readAt: number): void {
+    if (event.doc.length > charactersMax) return;
+    forget(id);
+    kept.set(id, { event, readAt });
+    characters += event.doc.length;
+    for (const oldest of kept.keys()) {
+      if (characters <= charactersMax) break;
+      forget(oldest);
+    }
+  }
+
+  function readNow(id: string): MaybePromise<SentEvent | undefined> {
+    const readAt = clock();
+    const row = store.read(eventsTable, id);
+    if (!(row instanceof Promise)) {
+      if (row !== undefined) keep(id, row, readAt);
+      return row;
+    }
+    const read: Promise<SentEvent | undefined> = row
+      .then((found) => {
+        // Not what was forgotten while it was being read.
+        if (found !== undefined && reading.get(id) === read) keep(id, found, readAt);
+        return found;
+      })
+      .finally(() => {
+        if (reading.get(id) === read) reading.delete(id);
+      });
+    reading.set(id, read);
+    return read;
+  }
+
+  return {
+    forget,
+    read(id) {
+      const entry = kept.get(id);
+      if (entry !== undefined && Math.abs(clock() - entry.readAt) < ageMsMax) return entry.event;
+      return reading.get(id) ?? readNow(id);
+    },
+  };
+}

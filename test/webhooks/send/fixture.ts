@@ -1,0 +1,188 @@
+/**
+ * A sender over a real store and a receiver on a real socket, which keeps the bytes and the header fields that came. Between them stands
+ * the least exchange that there can be: what the house's own does is tested where it is.
+ */
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../../src/egress/exchange.ts';
+import type { Endpoint, EndpointSecret } from '../../../src/model/endpoint.ts';
+import { eventDocument } from '../../../src/model/event.ts';
+import { createIdSource } from '../../../src/model/id.ts';
+import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { storeTables } from '../../../src/store-tables.ts';
+import type { Attempted, Claim } from '../../../src/webhooks/outbound/claim.ts';
+import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbound/keys/webhook-keys.ts';
+import { createSend, type SendOptions } from '../../../src/webhooks/outbound/send/create-send.ts';
+import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
+
+export type Received = {
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+};
+
+export const [current, previous] = [7, 8].map(
+  (octet) => `whsec_${Buffer.alloc(24, octet).toString('base64')}`,
+) as [string, string];
+
+/** The embedded store, closed when the tests of the file are over. */
+export async function openStore(): Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-send-'));
+  const store = await openSqliteStore({ folder, tables: storeTables({ collections: new Map() }) });
+  after(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return store;
+}
+
+export async function startReceiver(): Promise<{ readonly url: URL; readonly received: Received[] }> {
+  const received: Received[] = [];
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const { headers, rawHeaders } = incoming;
+      received.push({ headers, rawHeaders, body: Buffer.concat(chunks) });
+      response.writeHead(204).end();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`), received };
+}
+
+const timing = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 };
+
+/** Posts what it is given as it is given: node:http itself refuses a field that would end early. */
+export const exchange: Exchange = ({ url, method, fields, body }: ExchangeCall) =>
+  new Promise((resolve, reject) => {
+    const length = Buffer.byteLength(body);
+    const headers = ['Host', url.host, 'Content-Length', String(length), ...fields];
+    const outgoing = request(url, { method, headers }, (answer) => {
+      answer.resume();
+      const outcome: ExchangeOutcome = {
+        ...{ kind: 'answered', status: answer.statusCode ?? 0, fields: [], snippet: '', cut: null },
+        ...{ protocol: 'http/1.1', reused: false, address: null, timing },
+      };
+      answer.on('end', () => resolve(outcome));
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+
+export type Sender = {
+  readonly clock: { now: number };
+  readonly keys: WebhookKeys;
+  /** Puts an event into the store. */
+  post(
+    object: string,
+    more?: Partial<{ id: string; type: string; doc: string; owner: string }>,
+  ): Promise<string>;
+  send(claim: Claim): Promise<Attempted>;
+};
+
+export async function startSender(store: Store, more: Partial<SendOptions> = {}): Promise<Sender> {
+  // The judges look at the clock of the machine.
+  const clock = { now: Date.now() };
+  const newId = createIdSource(
+    () => clock.now,
+    () => randomInt(32),
+  );
+  const now = () => clock.now;
+  const keys = await createWebhookKeys({
+    store,
+    clock: now,
+    newId,
+    observe: () => undefined,
+    signingKeySeconds: 86_400,
+  });
+  after(() => keys.close());
+  const send = createSend({
+    ...{
+      events: createEventSource({ store, clock: now }),
+      exchange,
+      keys,
+      clock: now,
+      view: () => undefined,
+    },
+    ...{ version: '1.2.3', webhookTimeoutMs: 5000 },
+    ...more,
+  });
+  return {
+    clock,
+    keys,
+    async post(object, { id = `evt_${newId()}`, type = 'products.created', doc, owner = null } = {}) {
+      const text = doc ?? eventDocument(id, type, clock.now, object);
+      const entry = { id, type, collection: 'products', owner, doc: text, createdAt: clock.now };
+      const { outcome } = await store.commit({ changes: [], events: [entry] });
+      if (outcome !== 'committed') throw new Error(outcome);
+      return id;
+    },
+    send: (claim) => send(claim, new AbortController().signal),
+  };
+}
+
+const owner = authenticated({ id: 'usr_1', scopes: ['read', 'webhooks'] });
+
+export type Given = {
+  readonly scheme: Endpoint['scheme'];
+  readonly url: URL;
+  readonly eventId: string;
+  readonly eventType?: string;
+  readonly secrets?: readonly EndpointSecret[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly principal?: Authenticated | undefined;
+};
+
+/** A claim of one delivery to an endpoint that is made for it. */
+export function claimOf(given: Given): Claim {
+  const { scheme, url, eventId, eventType = 'products.created', headers } = given;
+  const { secrets = [{ secret: current, until: null }] } = given;
+  const time = '2030-01-01T00:00:00.000Z';
+  const endpoint: Endpoint = {
+    ...{
+      id: 'ep_1',
+      url: url.href,
+      events: ['*'],
+      scheme,
+      status: 'enabled',
+      createdAt: time,
+      updatedAt: time,
+    },
+    ...(headers === undefined ? {} : { headers }),
+  };
+  return {
+    delivery: {
+      ...{ id: 'dlv_1', eventId, eventType, endpointId: 'ep_1', status: 'pending', attemptCount: 0 },
+      ...{
+        scheduledAttemptCount: 0,
+        nextAttemptAt: time,
+        dueAt: time,
+        lastStatusCode: null,
+        lastError: null,
+      },
+      ...{ createdAt: time, updatedAt: time },
+    },
+    ...{ rev: 1, owner: 'usr_1', trigger: 'automatic' },
+    endpoint: {
+      endpoint,
+      rev: 1,
+      owner: 'usr_1',
+      url,
+      secrets,
+      principal: 'principal' in given ? given.principal : owner,
+    },
+  };
+}

@@ -75,6 +75,7 @@ export function loadSettings(
       'COMITY_VERIFIED_EMAIL_REQUIRED is on without COMITY_SMTP_URL: nobody can verify an address but by a provider or an administrator',
     );
   }
+  warnings.push(...sendingWarnings(loaded));
   return { settings: loaded, providers, warnings };
 }
 
@@ -154,6 +155,17 @@ function readInteger(written: string): number {
 }
 
 /** Mistakes that only two settings together can make. */
+/** What was deleted cannot be sent again. */
+function sendingWarnings(loaded: Settings): readonly string[] {
+  const longest = Math.max(loaded.resendSeconds, loaded.resendCommandLineSeconds);
+  return (['eventRetentionSeconds', 'deliveryRetentionSeconds'] as const)
+    .filter((name) => loaded[name] < longest)
+    .map(
+      (name) =>
+        `${variableOf(name)} is ${loaded[name]}, shorter than the ${longest} seconds in which a delivery may be sent again: what is gone by then cannot be`,
+    );
+}
+
 function compare(loaded: Settings, mistakes: string[]): void {
   if (loaded.listLimitDefault > loaded.listLimitMax) {
     mistakes.push(
@@ -168,6 +180,11 @@ function compare(loaded: Settings, mistakes: string[]): void {
   if (loaded.targetBytesMax >= loaded.fieldsBytesMax) {
     mistakes.push(
       `targetBytesMax (${loaded.targetBytesMax}) must be under fieldsBytesMax (${loaded.fieldsBytesMax}), which counts the request line too`,
+    );
+  }
+  if (loaded.webhookLeaseMs < 1.5 * loaded.webhookTimeoutMs) {
+    mistakes.push(
+      `webhookLeaseMs (${loaded.webhookLeaseMs}) must be at least one and a half times webhookTimeoutMs (${loaded.webhookTimeoutMs}): what begins within a lease ends within it`,
     );
   }
   if (loaded.corsOrigins.trim() === '*' && loaded.corsCredentials === 'on') {

@@ -179,6 +179,20 @@ test('never repeats an administrator key, not even the one it refuses', () => {
   assert.deepEqual(warnings, ['the administrator key has fewer than 24 characters and could be guessed']);
 });
 
+test('warns of payloads and deliveries that are gone before they could be sent again', () => {
+  const { warnings } = loadSettings({ COMITY_EVENT_RETENTION_SECONDS: '86400' });
+  assert.deepEqual(warnings, [
+    'COMITY_EVENT_RETENTION_SECONDS is 86400, shorter than the 2592000 seconds in which a delivery may be sent again: what is gone by then cannot be',
+  ]);
+});
+
+test('refuses a lease that an attempt could outlast', () => {
+  assert.deepEqual(mistakesOf({ COMITY_WEBHOOK_LEASE_MS: '22499', COMITY_WEBHOOK_TIMEOUT_MS: '15000' }), [
+    'webhookLeaseMs (22499) must be at least one and a half times webhookTimeoutMs (15000): what begins within a lease ends within it',
+  ]);
+  assert.deepEqual(mistakesOf({ COMITY_WEBHOOK_LEASE_MS: '22500' }), []);
+});
+
 test('takes origins, the star, or nothing for CORS, and refuses what no browser would send', () => {
   for (const value of ['*', 'https://a.example', 'https://a.example, http://localhost:5173']) {
     assert.equal(loadSettings({ COMITY_CORS_ORIGINS: value }).settings.corsOrigins, value);

@@ -39,7 +39,7 @@ export const storeSettings = section('Store', {
     'How often a change without precondition that lost a race is computed again; then 503.',
   ),
   eventRetentionSeconds: integer(
-    { unit: 'seconds', default: 30 * dayS, least: 60, most: 3650 * dayS },
+    { unit: 'seconds', default: 31 * dayS, least: 60, most: 3650 * dayS },
     'Time that events are kept, hence how far back an event stream can resume.',
   ),
 });

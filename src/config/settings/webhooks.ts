@@ -24,7 +24,7 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   webhookLeaseMs: integer(
     { unit: 'ms', default: 25_000, least: 200, most: 600_000 },
-    'Time after which another process on the same database takes over the endpoints of one that is silent. Longer than `COMITY_WEBHOOK_TIMEOUT_MS`.',
+    'Time after which another process on the same database takes over the endpoints of one that is silent. At least one and a half times `COMITY_WEBHOOK_TIMEOUT_MS`.',
   ),
   webhookContentBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: KiB, most: 16 * MiB },

@@ -6,6 +6,7 @@ import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import { resolveCollections } from './collections.ts';
 import { ConfigurationError } from './configuration-error.ts';
 import type { ConfigurationDeclaration } from './define.ts';
+import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
@@ -19,6 +20,8 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Declared types of events that are posted, by name. */
+  readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
   readonly schedules: WebhookSchedules;
   /** Not checked yet: `loadSettings` does, together with the environment. */
@@ -30,6 +33,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'base',
   'apiVersion',
   'collections',
+  'eventTypes',
   'issuers',
   'settings',
   'webhooks',
@@ -73,6 +77,7 @@ export function resolveConfiguration(
     mistakes.push('settings.config names the file that it stands in; set COMITY_CONFIG or --config instead');
   }
   const collections = collectionsOf(written.collections, mistakes, warn);
+  const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
@@ -81,6 +86,7 @@ export function resolveConfiguration(
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
+    eventTypes,
     issuers,
     schedules,
     settings: settings as SettingOverrides,

@@ -4,6 +4,7 @@
  * here: configuration.ts reports all mistakes together, wherever in the file they stand.
  */
 import type { CollectionDeclaration } from '../model/collection.ts';
+import type { EventTypeDeclaration } from './event-types.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
@@ -17,6 +18,8 @@ export type ConfigurationDeclaration = {
   readonly apiVersion?: string;
   /** Collections by the name that stands in their URLs. */
   readonly collections: Readonly<Record<string, CollectionDeclaration>>;
+  /** Types of events that are posted to `{base}/events`, by name: `invoice.paid`. Others may be posted too, with any object. */
+  readonly eventTypes?: Readonly<Record<string, EventTypeDeclaration>>;
   /** Issuers whose bearer tokens are taken beside our own (§5.2). */
   readonly issuers?: readonly TrustedIssuerDeclaration[];
   /** How webhooks are sent. */

@@ -55,7 +55,7 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'seconds', default: 10 * minuteS, least: 1, most: dayS },
     'How long it is left alone at most.',
   ),
-  webhookSnippetCharacters: integer(
+  webhookSnippetCharactersMax: integer(
     { unit: 'characters', default: 1024, least: 0, most: 64 * KiB },
     'Beginning of an answer that the log of attempts keeps.',
   ),

@@ -45,6 +45,42 @@ export const refusedRequestProblems = {
     retry: 'after-reading',
     meaning: 'Other resources refer to this one; the body counts them.',
   },
+  endpoints_exhausted: {
+    status: 409,
+    message: 'there are as many endpoints as may be',
+    retry: 'no',
+    meaning: 'As many webhook endpoints stand as `COMITY_ENDPOINTS_MAX` lets be; one has to go first.',
+  },
+  recovery_running: {
+    status: 409,
+    message: 'a recovery of this endpoint is still running',
+    retry: 'later',
+    meaning: 'An endpoint has one recovery at a time; the body names the one that runs.',
+  },
+  event_id_used: {
+    status: 409,
+    message: 'another event has this id',
+    retry: 'no',
+    meaning: 'An event was posted with an id that is taken, and is not the same event.',
+  },
+  event_unavailable: {
+    status: 409,
+    message: 'the event is no longer kept',
+    retry: 'no',
+    meaning: 'What would be sent again was expunged, or is older than events are kept.',
+  },
+  endpoint_unavailable: {
+    status: 409,
+    message: 'the endpoint is gone or disabled',
+    retry: 'after-reading',
+    meaning: 'Nothing can be sent to the endpoint as it stands; PATCH of its `status` enables it again.',
+  },
+  resend_window_over: {
+    status: 409,
+    message: 'the time in which this could be sent again is over',
+    retry: 'no',
+    meaning: 'The delivery is older than deliveries may be that are sent again by hand (§6).',
+  },
   idempotency_key_in_use: {
     status: 409,
     message: 'a request with this Idempotency-Key is still running',

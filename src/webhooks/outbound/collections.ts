@@ -26,7 +26,7 @@ const timeOrNull = Type.Union([time, Type.Null()]);
 
 export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
   description:
-    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again.',
+    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again. The deliveries of one that is deleted stay in the log, and are not tried again.',
   schema: Type.Object({
     url: Type.String({ minLength: 1, maxLength: urlCharactersMax }),
     description: Type.Optional(Type.String({ maxLength: 500 })),
@@ -52,7 +52,8 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
     ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
   }),
   access: ownAccess,
-  unpatchable: ['disabledReason'],
+  // Nobody writes it; endpoints/revise.ts holds administrators to that, who pass every rule.
+  readOnly: { disabledReason: 'administrator' },
   search: ['url', 'description'],
   examples: [{ url: 'https://shop.example/hooks', events: ['products.*'], scheme: 'standard' }],
 });
@@ -96,8 +97,15 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
     /** Of those, events that had no delivery and have one now. */
     created: Type.Integer(),
     finishedAt: timeOrNull,
+    /** While it runs: the last event that was looked at, and the last that will be, as places in the log. */
+    logAfter: Type.Optional(Type.String()),
+    logLast: Type.Optional(Type.String()),
+    /** While it runs: the endpoint, which has one recovery at a time. */
+    runningFor: Type.Optional(Type.String()),
   }),
   access: ownAccess,
+  hidden: { logAfter: 'administrator', logLast: 'administrator', runningFor: 'administrator' },
+  unique: ['runningFor'],
   indexes: ['endpointId', 'status'],
   search: [],
 });

@@ -5,6 +5,10 @@ export type Lanes = {
    * Whether this process sends for the endpoint, and will until an attempt that begins now is over whatever happens to its lease.
    */
   owns(endpointId: string): boolean;
+  /** An attempt to the endpoint begins: its lane is not handed on in good order before `release`. */
+  hold(endpointId: string): void;
+  /** The attempt is written down, or given up. */
+  release(endpointId: string): void;
   /** Calls back after lanes came or went. Returns the way to stop. */
   onChange(listener: () => void): () => void;
   /** Gives all lanes back, so that others need not wait for the leases to end. */

@@ -28,7 +28,7 @@ export type SettleOptions = {
   readonly observe: Observe;
   readonly settings: {
     readonly webhookRetryAfterSecondsMax: number;
-    readonly webhookSnippetCharacters: number;
+    readonly webhookSnippetCharactersMax: number;
   };
 };
 
@@ -112,7 +112,7 @@ function factsOf(
   { isLogged, delivery }: Conclusion,
 ): AttemptFacts | undefined {
   if (!isLogged || !isTried(attempted)) return undefined;
-  const snippetCharacters = standing.lastError === expungedError ? 0 : settings.webhookSnippetCharacters;
+  const snippetCharacters = standing.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
   return { number: delivery.attemptCount, trigger, attempted, snippetCharacters };
 }
 

@@ -1,5 +1,18 @@
-/** How the sender hears, without asking, that an endpoint has something due. */
-import type { Change } from '../../store/store.ts';
+/**
+ * How the sender hears, without asking, that an endpoint has something due.
+ *
+ * In the process that commits, by being told. In others that share the store, in two ways: an event that another process wrote is met in
+ * the log, which is followed from its head, and matched against the directory as that process did; what no event tells of (a
+ * resend, a test, a recovery) puts a row into a table of its own, in the same unit. Both are hints: an endpoint is named too often rather
+ * than too seldom, and where a hint is lost the sender's own round over all endpoints finds what is due.
+ */
+import type { Observe } from '../../observe/observation.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, Store } from '../../store/store.ts';
+import { followEvents } from './fan-out/follow-events.ts';
+import { followWakeRows } from './fan-out/follow-wake-rows.ts';
+import type { EndpointDirectory } from './known-endpoint.ts';
+import { wakesTable } from './tables.ts';
 
 export type Wakes = {
   /** What a unit must contain that makes something due without an event, so that other processes hear of it; often nothing. */
@@ -10,3 +23,44 @@ export type Wakes = {
   onWake(listener: (endpointId: string) => void): () => void;
   close(): Promise<void>;
 };
+
+export type WakesOptions = {
+  readonly store: Store;
+  readonly directory: Pick<EndpointDirectory, 'matching'>;
+  /** Without a prefix. */
+  readonly newId: () => string;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly observe: Observe;
+};
+
+/** Hears of everything that is committed from then on. @throws StoreUnavailable */
+export async function createWakes(options: WakesOptions): Promise<Wakes> {
+  const { store, newId, clock } = options;
+  const listeners = new Set<(endpointId: string) => void>();
+
+  function announce(endpointIds: Iterable<string>): void {
+    for (const id of endpointIds) for (const listener of listeners) listener(id);
+  }
+
+  const followers = store.shared
+    ? await Promise.all([followEvents(options, announce), followWakeRows(options, announce)])
+    : [];
+  return {
+    changesFor(endpointId) {
+      if (!store.shared) return [];
+      const at = clock();
+      const next = keptRow(JSON.stringify({ endpointId }), null, at, at);
+      return [{ table: wakesTable, id: newId(), expect: { absent: true }, next }];
+    },
+    announce,
+    onWake(listener) {
+      const call = (endpointId: string): void => listener(endpointId);
+      listeners.add(call);
+      return () => void listeners.delete(call);
+    },
+    async close() {
+      await Promise.all(followers.map((follower) => follower.close()));
+    },
+  };
+}

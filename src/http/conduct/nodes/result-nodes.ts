@@ -50,6 +50,12 @@ export const resultNodes = {
       refuse: [
         'unique_taken',
         'dependants_exist',
+        'event_id_used',
+        'event_unavailable',
+        'endpoint_unavailable',
+        'endpoints_exhausted',
+        'recovery_running',
+        'resend_window_over',
         'reference_missing',
         'content_too_large',
         'no_token_provided',

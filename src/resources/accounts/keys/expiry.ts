@@ -2,7 +2,7 @@
 import { expiryOf, makerExpiry } from '../../../auth/keys/grant.ts';
 import type { Key } from '../../../auth/keys/key-rows.ts';
 import type { Store } from '../../../store/store.ts';
-import type { Revise } from '../revised.ts';
+import type { Revise } from '../../collection/revised.ts';
 
 /** A patch that leaves the time as it stands is not asked for a better one. */
 export function reviseExpiry(store: Store, clock: () => number): Revise {

@@ -3,10 +3,10 @@
  * administrators. A key is made by create.ts; what it may do is fixed then, so there is no PUT.
  */
 import type { CollectionOperation } from '../../collection/resources.ts';
+import { revised } from '../../collection/revised.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../collection/serving.ts';
 import type { Resource } from '../../resource.ts';
 import { keysCollection } from '../collections.ts';
-import { revised } from '../revised.ts';
 import { accompanyKey } from './accompany.ts';
 import { createKeyOperation } from './create.ts';
 import { reviseExpiry } from './expiry.ts';

@@ -4,11 +4,11 @@
 
 import { commitUnit } from '../../collection/commit.ts';
 import { createOperation } from '../../collection/create.ts';
+import { type NewFields, revised } from '../../collection/revised.ts';
 import { nextRow } from '../../collection/row.ts';
 import type { Served } from '../../collection/served.ts';
 import type { Ask, Made, Operation, Proposal, Standing } from '../../resource.ts';
 import { administratorsOnly } from '../administrators-only.ts';
-import { type NewFields, revised } from '../revised.ts';
 import { reviseEmail } from './email.ts';
 
 export function createUserOperation(served: Served): Operation {

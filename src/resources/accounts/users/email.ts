@@ -4,7 +4,7 @@
  */
 import { normalizeEmail } from '../../../auth/email.ts';
 import type { User } from '../../../auth/tables.ts';
-import type { Revise } from '../revised.ts';
+import type { Revise } from '../../collection/revised.ts';
 
 export const reviseEmail: Revise = ({ before, content, fields }) => {
   const email = normalizeEmail(String(fields.email));

@@ -2,11 +2,12 @@
  * `/users`: accounts as a collection (§5.1). Administrators list, make and change them; an account reads, renames and deletes itself.
  * Roles, scopes and whatever else decides what it may do are for administrators alone (`readOnly` in collections.ts).
  */
+
+import { revised } from '../../collection/revised.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../collection/serving.ts';
 import type { Ask, Operation, Proposal, Resource } from '../../resource.ts';
 import { administratorsOnly } from '../administrators-only.ts';
 import { usersCollection } from '../collections.ts';
-import { revised } from '../revised.ts';
 import { accompanyUser } from './accompany.ts';
 import { createUserOperation } from './create.ts';
 import { reviseEmail } from './email.ts';

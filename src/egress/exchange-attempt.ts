@@ -1,0 +1,272 @@
+/**
+ * One exchange from its call to its outcome, as undici's handler of it.
+ *
+ * Modes, in order; each is left once:
+ * - waiting: in a queue, for a connection to be free or to be made. A late call is settled here, and its place in the queue falls empty when
+ *   undici comes to it.
+ * - asking: on a connection, until the header section of the final answer. 1xx answers pass (RFC 9110 §15.2).
+ * - reading: the content, to its end or to one of its bounds. Whatever happens now, it is an answer.
+ * - settled: nothing counts any more. An answer whose end was seen leaves its connection for the next; any other ending breaks it.
+ *
+ * One way leads back, from asking to waiting, once: a connection that stood already and ends before the first octet of an answer was most
+ * likely closed by the receiver for being idle, at the moment when the request was under way (RFC 9112 §9.3.1). The request goes out again;
+ * a receiver that took it twice knows it by its id, as it must anyway.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher, Pool } from 'undici';
+import { AnswerContent, type ContentBounds } from './answer-content.ts';
+import { keepFields, sizeOf } from './answer-fields.ts';
+import { readCodings } from './answer-snippet.ts';
+import { classifyFailure, type Failure } from './classify-failure.ts';
+import type { ExchangeCall, ExchangeOutcome, ExchangeTiming } from './exchange.ts';
+import type { LineConnection, LineHandler, LineState } from './origin-line.ts';
+
+export type AttemptTerms = ContentBounds & {
+  readonly headBytesMax: number;
+  /** For the content, after the header section. */
+  readonly answerMs: number;
+  readonly monotonic: () => number;
+};
+
+type Mode = 'waiting' | 'asking' | 'reading' | 'settled';
+type Cut = 'long' | 'slow' | 'broken' | null;
+
+/** Answers before the final one; more of them are an attack. */
+const informationalMax = 16;
+
+export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler {
+  line: LineState | undefined;
+  readonly #terms: AttemptTerms;
+  readonly #call: ExchangeCall;
+  readonly #pool: Pool;
+  readonly #settle: (attempt: ExchangeAttempt, outcome: ExchangeOutcome) => void;
+  readonly #startedMs: number;
+  #mode: Mode = 'waiting';
+  #timer: NodeJS.Timeout;
+  #hasRepeated = false;
+  #controller: Dispatcher.DispatchController | undefined;
+  #connection: LineConnection | undefined;
+  #isReused = false;
+  #sentMs: number | undefined;
+  #firstByteMs: number | undefined;
+  #headMs = 0;
+  #status = 0;
+  #informational = 0;
+  #fields: IncomingHttpHeaders = {};
+  #content: AnswerContent | undefined;
+
+  /** Does nothing yet but keep the time: `send` begins, and does nothing where the time is over. `settle` is called once. */
+  constructor(
+    terms: AttemptTerms,
+    call: ExchangeCall,
+    pool: Pool,
+    settle: (attempt: ExchangeAttempt, outcome: ExchangeOutcome) => void,
+  ) {
+    this.#terms = terms;
+    this.#call = call;
+    this.#pool = pool;
+    this.#settle = settle;
+    this.#startedMs = terms.monotonic();
+    this.#timer = setTimeout(endLate, call.timeoutMs, this);
+  }
+
+  get call(): ExchangeCall {
+    return this.#call;
+  }
+
+  send(): void {
+    if (this.#mode !== 'waiting') return;
+    const { url, method, fields, body } = this.#call;
+    this.#pool.dispatch(
+      {
+        path: url.pathname + url.search,
+        method,
+        // undici copies the fields and does not write to the list.
+        headers: fields as string[],
+        body: body as string | Buffer,
+        // This attempt has its own, exact to the millisecond; undici's are not.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      this,
+    );
+  }
+
+  /** The program stops: says nothing of the receiver. */
+  abort(): void {
+    if (this.#mode === 'settled') return;
+    this.#fail({ failure: 'aborted', message: 'The program stopped meanwhile' });
+    this.#break();
+  }
+
+  /** The time of the present mode is over. */
+  endLate(): void {
+    if (this.#mode === 'settled') return;
+    if (this.#mode === 'reading') this.#answer('slow');
+    else this.#fail({ failure: 'timeout', message: this.#explainLateness() });
+    this.#break();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // undici then takes the request out of its queue and leaves the connection alone.
+    if (this.#mode === 'settled') throw new Error('The exchange was given up in the queue');
+    this.#controller = controller;
+    this.#connection = this.line?.connection;
+    this.#isReused = this.#connection?.isUsed ?? false;
+    if (this.#connection !== undefined) this.#connection.isUsed = true;
+    this.#mode = 'asking';
+  }
+
+  onRequestSent(): void {
+    this.#sentMs = this.#terms.monotonic();
+  }
+
+  onResponseStarted(): void {
+    if (this.#firstByteMs === undefined && this.#sentMs !== undefined) {
+      this.#firstByteMs = this.#terms.monotonic() - this.#sentMs;
+    }
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    fields: IncomingHttpHeaders,
+  ): void {
+    if (this.#mode !== 'asking') return;
+    // HTTP/2 tells the first octet with the header section.
+    this.onResponseStarted();
+    if (status < 200) {
+      this.#passInformational();
+      return;
+    }
+    const { headBytesMax, answerMs, monotonic } = this.#terms;
+    // undici holds HTTP/1.1 to the limit.
+    if (this.#connection?.alpnProtocol === 'h2' && sizeOf(fields) > headBytesMax) {
+      this.#fail({ failure: 'protocol', message: 'The header section of the answer is too long' });
+      this.#break();
+      return;
+    }
+    this.#mode = 'reading';
+    this.#headMs = monotonic() - this.#startedMs;
+    this.#status = status;
+    this.#fields = fields;
+    this.#content = new AnswerContent(this.#terms, readCodings(fields['content-encoding']));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(endLate, answerMs, this);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (this.#mode !== 'reading' || this.#content?.add(chunk) !== false) return;
+    this.#answer('long');
+    this.#break();
+  }
+
+  onResponseEnd(): void {
+    if (this.#mode !== 'reading') return;
+    const socket = this.#connection?.alpnProtocol === 'h2' ? undefined : this.#connection?.socket;
+    this.#answer(null);
+    // The answer came before the request was read: the next one would wait behind the rest of this.
+    if (socket !== undefined && socket.writableLength > 0) socket.destroy();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#mode === 'settled') return;
+    if (this.#mode === 'reading') {
+      this.#answer('broken');
+      return;
+    }
+    const failure = classifyFailure(error);
+    if (failure.failure === 'reset' && this.#mayRepeat()) this.#repeat();
+    else this.#fail(failure);
+  }
+
+  #passInformational(): void {
+    this.#informational += 1;
+    if (this.#informational <= informationalMax) return;
+    this.#fail({ failure: 'protocol', message: `More than ${informationalMax} interim answers came` });
+    this.#break();
+  }
+
+  #mayRepeat(): boolean {
+    if (this.#hasRepeated || !this.#isReused || this.#firstByteMs !== undefined) return false;
+    return !this.#pool.closed && !this.#pool.destroyed;
+  }
+
+  #repeat(): void {
+    this.#hasRepeated = true;
+    this.#mode = 'waiting';
+    this.line = undefined;
+    this.#controller = undefined;
+    this.#connection = undefined;
+    this.#isReused = false;
+    this.#sentMs = undefined;
+    // Not from within undici's own handling of the end of the connection.
+    queueMicrotask(() => this.send());
+  }
+
+  #break(): void {
+    this.#controller?.abort(new Error('The exchange has ended'));
+  }
+
+  #fail(failure: Failure): void {
+    this.#mode = 'settled';
+    clearTimeout(this.#timer);
+    const timing = this.#timing(this.#terms.monotonic() - this.#startedMs);
+    this.#settle(this, { kind: 'failed', ...failure, timing });
+  }
+
+  #answer(cut: Cut): void {
+    this.#mode = 'settled';
+    clearTimeout(this.#timer);
+    const snippet = this.#content?.snippet() ?? '';
+    if (typeof snippet === 'string') this.#settleAnswer(cut, snippet);
+    else {
+      snippet.then(
+        (text) => this.#settleAnswer(cut, text),
+        () => this.#settleAnswer(cut, ''),
+      );
+    }
+  }
+
+  #settleAnswer(cut: Cut, snippet: string): void {
+    this.#settle(this, {
+      kind: 'answered',
+      status: this.#status,
+      fields: keepFields(this.#fields),
+      snippet,
+      cut,
+      protocol: this.#connection?.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
+      reused: this.#isReused,
+      address: this.#connection?.address ?? null,
+      timing: this.#timing(this.#headMs),
+    });
+  }
+
+  #timing(totalMs: number): ExchangeTiming {
+    const made = this.#connection?.timing ?? this.line?.progress;
+    const { dnsMs, connectMs, tlsMs } = made === undefined || this.#isReused ? nothingMade : made;
+    return { dnsMs, connectMs, tlsMs, firstByteMs: this.#firstByteMs ?? null, totalMs };
+  }
+
+  #explainLateness(): string {
+    const time = `${this.#call.timeoutMs} ms were over`;
+    if (this.#mode === 'asking') return `${time} before there was an answer`;
+    switch (this.line?.connection === undefined ? this.line?.progress?.phase : 'done') {
+      case 'dns':
+        return `${time} before the name resolved`;
+      case 'connect':
+        return `${time} before there was a connection`;
+      case 'tls':
+        return `${time} before the TLS handshake ended`;
+      default:
+        return `${time} before a connection was free`;
+    }
+  }
+}
+
+const nothingMade = { dnsMs: null, connectMs: null, tlsMs: null };
+
+/** One function for all timers: a closure for each would cost more than the timer. */
+function endLate(attempt: ExchangeAttempt): void {
+  attempt.endLate();
+}

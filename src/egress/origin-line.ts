@@ -1,0 +1,97 @@
+/**
+ * One line to an origin: an undici client whose connections the dialer makes, and which can say of each request whether its connection stood
+ * already, to which address, and how long the parts of making it took. A line has one connection at a time and makes another when that ends.
+ */
+import { Client } from 'undici';
+import type { Dial, Dialled, DialProgress } from './dial.ts';
+import { newProgress } from './dial.ts';
+import { hostnameOf, portOf } from './policy.ts';
+
+export type LineConnection = Dialled & {
+  /** Whether a request was written to it already. */
+  isUsed: boolean;
+  readonly openedMs: number;
+};
+
+export type LineState = {
+  connection: LineConnection | undefined;
+  /** The dial under way, or the last one. */
+  progress: DialProgress | undefined;
+};
+
+/** What a request that goes over a line must be, so that it learns of the line. */
+export type LineHandler = { line: LineState | undefined };
+
+export type LineTerms = {
+  readonly dial: Dial;
+  /** Counts the connections of the origin, so that one without any can be given up. */
+  readonly onConnections: (change: 1 | -1) => void;
+  readonly signal: AbortSignal;
+  readonly ca: string | undefined;
+  readonly monotonic: () => number;
+};
+
+type ClientOptions = NonNullable<ConstructorParameters<typeof Client>[1]>;
+type Connect = Extract<ClientOptions['connect'], (...given: never[]) => unknown>;
+type Dispatched = Parameters<Client['dispatch']>;
+
+/** Age at which a connection over HTTP/1.1 takes its last request, so that a receiver which moved to another address is found there. */
+const connectionAgeMsMax = 5 * 60_000;
+
+export class OriginLine extends Client {
+  readonly #state: LineState;
+  readonly #servername: string;
+  readonly #monotonic: () => number;
+
+  constructor(origin: URL, options: ClientOptions, terms: LineTerms) {
+    const state: LineState = { connection: undefined, progress: undefined };
+    super(origin, { ...options, connect: connectorOf(origin, state, terms) });
+    this.#state = state;
+    this.#servername = hostnameOf(origin);
+    this.#monotonic = terms.monotonic;
+  }
+
+  override dispatch(
+    options: Dispatched[0] & { servername?: string },
+    handler: Dispatched[1] & Partial<LineHandler>,
+  ): boolean {
+    handler.line = this.#state;
+    // Else undici takes a Host field for the name of the server, and makes a new connection where it changes.
+    options.servername = this.#servername;
+    const { connection } = this.#state;
+    if (connection !== undefined && connection.alpnProtocol !== 'h2') {
+      if (this.#monotonic() - connection.openedMs > connectionAgeMsMax) options.reset = true;
+    }
+    return super.dispatch(options, handler);
+  }
+}
+
+/** The hostname is the URL's and never that of a Host field, which decides nothing here. */
+function connectorOf(origin: URL, state: LineState, terms: LineTerms): Connect {
+  const hostname = hostnameOf(origin);
+  const port = portOf(origin);
+  const tls =
+    origin.protocol === 'https:'
+      ? { tls: { alpn: ['h2', 'http/1.1'], ...(terms.ca === undefined ? {} : { ca: terms.ca }) } }
+      : {};
+  return (_options, callback) => {
+    const progress = newProgress();
+    state.progress = progress;
+    terms.onConnections(1);
+    terms.dial({ hostname, port, ...tls, signal: terms.signal, progress }).then(
+      (dialled) => {
+        const connection = { ...dialled, isUsed: false, openedMs: terms.monotonic() };
+        state.connection = connection;
+        dialled.socket.once('close', () => {
+          if (state.connection === connection) state.connection = undefined;
+          terms.onConnections(-1);
+        });
+        callback(null, dialled.socket);
+      },
+      (error: unknown) => {
+        terms.onConnections(-1);
+        callback(error instanceof Error ? error : new Error('The dial was given up', { cause: error }), null);
+      },
+    );
+  };
+}

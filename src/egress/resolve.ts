@@ -1,0 +1,108 @@
+/**
+ * Names to addresses by the system's resolver, hosts file included, in the order that it gives them. Judges no address, and keeps none: a
+ * name is looked up anew for every connection, though those who ask for it at the same moment share one lookup.
+ *
+ * A lookup holds a thread until the system gives it up, and Node lends names two of its four threads. So that servers of names that hang
+ * delay no other receiver, names whose last lookup was slow take turns: one of them at a time is looked up, and a thread is left for the rest.
+ */
+import { lookup as systemLookup } from 'node:dns/promises';
+import { codeOf, DialFailure } from './dial-failure.ts';
+
+/** Every address of a name, as texts. Rejects with an error that has a code, such as `ENOTFOUND`. */
+export type Lookup = (hostname: string) => Promise<readonly string[]>;
+
+export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** Addresses of one name that are looked at; a name with more is refused, so that none is left unjudged. */
+const addressesMax = 256;
+
+/** A lookup that took longer than this makes its name one of the slow ones, until one is quicker. */
+const slowMs = 1000;
+
+/** Names that are remembered as slow; a further one takes the place of the oldest. */
+const slowNamesMax = 4096;
+
+export type ResolverOptions = {
+  readonly lookup?: Lookup;
+  /** Milliseconds that never go back; default: `performance.now`. */
+  readonly monotonic?: () => number;
+};
+
+type LookupUnderWay = { readonly found: Promise<readonly string[]>; waiting: number };
+
+/** It rejects with a `DialFailure` of kind `dns`, or with the signal's reason. */
+export function createResolver(options: ResolverOptions = {}): Resolve {
+  const { lookup = lookUpAll, monotonic = () => performance.now() } = options;
+  const underWay = new Map<string, LookupUnderWay>();
+  const slowNames = new Set<string>();
+  let lastSlow: Promise<unknown> = Promise.resolve();
+
+  async function lookUpTimed(hostname: string): Promise<readonly string[]> {
+    const startedMs = monotonic();
+    try {
+      return await lookup(hostname);
+    } finally {
+      slowNames.delete(hostname);
+      if (monotonic() - startedMs > slowMs) remember(slowNames, hostname);
+    }
+  }
+
+  /** After all slow names that came before; not at all when nobody waits for it any more. */
+  function lookUpInTurn(hostname: string): Promise<readonly string[]> {
+    const turn = lastSlow.then(() => (underWay.get(hostname)?.waiting === 0 ? [] : lookUpTimed(hostname)));
+    lastSlow = turn.catch(() => undefined);
+    return turn;
+  }
+
+  function lookUpOnce(hostname: string): LookupUnderWay {
+    const known = underWay.get(hostname);
+    if (known !== undefined) return known;
+    const found = slowNames.has(hostname) ? lookUpInTurn(hostname) : lookUpTimed(hostname);
+    const started: LookupUnderWay = { found: found.finally(() => underWay.delete(hostname)), waiting: 0 };
+    underWay.set(hostname, started);
+    return started;
+  }
+
+  return async (hostname, signal) => {
+    const shared = lookUpOnce(hostname);
+    shared.waiting += 1;
+    const addresses = await untilAborted(shared.found, signal).finally(() => {
+      shared.waiting -= 1;
+    });
+    if (addresses.length === 0) throw new DialFailure('dns', 'The name has no address');
+    if (addresses.length > addressesMax) {
+      throw new DialFailure('dns', `The name has more than ${addressesMax} addresses`);
+    }
+    return addresses;
+  };
+}
+
+async function lookUpAll(hostname: string): Promise<readonly string[]> {
+  const found = await systemLookup(hostname, { all: true, order: 'verbatim' });
+  return found.map(({ address }) => address);
+}
+
+function remember(names: Set<string>, name: string): void {
+  names.add(name);
+  const [oldest] = names;
+  if (names.size > slowNamesMax && oldest !== undefined) names.delete(oldest);
+}
+
+function untilAborted(found: Promise<readonly string[]>, signal: AbortSignal): Promise<readonly string[]> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp, { once: true });
+    found.then(resolve, (error: unknown) => reject(toDialFailure(error)));
+    found.finally(() => signal.removeEventListener('abort', giveUp)).catch(() => undefined);
+  });
+}
+
+function toDialFailure(error: unknown): DialFailure {
+  const code = codeOf(error);
+  const message =
+    code === 'ENOTFOUND' || code === 'ENODATA'
+      ? 'The name does not resolve'
+      : `The name could not be looked up${code === '' ? '' : ` (${code})`}`;
+  return new DialFailure('dns', message, error);
+}

@@ -1,0 +1,73 @@
+/**
+ * POST to `/endpoints/{id}/test` (§6.6): an event for this endpoint alone, whatever its patterns, to see that it arrives and is understood:
+ * `endpoint.test`, or a sample of the type that is asked for. It is an event like any other in the log, for the owner of the endpoint, and
+ * its delivery is tried and tried again like any other; 202 leads to that.
+ */
+import { Type } from 'typebox';
+import { permission } from '../../../model/access.ts';
+import type { Endpoint } from '../../../model/endpoint.ts';
+import { eventDocument } from '../../../model/event.ts';
+import type { EventEntry, Row } from '../../../store/store.ts';
+import { targeted } from '../../../webhooks/outbound/fan-out/targeted.ts';
+import { testEventId } from '../../../webhooks/outbound/recovery/test-event.ts';
+import { type ActionOptions, actionResource, type Done } from '../../action/action.ts';
+import type { Served } from '../../collection/served.ts';
+import { memberStanding } from '../../collection/standing.ts';
+import type { Ask, Resource } from '../../resource.ts';
+import { disabledProblem } from './disabled.ts';
+import type { EndpointResourcesOptions } from './options.ts';
+
+const plainType = 'endpoint.test';
+const schema = Type.Object({ type: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) });
+
+export function testEndpointResource(
+  options: EndpointResourcesOptions,
+  served: Served,
+  paths: { readonly deliveries: string },
+  limits: ActionOptions['limits'],
+): Resource {
+  return actionResource({
+    path: `${served.path}/{id}/test`,
+    schema,
+    contentOptional: true,
+    limits,
+    permission: (principal) => permission(served.collection.access.update, 'update', principal),
+    standing: (ask) => memberStanding(served, ask, 'update'),
+    act: (ask, { type = plainType }) => send(options, served, paths.deliveries, ask, type as string),
+  });
+}
+
+async function send(
+  { plainStore, wakes, sampleOf }: EndpointResourcesOptions,
+  served: Served,
+  path: string,
+  ask: Ask,
+  type: string,
+): Promise<Done> {
+  const { exists, permitted, row } = await memberStanding(served, ask, 'update');
+  // Removed since the request was let through.
+  if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
+  const endpoint = JSON.parse(row.doc) as Endpoint;
+  if (endpoint.status === 'disabled') return { refused: disabledProblem };
+  const object = type === plainType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type);
+  if (object === undefined) {
+    const message = 'must be an event type that has a sample; GET /event-types lists them';
+    return { refused: { code: 'validation_failed', errors: [{ pointer: '/type', message }] } };
+  }
+  const at = served.clock();
+  const event = eventFor(row, testEventId(served.newId), type, object, at);
+  const { newId } = served;
+  const unit = targeted(event, { endpoint, owner: row.owner }, { wakes, newId });
+  const [delivery] = unit.changes;
+  if (delivery === undefined) throw new Error('a test without a delivery');
+  const commit = await plainStore.commit(unit);
+  if (commit.outcome !== 'committed') throw new Error(`a test could not be kept: ${commit.outcome}`);
+  wakes.announce([endpoint.id]);
+  return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
+}
+
+/** Of no collection, so that nobody but the owner of the endpoint and administrators see it. */
+function eventFor({ owner }: Row, id: string, type: string, object: object, at: number): EventEntry {
+  const doc = eventDocument(id, type, at, JSON.stringify(object));
+  return { id, type, collection: '', owner, doc, createdAt: at };
+}

@@ -1,0 +1,35 @@
+/** Meets the events of all processes in the log, and tells which endpoints they go to. */
+import { always } from '../../../model/filter.ts';
+import type { EndpointDirectory } from '../known-endpoint.ts';
+import { createFollower, type Followed, type Follower } from './follower.ts';
+
+/** Events of one reading: each holds its document in memory. */
+const eventsPerReadMax = 256;
+
+/** From the head of the log on. @throws StoreUnavailable */
+export async function followEvents(
+  { store, directory, observe }: Followed & { readonly directory: Pick<EndpointDirectory, 'matching'> },
+  announce: (endpointIds: Iterable<string>) => void,
+): Promise<Follower> {
+  let position = await store.head();
+
+  async function read(): Promise<void> {
+    for (let isFull = true; isFull; ) {
+      const entries = await store.tail(position, always, eventsPerReadMax);
+      const endpoints = new Set<string>();
+      for (const entry of entries) {
+        for (const { endpoint } of directory.matching(entry).endpoints) endpoints.add(endpoint.id);
+      }
+      position = entries.at(-1) ?? position;
+      isFull = entries.length === eventsPerReadMax;
+      announce(endpoints);
+    }
+  }
+
+  return createFollower({
+    subscribe: (listener) => store.onAppend(listener),
+    read,
+    what: 'event log',
+    observe,
+  });
+}

@@ -1,0 +1,148 @@
+/** Endpoints of the running program, seen by a receiver: rotation, tests, and what a recovery brings. */
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { type Program, startProgram } from '../program.ts';
+
+type Arrival = { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string };
+
+let program: Program;
+let receiver: Server;
+/** What the receiver answers at each path; default 204. */
+const answers = new Map<string, number>();
+const arrivals: Arrival[] = [];
+const listeners: (() => void)[] = [];
+
+before(async () => {
+  receiver = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request.setEncoding('utf8')) body += part;
+    const path = request.url ?? '';
+    response.writeHead(answers.get(path) ?? 204).end();
+    arrivals.push({ path, headers: request.headers, body });
+    for (const listener of listeners.splice(0)) listener();
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  program = await startProgram({ env: { COMITY_EGRESS_ALLOW: '127.0.0.0/8' } });
+});
+
+after(async () => {
+  await program?.stop();
+  receiver?.close();
+});
+
+test('signs with every active secret after a rotation, and with the new one alone when the overlap is none', async () => {
+  const endpoint = await make('/rotated', { events: ['nothing.*'] });
+  const rotated = await post(`endpoints/${endpoint.id}/rotate-secret`, { overlapSeconds: 60 }, 200);
+  await post(`endpoints/${endpoint.id}/test`, undefined, 202);
+  const both = await arrival('/rotated', 1);
+  for (const secret of [endpoint.secret, rotated.secret]) verify(both, secret);
+  assert.equal(JSON.parse(both.body).type, 'endpoint.test');
+  const last = await post(`endpoints/${endpoint.id}/rotate-secret`, {}, 200);
+  await post(`endpoints/${endpoint.id}/test`, { type: 'products.created' }, 202);
+  const one = await arrival('/rotated', 2);
+  verify(one, last.secret);
+  for (const secret of [endpoint.secret, rotated.secret]) assert.throws(() => verify(one, secret));
+  assert.equal(JSON.parse(one.body).type, 'products.created');
+});
+
+test('recovers what an endpoint missed while it was disabled, and nothing that it had', async () => {
+  const since = new Date(Date.now() - 1000).toISOString();
+  const endpoint = await make('/parked', { events: ['categories.created'] });
+  await post('categories', { name: 'had' }, 201);
+  await arrival('/parked', 1);
+  await patch(endpoint.id, { status: 'disabled' });
+  await post('categories', { name: 'missed' }, 201);
+  await patch(endpoint.id, { status: 'enabled' });
+  const dry = await recover(endpoint.id, { since, dryRun: true });
+  assert.partialDeepStrictEqual(dry, { status: 'finished', matching: 2, created: 1, resent: 0 });
+  const wet = await recover(endpoint.id, { since });
+  assert.partialDeepStrictEqual(wet, { status: 'finished', matching: 2, created: 1, resent: 0 });
+  const missed = await arrival('/parked', 2);
+  verify(missed, endpoint.secret);
+  assert.equal(JSON.parse(missed.body).data.name, 'missed');
+});
+
+test('recovers what had failed for good, under the id that it had', async () => {
+  const since = new Date(Date.now() - 1000).toISOString();
+  answers.set('/failing', 500);
+  const endpoint = await make('/failing', { events: ['notes.created'], scheme: 'plain' });
+  await post('notes', { text: 'failed' }, 201);
+  const failed = await arrival('/failing', 1);
+  const delivery = String(failed.headers['x-service-delivery']);
+  await settled(delivery, 'not_delivered');
+  answers.delete('/failing');
+  assert.partialDeepStrictEqual(await recover(endpoint.id, { since }), { resent: 1, created: 0 });
+  const again = await arrival('/failing', 2);
+  assert.equal(again.headers['x-service-delivery'], delivery);
+  assert.equal(again.body, failed.body);
+  assert.partialDeepStrictEqual(await settled(delivery, 'delivered'), { attemptCount: 2 });
+});
+
+test('sends nothing to an endpoint that is gone, and keeps what was sent in the log', async () => {
+  const endpoint = await make('/gone', { events: ['categories.created'] });
+  const other = await make('/stays', { events: ['categories.created'] });
+  assert.equal((await program.send('DELETE', `/api/v1/endpoints/${endpoint.id}`)).status, 204);
+  await post('categories', { name: 'after' }, 201);
+  await arrival('/stays', 1);
+  assert.equal(arrivals.filter(({ path }) => path === '/gone').length, 0);
+  const log = await program.send('GET', `/api/v1/deliveries?endpointId=${other.id}`);
+  assert.equal((log.json().items as unknown[]).length, 1);
+});
+
+test('refuses an endpoint at an address that the guard keeps from the program', async () => {
+  const json = { url: 'http://10.0.0.1/', events: ['*'] };
+  const { status, json: body } = await program.send('POST', '/api/v1/endpoints', { json });
+  assert.equal(status, 422);
+  assert.equal((body().errors as { pointer: string }[])[0]?.pointer, '/url');
+});
+
+type Made = Readonly<Record<string, unknown>> & { readonly id: string; readonly secret: string };
+
+async function make(path: string, fields: object): Promise<Made> {
+  const { port } = receiver.address() as AddressInfo;
+  return (await post('endpoints', { url: `http://127.0.0.1:${port}${path}`, ...fields }, 201)) as Made;
+}
+
+async function post(path: string, json: object | undefined, status: number) {
+  const answer = await program.send('POST', `/api/v1/${path}`, json === undefined ? {} : { json });
+  assert.equal(answer.status, status, answer.body);
+  return answer.json();
+}
+
+async function patch(id: string, json: object): Promise<void> {
+  const answer = await program.send('PATCH', `/api/v1/endpoints/${id}`, { json });
+  assert.equal(answer.status, 200, answer.body);
+}
+
+/** Asks until it runs no more. */
+async function recover(endpointId: string, json: object) {
+  const { id } = await post(`endpoints/${endpointId}/recover`, json, 202);
+  return eventually(`/api/v1/recoveries/${id}`, 'finished');
+}
+
+function settled(delivery: string, status: string) {
+  return eventually(`/api/v1/deliveries/${delivery}`, status);
+}
+
+async function eventually(path: string, status: string) {
+  for (;;) {
+    const found = (await program.send('GET', path)).json();
+    if (found.status === status) return found;
+  }
+}
+
+/** The n-th delivery to the path, once it is there. */
+async function arrival(path: string, count: number): Promise<Arrival> {
+  for (;;) {
+    const found = arrivals.filter((each) => each.path === path)[count - 1];
+    if (found !== undefined) return found;
+    await new Promise<void>((resolve) => listeners.push(resolve));
+  }
+}
+
+function verify({ headers, body }: Arrival, secret: unknown): void {
+  new Webhook(String(secret)).verify(body, headers as Record<string, string>);
+}

@@ -106,11 +106,12 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/egress',
     may: [...observed],
-    node: 'any',
+    node: ['node:dns/promises', 'node:http', 'node:net', 'node:os', 'node:stream', 'node:tls', 'node:zlib'],
     packages: ['undici'],
   },
   // Signatures, usable without the server: on any runtime with Web Crypto.
   { folder: 'src/webhooks/signature', may: [], node: [], packages: [] },
+  { folder: 'src/webhooks/index.ts', may: ['src/webhooks/signature'], node: [], packages: [] },
   {
     folder: 'src/webhooks/outbound',
     may: [...stored, 'src/egress', 'src/webhooks/signature'],
@@ -160,8 +161,22 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/compose-document.ts',
-    may: [...observed, 'src/openapi', 'src/resources', 'src/resources/accounts'],
+    may: [...observed, 'src/openapi', 'src/resources', 'src/resources/accounts', 'src/webhooks/outbound'],
     node: [],
+    packages: [],
+  },
+  {
+    folder: 'src/compose-webhooks.ts',
+    may: [
+      ...stored,
+      'src/auth',
+      'src/egress',
+      'src/package-version.ts',
+      'src/resources',
+      'src/resources/webhooks',
+      'src/webhooks/outbound',
+    ],
+    node: ['node:os', 'node:process'],
     packages: [],
   },
   {
@@ -173,6 +188,9 @@ export const importTable: readonly FolderRow[] = [
       'src/server',
       'src/compose-accounts.ts',
       'src/compose-document.ts',
+      'src/compose-webhooks.ts',
+      'src/egress',
+      'src/webhooks/outbound',
     ],
     node: 'any',
     packages: [],
@@ -198,6 +216,8 @@ export const importTable: readonly FolderRow[] = [
       'src/store/postgres',
       'src/store-tables.ts',
       'src/package-version.ts',
+      'src/webhooks/signature',
+      'src/webhooks/outbound',
       ...rooms,
       'src/server',
       'src/compose.ts',
@@ -207,6 +227,6 @@ export const importTable: readonly FolderRow[] = [
   },
   { folder: 'src/main.ts', may: ['src/cli'], node: ['node:module', 'node:process'], packages: [] },
 
-  // A configuration sees what a user of the package sees.
-  { folder: 'examples', may: ['src/index.ts'], node: 'any', packages: [] },
+  // A configuration, or a program, sees what a user of the package sees.
+  { folder: 'examples', may: ['src/index.ts', 'src/webhooks/index.ts'], node: 'any', packages: [] },
 ];

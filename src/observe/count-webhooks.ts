@@ -28,8 +28,15 @@ export function countWebhooks(
     labelNames: ['reason'],
     registers,
   });
+  const refusals = new Counter({
+    name: 'comity_egress_refused_total',
+    help: 'Destinations that the egress guard refused, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
   for (const outcome of ['delivered', 'failed']) attempts.inc({ outcome }, 0);
   for (const reason of ['gone', 'failing']) disabled.inc({ reason }, 0);
+  for (const reason of ['address', 'port', 'own-listener']) refusals.inc({ reason }, 0);
   return (observation) => {
     switch (observation.kind) {
       case 'delivery-attempted':
@@ -38,6 +45,9 @@ export function countWebhooks(
         return;
       case 'endpoint-disabled':
         disabled.inc({ reason: observation.reason });
+        return;
+      case 'egress-refused':
+        refusals.inc({ reason: observation.reason });
         return;
       case 'sending-failed':
       case 'endpoint-failing':

@@ -110,6 +110,7 @@ const otherLines: Readonly<Record<(AccountObservation | WebhookObservation)['kin
   'endpoint-answers-again': { level: 'info', message: 'an endpoint answers again' },
   'endpoint-failing': { level: 'warn', message: 'an endpoint fails for long: its owner was told' },
   'endpoint-disabled': { level: 'warn', message: 'an endpoint was disabled' },
+  'egress-refused': { level: 'info', message: 'a destination was refused by the egress guard' },
   'lanes-held': { level: 'debug', message: 'sends for a part of the endpoints' },
   'sending-failed': { level: 'error', message: 'sending webhooks failed' },
   'audit-dropped': { level: 'error', message: 'facts are missing in the audit trail' },

@@ -81,6 +81,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'endpoint-answers-again':
       case 'endpoint-failing':
       case 'endpoint-disabled':
+      case 'egress-refused':
       case 'lanes-held':
       case 'sending-failed':
         webhooks(observation);

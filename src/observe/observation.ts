@@ -90,6 +90,14 @@ export type WebhookObservation =
   /** Its owner was told so. */
   | { readonly kind: 'endpoint-failing'; readonly endpoint: string }
   | { readonly kind: 'endpoint-disabled'; readonly endpoint: string; readonly reason: 'gone' | 'failing' }
+  /** The guard let nothing through to a destination; `why` may name a private network, and is for operators alone. */
+  | {
+      readonly kind: 'egress-refused';
+      readonly hostname: string;
+      readonly port: number;
+      readonly reason: 'address' | 'port' | 'own-listener';
+      readonly why: string;
+    }
   /** How many of the lanes of endpoints this process sends for from now on. */
   | { readonly kind: 'lanes-held'; readonly lanes: number; readonly of: number }
   /** Something of the sender's own did not work; it goes on. */

@@ -5,9 +5,13 @@
 import { Command, CommanderError } from 'commander';
 import type { Environment, WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
+import { declareDeliveries } from './deliveries/declare.ts';
+import { declareEndpoints } from './endpoints/declare.ts';
+import { declareEvents } from './events/declare.ts';
 import { exitCodeOf, exitCodes, failureText } from './failure.ts';
 import type { Finish } from './finish.ts';
 import { declareKeys } from './keys/declare.ts';
+import { declareListen } from './listen/declare.ts';
 import { declareUsers } from './users/declare.ts';
 
 const exitCodeHelp = `
@@ -55,6 +59,10 @@ function declareProgram(environment: Environment, finish: Finish): Command {
   declareMigrate(program, environment, finish);
   declareUsers(program, environment, finish);
   declareKeys(program, environment, finish);
+  declareEndpoints(program, environment, finish);
+  declareDeliveries(program, environment, finish);
+  declareEvents(program, environment, finish);
+  declareListen(program, environment, finish);
   return program;
 }
 

@@ -1,9 +1,10 @@
 /**
- * Speaks HTTP to a running server for the commands that manage what it serves, with the administrator key of the environment. What goes
+ * Speaks HTTP to a running server for the commands that manage what it serves, with a key of the environment. What goes
  * wrong is told in one sentence that says what to do; a key is never repeated, nor sent on to another place by a redirect.
  */
 import type { Environment } from '../config/load-settings.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
+import { type Credential, refusalOf } from './server-refusal.ts';
 
 export type ServerArguments = { readonly url?: string };
 
@@ -17,6 +18,13 @@ export type ServerClient = {
   ask(method: string, path: string, asked?: Asked): Promise<unknown>;
   /** Items of a list, page by page, at most `limit` of them. */
   list<T>(path: string, limit: number): Promise<Listed<T>>;
+  /**
+   * The answer as it begins to come, whatever its status; its content may have no end.
+   * @param signal ends it
+   */
+  open(path: string, fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
+  /** What an answer that was refused means. */
+  refusal(answer: Response): Promise<CommandFailure>;
 };
 
 export type Asked = { readonly json?: unknown; readonly subject?: string };
@@ -31,18 +39,45 @@ const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 /** Items asked for at a time. */
 const pageItemsMax = 200;
 
+/** For commands that only an administrator can give. */
 export function openServer(environment: Environment, options: ServerArguments): ServerClient {
-  const api = apiOf(options.url ?? (environment.COMITY_URL || defaultUrl));
   const key = environment.COMITY_ADMIN_KEY;
   if (key === undefined || key === '') {
     const message = 'set COMITY_ADMIN_KEY to the administrator key of the server';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
+  const credential = { variable: 'COMITY_ADMIN_KEY', key, forbidden: "is not an administrator's" };
+  return clientOf(environment, options, credential);
+}
+
+/** For commands that any key with the scope `webhooks` can give: that in COMITY_KEY, or the administrator's. */
+export function openWebhookServer(environment: Environment, options: ServerArguments): ServerClient {
+  const variable = environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
+  const key = environment[variable];
+  if (key === undefined || key === '') {
+    const message = 'set COMITY_KEY to a key with the scope webhooks, or COMITY_ADMIN_KEY';
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  return clientOf(environment, options, { variable, key, forbidden: 'may not do this' });
+}
+
+function clientOf(environment: Environment, options: ServerArguments, credential: Credential): ServerClient {
+  const api = apiOf(options.url ?? (environment.COMITY_URL || defaultUrl));
   warnOfPlainHttp(api);
-  const ask: ServerClient['ask'] = (method, path, asked = {}) => exchange(api, key, method, path, asked);
+  const ask: ServerClient['ask'] = (method, path, asked = {}) =>
+    exchange(api, credential, method, path, asked);
   return {
     api,
     ask,
+    open: (path, fields, signal) =>
+      reached(api, () =>
+        fetch(`${api}${path}`, {
+          headers: { 'X-API-Key': credential.key, ...fields },
+          redirect: 'error',
+          signal,
+        }),
+      ),
+    refusal: async (answer) => refusalOf(api, credential, answer, await answer.text()),
     async list<T>(path: string, limit: number) {
       const items: T[] = [];
       let cursor: string | null = null;
@@ -76,12 +111,12 @@ function apiOf(text: string): string {
 function warnOfPlainHttp(api: string): void {
   const { protocol, hostname } = new URL(api);
   if (protocol === 'https:' || loopbackNames.has(hostname)) return;
-  console.error(`comity: the administrator key goes to ${hostname} unencrypted; use https`);
+  console.error(`comity: the key goes to ${hostname} unencrypted; use https`);
 }
 
 async function exchange(
   api: string,
-  key: string,
+  credential: Credential,
   method: string,
   path: string,
   { json, subject }: Asked,
@@ -90,7 +125,7 @@ async function exchange(
     fetch(`${api}${path}`, {
       method,
       headers: {
-        'X-API-Key': key,
+        'X-API-Key': credential.key,
         Accept: 'application/json',
         ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
       },
@@ -100,7 +135,7 @@ async function exchange(
     }),
   );
   const text = await reached(api, () => answer.text());
-  if (!answer.ok) throw refused(api, answer, text, subject);
+  if (!answer.ok) throw refusalOf(api, credential, answer, text, subject);
   return text === '' ? undefined : jsonOf(api, text);
 }
 
@@ -120,40 +155,6 @@ function reasonOf(error: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   const detail = code !== '' ? ` (${code})` : cause instanceof Error ? ` (${cause.message})` : '';
   return `cannot be reached${detail}; is "comity serve" running there? --url or COMITY_URL names another server`;
-}
-
-type ProblemBody = {
-  readonly error?: unknown;
-  readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
-};
-
-function refused(api: string, answer: Response, text: string, subject: string | undefined): CommandFailure {
-  const { origin } = new URL(api);
-  if (answer.status === 401) {
-    return new CommandFailure(`${origin} does not accept the key in COMITY_ADMIN_KEY`);
-  }
-  if (answer.status === 403) {
-    return new CommandFailure(`the key in COMITY_ADMIN_KEY is not an administrator's on ${origin}`);
-  }
-  if (answer.status === 404 && subject !== undefined) return new CommandFailure(`there is no ${subject}`);
-  const body = problemOf(text);
-  if (body === undefined || answer.status === 404) {
-    return new CommandFailure(
-      `${api} answered ${answer.status}; is that a Comity server, and its base path?`,
-    );
-  }
-  const faults = (body.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`);
-  return new CommandFailure([String(body.error), ...faults].join(': '));
-}
-
-function problemOf(text: string): ProblemBody | undefined {
-  try {
-    const body = JSON.parse(text) as ProblemBody | null;
-    return typeof body?.error === 'string' ? body : undefined;
-  } catch {
-    // Not of this program: a proxy in between answers in HTML.
-    return undefined;
-  }
 }
 
 function jsonOf(api: string, text: string): unknown {

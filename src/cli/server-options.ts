@@ -1,4 +1,4 @@
-/** What the subcommands of `users` and `keys` have in common: they ask a running server. */
+/** What the subcommands have in common that ask a running server. */
 import type { Command } from 'commander';
 
 /** Arguments as commander hands them over: those of every such subcommand, and its own. */
@@ -8,6 +8,10 @@ export type Given<T> = T & { readonly json?: boolean };
 export const listItemsMax = 100_000;
 
 const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
+
+/** For commands that need no administrator. */
+export const webhookKeyHelp =
+  '\nSpeaks to the server with the key in COMITY_KEY, which needs the scope webhooks, or in COMITY_ADMIN_KEY.';
 
 export function withServer(command: Command): Command {
   return command.option('--url <url>', urlHelp).option('--json', 'print JSON');

@@ -29,8 +29,8 @@ type Source = { readonly label: string; readonly value: unknown; readonly writte
 const echoCharactersMax = 64;
 const keyCharactersAdvised = 24;
 
-/** Where the commands that ask a running server find it (cli/server-client.ts). */
-const urlVariable = 'COMITY_URL';
+/** What the commands that ask a running server read (cli/server-client.ts, cli/listen), and the server does not. */
+const clientVariables: ReadonlySet<string> = new Set(['COMITY_URL', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
 
 /** Settings of later versions that must not be taken for granted: to ignore one would be unsafe. */
 const unsupported: ReadonlyMap<string, string> = new Map([
@@ -88,7 +88,7 @@ function inspectNames(
   const variables = new Set(Object.keys(settings).map(variableOf));
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith('COMITY_') || value === undefined || value === '') continue;
-    if (variables.has(variable) || isProviderVariable(variable) || variable === urlVariable) continue;
+    if (variables.has(variable) || isProviderVariable(variable) || clientVariables.has(variable)) continue;
     const instead = unsupported.get(variable);
     if (instead !== undefined) mistakes.push(`${variable} is not supported by this version: ${instead}`);
     else warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);

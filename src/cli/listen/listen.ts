@@ -1,0 +1,110 @@
+/**
+ * `comity listen`: hands the events of a running server to a program on this machine, signed as the sender signs them, so that a receiver
+ * is tried before anybody can reach it. Nothing is registered on the server, nothing is stored, and nothing is tried twice: what was
+ * answered is shown, and `--since` begins again behind any event.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Environment } from '../../config/load-settings.ts';
+import type { Scheme } from '../../model/endpoint.ts';
+import { compilePattern, matchesPattern, refusePattern } from '../../webhooks/outbound/fan-out/pattern.ts';
+import { standardKey } from '../../webhooks/signature/secret.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { openWebhookServer, type ServerArguments } from '../server-client.ts';
+import { printable } from '../table.ts';
+import { followEvents } from './follow-events.ts';
+import { type Forwarded, forwardEvent } from './forward-event.ts';
+import type { StreamEvent } from './read-stream.ts';
+
+export type ListenArguments = ServerArguments & {
+  readonly forwardTo: string;
+  /** Absent: everything. */
+  readonly events?: readonly string[];
+  readonly scheme: Scheme;
+  readonly since?: string;
+};
+
+const secretBytes = 32;
+
+/** Resolves when it is interrupted. */
+export async function listen(
+  environment: Environment,
+  options: ListenArguments,
+  json: boolean,
+): Promise<number> {
+  const target = targetOf(options.forwardTo);
+  const wanted = matcherOf(options.events ?? ['*']);
+  const server = openWebhookServer(environment, options);
+  const secret = secretOf(environment.COMITY_LISTEN_SECRET, options.scheme);
+  const interrupted = new AbortController();
+  const stopListening = onInterrupt(() => interrupted.abort());
+  let told = false;
+  const events = followEvents(server, {
+    since: options.since,
+    signal: interrupted.signal,
+    onOpen: () => {
+      console.error(
+        `comity: ${told ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`,
+      );
+      if (!told) console.error(`comity: signed as ${options.scheme} with the secret ${secret}`);
+      told = true;
+    },
+    onBreak: (reason, pauseMs) => {
+      console.error(`comity: ${reason}; again in ${(pauseMs / 1000).toFixed(1)} seconds`);
+    },
+  });
+  const counts = { forwarded: 0, accepted: 0 };
+  try {
+    for await (const event of events) {
+      if (!wanted(event.type)) continue;
+      const forwarded = await forwardEvent(event, { target, scheme: options.scheme, secret });
+      counts.forwarded += 1;
+      if (forwarded.status !== null && forwarded.status >= 200 && forwarded.status <= 299)
+        counts.accepted += 1;
+      tell(event, forwarded, json);
+    }
+  } finally {
+    stopListening();
+  }
+  console.error(`comity: ${counts.forwarded} events forwarded, ${counts.accepted} of them accepted`);
+  return exitCodes.done;
+}
+
+function targetOf(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && (url.protocol === 'http:' || url.protocol === 'https:')) return url;
+  const message = `--forward-to must be like http://127.0.0.1:3000/webhooks, not ${JSON.stringify(text)}`;
+  throw new CommandFailure(message, { exitCode: exitCodes.usage });
+}
+
+function secretOf(given: string | undefined, scheme: Scheme): string {
+  if (given === undefined || given === '') return `whsec_${randomBytes(secretBytes).toString('base64')}`;
+  try {
+    if (scheme === 'standard') standardKey(given);
+    return given;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CommandFailure(`COMITY_LISTEN_SECRET: ${reason}`, { exitCode: exitCodes.usage, cause: error });
+  }
+}
+
+function matcherOf(patterns: readonly string[]): (type: string) => boolean {
+  const problem = patterns.map(refusePattern).find((text) => text !== undefined);
+  if (problem !== undefined) throw new CommandFailure(`--events: ${problem}`, { exitCode: exitCodes.usage });
+  const compiled = patterns.map(compilePattern);
+  return (type) => compiled.some((pattern) => matchesPattern(pattern, type));
+}
+
+/** A line for each event: for people, or a JSON object for programs. */
+function tell({ id, type }: StreamEvent, { status, error, tookMs }: Forwarded, json: boolean): void {
+  const at = new Date();
+  if (json) {
+    console.log(
+      JSON.stringify({ id, type, status, error, tookMs: Math.round(tookMs), at: at.toISOString() }),
+    );
+    return;
+  }
+  const outcome = status === null ? (error ?? 'failed') : String(status);
+  const time = at.toTimeString().slice(0, 8);
+  console.log(`${time}  ${printable(type)}  ${printable(id)}  ${outcome} in ${Math.round(tookMs)} ms`);
+}

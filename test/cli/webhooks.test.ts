@@ -1,0 +1,331 @@
+/**
+ * `comity endpoints`, `deliveries`, `events` and `listen` against one running server. The commands run in this process, because each costs
+ * the start of a program otherwise; `listen` is a process, since a signal ends it.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, before, mock, test } from 'node:test';
+import { type Receiver, startReceiver } from '../../examples/receiver/start-receiver.ts';
+import type { Attempted } from '../../src/cli/deliveries/delivery-output.ts';
+import type { ShownSecret } from '../../src/cli/endpoints/endpoint-output.ts';
+import { runProgram as runCommand } from '../../src/cli/program.ts';
+import type { Delivery } from '../../src/model/delivery.ts';
+import type { Endpoint } from '../../src/model/endpoint.ts';
+import type { Recovery } from '../../src/webhooks/outbound/recovery/recovery.ts';
+import {
+  type Outcome,
+  plainEnvironment,
+  type Server,
+  startServer,
+  temporaryFolder,
+} from './spawn-program.ts';
+
+type Posted = { readonly id: string; readonly data: { readonly object: Readonly<Record<string, unknown>> } };
+
+const adminKey = 'sk_test_0123456789abcdef0123456789';
+const folder = temporaryFolder();
+let server: Server;
+let receiver: Receiver;
+
+before(async () => {
+  receiver = await startReceiver();
+  server = await startServer({
+    COMITY_DATA: folder,
+    COMITY_ADMIN_KEY: adminKey,
+    COMITY_EGRESS_ALLOW: '127.0.0.0/8',
+  });
+});
+
+after(async () => {
+  await receiver.close();
+  server.send('SIGTERM');
+  await server.ended;
+});
+
+async function comity(...args: readonly string[]): Promise<Outcome> {
+  const texts = { stdout: '', stderr: '' };
+  const log = mock.method(console, 'log', (text: string) => {
+    texts.stdout += `${text}\n`;
+  });
+  const error = mock.method(console, 'error', (text: string) => {
+    texts.stderr += `${text}\n`;
+  });
+  const write = mock.method(process.stderr, 'write', (text: string) => {
+    texts.stderr += text;
+    return true;
+  });
+  try {
+    const code = await runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
+    return { code, ...texts };
+  } finally {
+    for (const mocked of [log, error, write]) mocked.mock.restore();
+  }
+}
+
+async function json<T>(...args: readonly string[]): Promise<T> {
+  const { code, stdout, stderr } = await comity(...args, '--json');
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+/** What a list shows as soon as it shows one that is meant. */
+async function listed(isMeant: (one: Delivery) => boolean, ...args: readonly string[]): Promise<Delivery> {
+  for (;;) {
+    const [first] = await json<readonly Delivery[]>('deliveries', 'list', ...args);
+    if (first !== undefined && isMeant(first)) return first;
+  }
+}
+
+async function makeEndpoint(path: string, ...args: readonly string[]): Promise<string> {
+  const made = await json<ShownSecret>('endpoints', 'create', '--to', `${receiver.url}${path}`, ...args);
+  receiver.trust(made.secret);
+  return made.id;
+}
+
+async function created(name: string): Promise<void> {
+  const headers = { 'X-API-Key': adminKey, 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ name });
+  const made = await fetch(`${server.url}/api/v1/categories`, { method: 'POST', headers, body });
+  assert.equal(made.status, 201);
+  await made.arrayBuffer();
+}
+
+test('prints the secret of a new endpoint alone on stdout, and what it is on stderr', async () => {
+  const to = `${receiver.url}/ok/printed`;
+  const { code, stdout, stderr } = await comity('endpoints', 'create', '--to', to, '--events', 'a.b, c.*');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^whsec_[A-Za-z0-9+/]+=*\n$/);
+  const [first, second] = stderr.trimEnd().split('\n');
+  assert.match(
+    first ?? '',
+    /^comity: ep_[0-9a-z]{26}: a\.b, c\.\* to http:.*\/ok\/printed, signed as standard$/,
+  );
+  assert.equal(second, 'comity: the secret is shown this once; give it to the receiver now');
+  assert.ok(!(await comity('endpoints', 'list')).stdout.includes('whsec_'));
+});
+
+test('makes, lists, shows, stops, starts and deletes endpoints', async () => {
+  const options = [
+    '--scheme',
+    'timestamped',
+    '--mode',
+    'sandbox',
+    '--tenant',
+    'acme',
+    '--description',
+    'Books',
+  ];
+  const headers = ['--header', 'X-Team: books', 'X-Shelf: 7'];
+  const limits = ['--max-in-flight', '4', '--rate', '10'];
+  const id = await makeEndpoint('/ok/life', '--events', 'life.*', ...options, ...headers, ...limits);
+  const shown = await json<Endpoint>('endpoints', 'show', id);
+  assert.deepEqual(
+    [shown.scheme, shown.mode, shown.tenant, shown.description, shown.headers, shown.maxInFlight],
+    ['timestamped', 'sandbox', 'acme', 'Books', { 'X-Team': 'books', 'X-Shelf': '7' }, 4],
+  );
+  assert.match((await comity('endpoints', 'show', id)).stdout, /^header {6,}X-Team: books$/m);
+  const { stdout } = await comity('endpoints', 'list');
+  const [head = '', first = ''] = stdout.split('\n');
+  assert.match(head, /^ID +STATUS +SCHEME +TENANT +EVENTS +URL$/);
+  assert.deepEqual(first.split(/ {2,}/).slice(0, 5), [id, 'enabled', 'timestamped', 'acme', 'life.*']);
+  assert.equal((await json<Endpoint>('endpoints', 'disable', id)).status, 'disabled');
+  assert.match((await comity('endpoints', 'enable', id)).stdout, /^status +enabled$/m);
+  const deleted = await comity('endpoints', 'delete', id);
+  assert.deepEqual(deleted, {
+    code: 0,
+    stdout: `${id} (${receiver.url}/ok/life) was deleted.\n`,
+    stderr: '',
+  });
+  for (const command of ['show', 'enable', 'delete', 'rotate-secret', 'test']) {
+    const gone = { code: 1, stdout: '', stderr: `comity: there is no endpoint ${id}\n` };
+    assert.deepEqual(await comity('endpoints', command, id), gone);
+  }
+});
+
+test('rotates a secret, with an overlap in which both sign', async () => {
+  const id = await makeEndpoint('/ok/rotated', '--events', 'rotated.*');
+  const { code, stdout, stderr } = await comity('endpoints', 'rotate-secret', id, '--overlap', '600');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^whsec_/);
+  // The receiver knows the old one alone.
+  assert.equal((await comity('endpoints', 'test', id)).code, 0);
+  const signatures = receiver.received.at(-1)?.headers['webhook-signature'];
+  assert.equal(String(signatures).match(/\bv1,/g)?.length, 2);
+});
+
+test('sends a test event, and shows what was answered', async () => {
+  const well = await makeEndpoint('/ok/tested', '--events', 'never.posted');
+  const good = await json<Attempted>('endpoints', 'test', well);
+  assert.deepEqual(
+    [good.status, good.eventType, good.attempts[0]?.statusCode],
+    ['delivered', 'endpoint.test', 204],
+  );
+  const ill = await makeEndpoint('/status/500/tested', '--events', 'never.posted');
+  const { code, stdout } = await comity('endpoints', 'test', ill);
+  assert.equal(code, 1);
+  assert.match(stdout, /^status +not_delivered$/m);
+  assert.match(stdout, /^\S+Z +automatic +500 +\d+ ms +500$/m);
+  const queued = await comity('endpoints', 'test', well, '--no-wait');
+  assert.equal(queued.code, 0, queued.stderr);
+});
+
+test('lists, shows and resends deliveries', async () => {
+  const endpoint = await makeEndpoint('/flaky/2/resent', '--events', 'categories.created');
+  await created('Kitchen');
+  const came = (times: number) =>
+    receiver.until((all) => all.filter(({ path }) => path === '/flaky/2/resent').length === times);
+  await came(1);
+  const delivery = await listed((one) => one.attemptCount > 0, '--endpoint', endpoint);
+  assert.deepEqual([delivery.status, delivery.lastStatusCode], ['not_delivered', 503]);
+  const resent = await comity('deliveries', 'resend', delivery.id);
+  assert.deepEqual(resent, { code: 0, stdout: `${delivery.id} is sent again.\n`, stderr: '' });
+  await came(2);
+  const filters = ['--status', 'delivered', '--event', delivery.eventId, '--type', 'categories.created'];
+  const found = await listed(() => true, '--endpoint', endpoint, ...filters);
+  assert.equal(found.id, delivery.id);
+  const shown = await json<Attempted>('deliveries', 'show', delivery.id);
+  assert.deepEqual(
+    shown.attempts.map((one) => [one.statusCode, one.trigger]),
+    [
+      [503, 'automatic'],
+      [204, 'manual'],
+    ],
+  );
+  const lines = (await comity('deliveries', 'list', '--endpoint', endpoint)).stdout.split('\n');
+  assert.match(lines[0] ?? '', /^ID +EVENT TYPE +ENDPOINT +STATUS +ATTEMPTS +LAST +NEXT ATTEMPT +CREATED$/);
+  assert.match(lines[1] ?? '', /^dlv_\S+ +categories\.created +ep_\S+ +delivered +2 +204 /);
+  const partly = await comity('deliveries', 'resend', 'dlv_x', delivery.id);
+  assert.deepEqual([partly.code, partly.stderr], [1, 'comity: dlv_x: there is no delivery dlv_x\n']);
+  await came(3);
+});
+
+test('lists the types of events, with schemas and samples as JSON', async () => {
+  const { code, stdout } = await comity('events', 'types');
+  assert.equal(code, 0);
+  assert.match(stdout, /^products\.created {2,}\S/m);
+  const types: { type: string; sample: { data: { object: { name: string } } } }[] = await json(
+    'events',
+    'types',
+  );
+  const product = types.find(({ type }) => type === 'products.created');
+  assert.equal(typeof product?.sample.data.object.name, 'string');
+});
+
+test('posts an event: a sample with members of one’s own, or what is given', async () => {
+  await makeEndpoint('/ok/triggered', '--events', 'products.created,invoice.paid');
+  const { code, stdout, stderr } = await comity(
+    'events',
+    'trigger',
+    'products.created',
+    '--set',
+    'name=Trowel',
+  );
+  assert.equal(code, 0, stderr);
+  const id = stdout.trim();
+  await receiver.until((all) => all.some((one) => one.id === id));
+  const sent = receiver.received.find((one) => one.id === id);
+  assert.equal(sent?.verdict, 'verified');
+  assert.equal(JSON.parse(sent?.body ?? '').data.name, 'Trowel');
+
+  const file = join(folder, 'invoice.json');
+  writeFileSync(file, '{"total": 12, "customer": {"name": "Ada"}}');
+  const given = ['--data', `@${file}`, '--set', 'customer.name=Grace', '--set', 'paid=true', '--id', 'inv-1'];
+  const posted = await json<Posted>('events', 'trigger', 'invoice.paid', ...given);
+  assert.deepEqual(
+    [posted.id, posted.data.object],
+    ['inv-1', { total: 12, customer: { name: 'Grace' }, paid: true }],
+  );
+  assert.equal((await comity('events', 'trigger', 'invoice.paid', ...given)).stdout, 'inv-1\n');
+  const other = await comity('events', 'trigger', 'invoice.paid', '--id', 'inv-1', '--data', '{}');
+  assert.equal(other.code, 1);
+  const unknown = await comity('events', 'trigger', 'nobody.knows');
+  assert.equal(unknown.code, 1);
+  assert.match(
+    unknown.stderr,
+    /^comity: there is no sample of nobody\.knows; --data says what the event carries/,
+  );
+});
+
+test('recovers what an endpoint missed, and only counts in a dry run', async () => {
+  const id = await makeEndpoint('/ok/recovered', '--events', 'recovered.*');
+  await json('endpoints', 'disable', id);
+  for (const turn of [1, 2, 3]) {
+    await json('events', 'trigger', 'recovered.here', '--data', JSON.stringify({ turn }));
+  }
+  await json('endpoints', 'enable', id);
+  const counted = await json<Recovery>('endpoints', 'recover', id, '--since', '1h', '--dry-run');
+  assert.deepEqual(
+    [counted.status, counted.matching, counted.created, counted.dryRun],
+    ['finished', 3, 3, true],
+  );
+  const { code, stdout, stderr } = await comity('endpoints', 'recover', id, '--since', '1h');
+  assert.equal(code, 0, stderr);
+  assert.match(
+    stdout,
+    /^rcv_\w+: \d+ events examined, 3 for this endpoint; 0 .* again, 3 that were missed are sent\.$/m,
+  );
+  await receiver.until((all) => all.filter(({ path }) => path === '/ok/recovered').length === 3);
+});
+
+test('forwards events to a program on this machine, signed with a secret of its own, until a signal', async (t) => {
+  const target = await startReceiver();
+  t.after(() => target.close());
+  const args = ['listen', '--forward-to', `${target.url}/ok/local`, '--events', 'local.*', '--json'];
+  const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
+    env: plainEnvironment({ COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const exited = new Promise<number | null>((done) => void child.once('close', done));
+  let stderr = '';
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  await new Promise<void>((ready) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+      if (/secret whsec_\S+\n/.test(stderr)) ready();
+    });
+  });
+  target.trust(/secret (whsec_\S+)\n/.exec(stderr)?.[1] ?? '');
+  const other = await json<Posted>('events', 'trigger', 'elsewhere.done', '--data', '{}');
+  const posted = await json<Posted>('events', 'trigger', 'local.done', '--data', '{"id": "x"}');
+  await target.until((all) => all.length === 1);
+  child.kill('SIGINT');
+  assert.equal(await exited, 0);
+  const [came] = target.received;
+  assert.deepEqual([came?.id, came?.type, came?.verdict], [posted.id, 'local.done', 'verified']);
+  assert.deepEqual(JSON.parse(came?.body ?? '').data, { id: 'x' });
+  const { id, status } = JSON.parse(stdout);
+  assert.deepEqual([id, status], [posted.id, 204]);
+  assert.ok(!stdout.includes(other.id));
+  assert.match(stderr, /comity: 1 events forwarded, 1 of them accepted\n$/);
+});
+
+for (const args of [
+  ['endpoints'],
+  ['endpoints', 'create'],
+  ['endpoints', 'create', '--to', 'http://127.0.0.1/', '--scheme', 'secret'],
+  ['endpoints', 'create', '--to', 'http://127.0.0.1/', '--header', 'no colon'],
+  ['endpoints', 'create', '--to', 'http://127.0.0.1/', '--header', 'A: 1', 'A: 2'],
+  ['endpoints', 'rotate-secret', 'ep_x', '--overlap', '86401'],
+  ['endpoints', 'recover', 'ep_x'],
+  ['endpoints', 'recover', 'ep_x', '--since', 'soon'],
+  ['deliveries', 'resend'],
+  ['deliveries', 'list', '--status', 'lost'],
+  ['events', 'trigger'],
+  ['events', 'trigger', 'a.b', '--data', '[1]'],
+  ['events', 'trigger', 'a.b', '--data', '@/nowhere/at/all'],
+  ['listen'],
+  ['listen', '--forward-to', 'localhost:3000'],
+  ['listen', '--forward-to', 'http://127.0.0.1:1', '--events', 'a*'],
+]) {
+  test(`answers "comity ${args.join(' ')}" with the usage exit code`, async () => {
+    const { code, stdout, stderr } = await comity(...args);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.notEqual(stderr, '');
+  });
+}

@@ -23,7 +23,8 @@ import { keySecretsRetention } from './auth/keys/key-rows.ts';
 import { createKeyUses } from './auth/keys/key-uses.ts';
 import { createKeyVerifier } from './auth/keys/verifier.ts';
 import { createLoginLimit } from './auth/login-limit.ts';
-import { createMailTexts } from './auth/mail/texts.ts';
+import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts } from './auth/mail/texts.ts';
+import type { MailPort } from './auth/mail-port.ts';
 import { createOAuth } from './auth/oauth/oauth.ts';
 import { createPasswordHasher, type PasswordHasher } from './auth/passwords/hasher.ts';
 import { createSessions } from './auth/sessions/create-sessions.ts';
@@ -42,7 +43,6 @@ import { createSmtpMail } from './mail/smtp.ts';
 import type { Observe } from './observe/observation.ts';
 import { builtInCollections } from './resources/accounts/built-in.ts';
 import { keysCollection } from './resources/accounts/collections.ts';
-import { jwksResource } from './resources/accounts/jwks.ts';
 import { loginResource } from './resources/accounts/login.ts';
 import { logoutResource } from './resources/accounts/logout.ts';
 import { meResource } from './resources/accounts/me.ts';
@@ -77,8 +77,12 @@ export type AccountsOptions = {
 
 export type Accounts = {
   readonly authenticate: Authenticate;
-  /** Everything under `auth/`, and the public keys. */
+  /** Everything under `auth/`. */
   readonly resources: readonly Resource[];
+  /** What access tokens are signed with. */
+  readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
+  /** How owners of endpoints are told of them. */
+  readonly endpointMail: EndpointMail;
   readonly builtIn: NonNullable<RoutesOptions['builtIn']>;
   /** Set when the administrator key was made at this start. */
   readonly adminKey: string | undefined;
@@ -86,6 +90,14 @@ export type Accounts = {
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
   /** Waits for what is written in the background, and ends threads and timers. */
   close(): Promise<void>;
+};
+
+export type EndpointMail = {
+  /** Undefined: no mail server is configured. */
+  readonly mail: MailPort | undefined;
+  /** Of an account that is in use; undefined: there is none. */
+  readonly findAddress: (owner: string) => Promise<string | undefined>;
+  readonly texts: EndpointMailTexts;
 };
 
 /** What every part of it is given. */
@@ -141,6 +153,8 @@ export async function composeAccounts(options: AccountsOptions): Promise<Account
       addressOf: options.addressOf,
     }),
     resources: resourcesOf(parts, mail.accountMail),
+    keys: signingKeys,
+    endpointMail: endpointMailOf(parts, mail.port),
     builtIn: builtInCollections({
       ...settings,
       audit,
@@ -193,6 +207,7 @@ function mailOf(parts: Parts) {
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
   return {
     accountMail,
+    port,
     async close() {
       await accountMail.close();
       await port?.close();
@@ -200,8 +215,22 @@ function mailOf(parts: Parts) {
   };
 }
 
+function endpointMailOf(
+  { configuration, settings, findUser }: Parts,
+  mail: MailPort | undefined,
+): EndpointMail {
+  return {
+    mail,
+    texts: createEndpointMailTexts({ ...settings, title: configuration.title }),
+    findAddress: async (owner) => {
+      const user = (await findUser.byId(owner))?.user;
+      return user === undefined || user.disabled ? undefined : user.email;
+    },
+  };
+}
+
 function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
-  const { configuration, settings, signingKeys } = parts;
+  const { configuration, settings } = parts;
   const { base } = configuration;
   const own = { ...settings, ...parts, base, limits: settings, mail };
   return [
@@ -226,7 +255,6 @@ function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): 
       redirectOrigins: credentialedOrigins(parts.cors),
       crossSite: parts.isCrossSite,
     }),
-    jwksResource({ keys: () => signingKeys.published(), publishedSeconds: signingKeys.publishedSeconds }),
   ];
 }
 

@@ -6,6 +6,12 @@ import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
 import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
 import { contentTag } from './resources/program/document.ts';
 import type { ProgramOptions } from './resources/program/resources.ts';
+import {
+  deliveriesCollection,
+  endpointsCollection,
+  recoveriesCollection,
+} from './webhooks/outbound/collections.ts';
+import { eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
 
 export type DocumentOptions = {
   readonly configuration: Configuration;
@@ -35,6 +41,15 @@ export function composeDocument({
           collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
           limits: settings,
           providers: [...providers.keys()],
+        },
+        webhooks: {
+          ...settings,
+          collections: {
+            endpoints: endpointsCollection,
+            deliveries: deliveriesCollection,
+            recoveries: recoveriesCollection,
+          },
+          eventTypes: [...eventTypesOf(configuration).values()],
         },
         version,
       }),

@@ -5,12 +5,15 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { challengesFor } from './auth/challenges.ts';
+import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
 import { composeDocument } from './compose-document.ts';
+import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
+import type { OwnListener } from './egress/own-listeners.ts';
 import type { Handler } from './http/message.ts';
 import { createHttpDateCache } from './http/syntax/http-date.ts';
 import { createIdSource } from './model/id.ts';
@@ -18,6 +21,7 @@ import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
+import { jwksResource } from './resources/accounts/jwks.ts';
 import { type CorsPolicy, corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
@@ -36,6 +40,7 @@ import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { eventsTable } from './store/store.ts';
+import { createOwnerNotices } from './webhooks/outbound/health/owner-mail.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -74,8 +79,9 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   const program = await assemble(options);
   const { host, port } = await program.listener.listen(settings.host, settings.port);
   const url = originOf(host, port);
-  program.listensAt(url);
+  program.listensAt(url, { address: host, port });
   program.operations.resume();
+  await program.webhooks.start();
   observe({ kind: 'listening', url });
   return { url, adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
 }
@@ -84,6 +90,7 @@ export async function compose(options: ComposeOptions): Promise<Running> {
 export async function composeHandler(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
   const program = await assemble(options);
   program.operations.resume();
+  await program.webhooks.start();
   return { adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
 }
 
@@ -95,8 +102,9 @@ function originOf(host: string, port: number): string {
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
+  readonly webhooks: Pick<Webhooks<Store>, 'start'>;
   readonly adminKey: string | undefined;
-  readonly listensAt: (url: string) => void;
+  readonly listensAt: (url: string, listener: OwnListener) => void;
   readonly stop: (reason: string) => Promise<void>;
 };
 
@@ -107,6 +115,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
   const store = await openStore(configuration, settings, observe);
   try {
     let listening = originOf(settings.host, settings.port);
+    const ownListeners: OwnListener[] = [];
     const newId = createIdSource(clock, random.digit);
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const accounts = await composeAccounts({
@@ -119,6 +128,16 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       addressOf: createCallerAddress(settings.behindProxy),
       origin: () => settings.publicUrl ?? listening,
     });
+    const webhooks = await composeWebhooks({
+      ...options,
+      store,
+      clock,
+      random: random.bytes,
+      newId,
+      principalOf: createOwnerPrincipal(store),
+      notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
+      ownListeners: () => ownListeners,
+    });
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRateLimiter({
       ...settings,
@@ -127,7 +146,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     });
     const { handler, operations, drain } = createHandler({
       ...options,
-      store,
+      store: webhooks.store,
       clock,
       random,
       newId,
@@ -135,6 +154,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       rates,
       cors,
       accounts,
+      webhooks,
     });
     const listener = createListener({
       handler,
@@ -144,25 +164,29 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
-    showGauges(options.metrics, listener, store, accounts);
-    const rules = [...retentionRules(settings), ...accounts.retention];
+    showGauges(options.metrics, listener, store, [...accounts.gauges, ...webhooks.gauges]);
+    const rules = [...retentionRules(settings), ...accounts.retention, ...webhooks.retention];
     const stopRetention = startRetention(store, rules, clock, observe);
     const stop = async (reason: string): Promise<void> => {
       const startedAt = performance.now();
       observe({ kind: 'draining', reason });
       drain();
       await listener.drain(settings.drainMs);
-      await operations.drain(Math.max(0, settings.drainMs - (performance.now() - startedAt)));
+      const left = (): number => Math.max(0, settings.drainMs - (performance.now() - startedAt));
+      // What was answered 202 may still make events; attempts under way end beside it.
+      await Promise.all([operations.drain(left()), webhooks.drain(left())]);
+      await webhooks.close();
       await accounts.close();
       await stopRetention();
       await rates.close();
       await store.close();
       observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
     };
-    const listensAt = (url: string): void => {
+    const listensAt = (url: string, own: OwnListener): void => {
       listening = url;
+      ownListeners.push(own);
     };
-    return { listener, operations, adminKey: accounts.adminKey, listensAt, stop };
+    return { listener, operations, webhooks, adminKey: accounts.adminKey, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
@@ -174,13 +198,13 @@ function showGauges(
   metrics: Metrics,
   listener: Listener,
   store: { readonly unitsWaiting: () => number },
-  accounts: Accounts,
+  gauges: Accounts['gauges'],
 ): void {
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
   metrics.gauge('comity_requests_under_way', 'Requests not answered yet.', () => listener.counts().requests);
   metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
   metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
-  for (const [name, help, value] of accounts.gauges) metrics.gauge(name, help, value);
+  for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
 }
 
 type HandlerOptions = ComposeOptions & {
@@ -192,6 +216,7 @@ type HandlerOptions = ComposeOptions & {
   readonly rates: RateLimiter;
   readonly cors: CorsPolicy;
   readonly accounts: Accounts;
+  readonly webhooks: Webhooks<Store>;
 };
 
 function createHandler(options: HandlerOptions): {
@@ -199,7 +224,8 @@ function createHandler(options: HandlerOptions): {
   operations: Operations;
   drain: () => void;
 } {
-  const { configuration, settings, observe, store, clock, random, newId, mac, accounts } = options;
+  const { configuration, settings, observe, store, clock, random, newId, mac } = options;
+  const { accounts, webhooks } = options;
   let draining = false;
   const path = `${configuration.base}/operations`;
   const operations = createOperations(
@@ -222,9 +248,15 @@ function createHandler(options: HandlerOptions): {
       contentLimits: settings,
       streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
       resultCacheCharactersMax: settings.resultCacheBytesMax,
-      builtIn: accounts.builtIn,
+      builtIn: (serving) => [...accounts.builtIn(serving), ...webhooks.builtIn(serving)],
+      postedEvents: webhooks.postedEvents,
     }),
     ...accounts.resources,
+    ...webhooks.resources,
+    jwksResource({
+      keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
+      publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),
+    }),
     ...programResources({
       store,
       metrics: options.metrics,

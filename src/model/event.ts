@@ -13,8 +13,10 @@ export function eventType(collection: string, change: Change): string {
  * The envelope as served.
  * @param object the affected resource as JSON text, taken as it is
  * @param at milliseconds since the epoch; `created` has whole seconds (§6.2)
+ * @param tenant whose event it is, where no resource in it says so
  */
-export function eventDocument(id: string, type: string, at: number, object: string): string {
+export function eventDocument(id: string, type: string, at: number, object: string, tenant?: string): string {
   const created = Math.floor(at / 1000);
-  return `{"id":"${id}","object":"event","type":${JSON.stringify(type)},"created":${created},"data":{"object":${object}}}`;
+  const whose = tenant === undefined ? '' : `,"tenant":${JSON.stringify(tenant)}`;
+  return `{"id":"${id}","object":"event","type":${JSON.stringify(type)},"created":${created}${whose},"data":{"object":${object}}}`;
 }

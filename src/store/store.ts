@@ -111,10 +111,12 @@ export type ListQuery = {
 };
 
 /** Where a page starts. Keyset positions hold one value per sort key, as `first` and `last` of a page give them. */
-export type Position =
+export type Position = Keyset | { readonly from: 'offset'; readonly offset: number };
+
+/** The positions whose cost does not grow with their distance from the start. */
+export type Keyset =
   | { readonly from: 'start' }
-  | { readonly from: 'after' | 'before'; readonly key: readonly Scalar[] }
-  | { readonly from: 'offset'; readonly offset: number };
+  | { readonly from: 'after' | 'before'; readonly key: readonly Scalar[] };
 
 export type Page = {
   /** Representations in sort order, also for a page read backwards. */
@@ -133,6 +135,12 @@ export type Plan = {
   /** True where the cost of a page from `start` or a key does not grow with the table. */
   readonly bounded: boolean;
   page(position: Position): MaybePromise<Page>;
+  /**
+   * Whole rows from the position on, in sort order also when read backwards, at the cost of a page.
+   * @param limit how many at most, where fewer than the query's limit are wanted
+   * @throws RangeError for a plan that is not bounded: what reads rows is the program, which never waits for a scan
+   */
+  rows(position: Keyset, limit?: number): MaybePromise<readonly Row[]>;
 };
 
 export type TailEntry = {

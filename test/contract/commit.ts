@@ -2,8 +2,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
+import type { Change } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
-import { categories, commitAll, event, idsOf, put, remove, revOf, rowAt, things, unit } from './fixture.ts';
+import {
+  categories,
+  commitAll,
+  event,
+  idsOf,
+  notes,
+  put,
+  remove,
+  revOf,
+  rowAt,
+  things,
+  unit,
+} from './fixture.ts';
 
 export function commitTests(bench: Bench): void {
   rowTests(bench);
@@ -72,6 +85,39 @@ function expectationTests({ store }: Bench): void {
     assert.equal((await store().commit({ changes: [change], events: [] })).outcome, 'superseded');
   });
 
+  test('takes many units at once that expect the same row absent, until one of them makes it', async () => {
+    const expected = {
+      table: 'things',
+      id: 'expected by all',
+      expect: { absent: true as const },
+      next: null,
+    };
+    const fine = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        store().commit({ changes: [put(things, `all ${index}`, {}), expected], events: [] }),
+      ),
+    );
+    for (const commit of fine) revOf(commit);
+    const made = 7;
+    const mixed = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        store().commit({
+          changes: [
+            put(things, `mixed ${index}`, {}),
+            index === made ? put(things, expected.id, {}) : expected,
+          ],
+          events: [],
+        }),
+      ),
+    );
+    const current = await rowAt(store(), things, expected.id);
+    for (const [index, commit] of mixed.entries()) {
+      if (index <= made) assert.equal(commit.outcome, 'committed', `unit ${index}`);
+      else assert.deepEqual(commit, { outcome: 'superseded', change: 1, current });
+      assert.equal((await rowAt(store(), things, `mixed ${index}`)) !== undefined, index <= made);
+    }
+  });
+
   test('treats a softly deleted row as standing: it is read, expected and shown', async () => {
     const rev = await commitAll(store(), put(things, 'soft', {}));
     const deleted = await commitAll(store(), put(things, 'soft', {}, rev, { deletedAt: 1_700_000_000_000 }));
@@ -137,6 +183,34 @@ function revisionTests({ store, fresh }: Bench): void {
 
 /** A unit is made whole and in order, or not at all. */
 function atomicityTests({ store }: Bench): void {
+  test('makes a unit of a thousand new rows beside other changes, in their order', async () => {
+    const rev = await commitAll(store(), put(things, 'order', {}));
+    const many = Array.from({ length: 1000 }, (_, index) => put(notes, `many ${index}`, { name: 'n' }));
+    const parts = [remove(things, 'order', rev), ...many, put(things, 'order', { name: 'again' })];
+    const unitRev = await commitAll(store(), ...parts, event('evt_many'));
+    assert.equal(await store().count('notes', always), 1000);
+    assert.equal((await rowAt(store(), notes, 'many 999'))?.rev, unitRev);
+    assert.equal((await rowAt(store(), things, 'order'))?.rev, unitRev);
+  });
+
+  test('refuses a new row that its unit made, removed or expected before as it stands', async () => {
+    const standing = await commitAll(store(), put(notes, 'standing', {}));
+    const absent = { table: 'notes', id: 'asked', expect: { absent: true as const }, next: null };
+    const refused: readonly (readonly [number, ...Change[]])[] = [
+      [1, put(notes, 'twice', {}), put(notes, 'twice', {})],
+      [1, put(notes, 'asked', {}), absent],
+      [0, put(notes, 'standing', {}), remove(notes, 'standing', standing)],
+    ];
+    for (const [change, ...parts] of refused) {
+      const commit = await store().commit(unit(...parts));
+      assert.ok(commit.outcome === 'superseded', JSON.stringify(parts));
+      assert.equal(commit.change, change);
+    }
+    await commitAll(store(), absent, put(notes, 'asked', {}));
+    await commitAll(store(), remove(notes, 'standing', standing), put(notes, 'standing', { name: 'new' }));
+    assert.match((await rowAt(store(), notes, 'standing'))?.doc ?? '', /new/);
+  });
+
   test('makes nothing of a unit of which one change is refused, whichever it is', async () => {
     const rev = await commitAll(store(), put(things, 'atom', { name: 'before' }));
     const good = [put(things, 'atom 1', {}), put(things, 'atom', { name: 'after' }, rev), event('evt_atom')];

@@ -74,7 +74,20 @@ export const categories: Table = {
   searched: false,
 };
 
+/** Refers to nothing, is referred to by nothing, and holds no value that only one row may. */
+export const notes: Table = {
+  name: 'notes',
+  fields: [fields.id, fields.name],
+  indexes: [],
+  unique: [],
+  references: [],
+  searched: false,
+};
+
 export const tables: readonly Table[] = [things, categories];
+
+/** Those of the suite itself; other tests know the layout of the two. */
+export const suiteTables: readonly Table[] = [...tables, notes];
 
 export type Body = Readonly<Record<string, unknown>>;
 

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { Field, Scalar } from '../../src/model/field.ts';
 import { always, type Filter, type Sort } from '../../src/model/filter.ts';
 import { compareText, matches, memberAt } from '../../src/model/matches.ts';
-import type { NextRow, Store } from '../../src/store/store.ts';
+import type { NextRow, Row, Store } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import {
   byId,
@@ -141,6 +141,7 @@ type Sample = {
 export function pageTests(bench: Bench): void {
   const sample = sampleOf(bench);
   walkTests(sample);
+  rowTests(sample);
   positionTests(bench, sample);
   boundTests(sample);
   snapshotTests(bench);
@@ -210,6 +211,69 @@ function walkTests({ store, sorted }: Sample): void {
       ),
       { numRuns: 250 },
     );
+  });
+}
+
+/** Whole rows, which the program reads for itself. */
+function rowTests({ store, sorted }: Sample): void {
+  const ids = (rows: readonly Row[]) => rows.map(({ id }) => id);
+
+  test('reads whole rows along any bounded plan, as pages of it are', async () => {
+    for (const [what, filter, sort] of bounded) {
+      const plan = store().plan({ table: 'things', filter, sort, limit: 50 });
+      const wanted = sorted(filter, sort);
+      assert.deepEqual(ids(await plan.rows({ from: 'start' })), wanted.slice(0, 50), what);
+      assert.deepEqual(ids(await plan.rows({ from: 'start' }, 7)), wanted.slice(0, 7), what);
+      assert.deepEqual(ids(await plan.rows({ from: 'start' }, 0)), [], what);
+      const { last } = await store()
+        .plan({ table: 'things', filter, sort, limit: 20 })
+        .page({ from: 'start' });
+      if (last === null) continue;
+      const at = Math.min(20, wanted.length);
+      assert.deepEqual(ids(await plan.rows({ from: 'after', key: last }, 9)), wanted.slice(at, at + 9), what);
+      const before = await plan.rows({ from: 'before', key: last }, 5);
+      assert.deepEqual(ids(before), wanted.slice(Math.max(0, at - 6), at - 1), what);
+    }
+  });
+
+  test('reads a row of a plan as it is read by id', async () => {
+    const sort = order([fields.price, fields.id], 'desc');
+    const rows = await store()
+      .plan({ table: 'things', filter: always, sort, limit: 200 })
+      .rows({ from: 'start' });
+    assert.ok(rows.length > 100);
+    for (const row of rows) assert.deepEqual(row, await store().read('things', row.id));
+  });
+
+  test('finds what is due of a queue, without what is not: null, later, and of others', async () => {
+    const filter: Filter = {
+      op: 'and',
+      filters: [
+        { op: 'eq', field: fields.categoryId, value: 'c1' },
+        { op: 'lte', field: fields.price, value: 2 },
+      ],
+    };
+    const sort = order([fields.price, fields.id], 'asc');
+    const plan = store().plan({ table: 'things', filter, sort, limit: 100 });
+    assert.equal(plan.bounded, true);
+    const wanted = sorted(filter, sort);
+    assert.ok(wanted.length > 3);
+    assert.deepEqual(ids(await plan.rows({ from: 'start' })), wanted);
+  });
+
+  test('gives no rows where none can be, and refuses them of a plan that is not bounded', async () => {
+    const none = store().plan({ table: 'things', filter: { op: 'never' }, sort: byId, limit: 5 });
+    assert.deepEqual(await none.rows({ from: 'start' }), []);
+    const scan = store().plan({
+      table: 'things',
+      filter: { op: 'search', terms: ['a'] },
+      sort: byId,
+      limit: 5,
+    });
+    await assert.rejects(async () => scan.rows({ from: 'start' }), RangeError);
+    const all = store().plan({ table: 'things', filter: always, sort: byId, limit: 5 });
+    for (const limit of [-1, 1.5, Number.NaN])
+      await assert.rejects(async () => all.rows({ from: 'start' }, limit), RangeError);
   });
 }
 

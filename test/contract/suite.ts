@@ -7,7 +7,7 @@ import { commitTests } from './commit.ts';
 import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests } from './filters.ts';
-import { tables } from './fixture.ts';
+import { suiteTables } from './fixture.ts';
 import { pageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { upkeepTests } from './upkeep.ts';
@@ -26,7 +26,7 @@ export function contractSuite(name: string, engine: Engine): void {
 function topic(title: string, engine: Engine, tests: (bench: Bench) => void): void {
   describe(title, () => {
     const all: Opened[] = [];
-    const fresh = async (declared: readonly Table[] = tables): Promise<Opened> => {
+    const fresh = async (declared: readonly Table[] = suiteTables): Promise<Opened> => {
       const opened = await engine(declared);
       all.push(opened);
       return opened;

@@ -184,7 +184,8 @@ function shapeTests({ client }: Loaded): void {
         const sort = keysBy(keys, direction);
         for (const [at, position] of positionsOf(filter, keys).entries()) {
           for (const { limit, whole } of readings) {
-            if (whole && position.from === 'offset') continue;
+            // Their statements differ from those of pages by what they select.
+            if (whole && (direction === 'desc' || position.from === 'offset')) continue;
             const call = pageCall(things, filter, sort, position, limit, whole);
             const plan = await kept(client(), call, `page ${at} ${limit}`);
             const skipped = position.from === 'offset' ? position.offset : 0;

@@ -1,5 +1,6 @@
 /**
- * `events` and `events/{id}` (§6): the log of everything that happened, as a list, one by one, and as a stream.
+ * `events` and `events/{id}` (§6): the log of everything that happened, as a list, one by one, and as a stream. What POST to `events` means is
+ * said by who sends webhooks (resources/webhooks/events).
  */
 import { hash } from 'node:crypto';
 import type { Collection } from '../../model/collection.ts';
@@ -27,13 +28,19 @@ export type EventsOptions = {
   readonly streamLimits: StreamLimits;
   /** What of an event a principal sees. */
   readonly views: (principal: Principal) => EventView | undefined;
+  /** POST of an event; absent: there is none (405). */
+  readonly post?: Operation | undefined;
 };
 
 export function eventResources(options: EventsOptions): readonly Resource[] {
+  const { post } = options;
   return [
     {
       pattern: options.path,
-      operations: new Map([['GET', logOperation(options) as Operation]]),
+      operations: new Map([
+        ['GET', logOperation(options) as Operation],
+        ...(post === undefined ? [] : [['POST', post] as const]),
+      ]),
       constantFields: [],
       offers: ['application/json', 'text/event-stream'],
     },

@@ -1,9 +1,11 @@
 /**
  * Which events a principal may read (§6; surface "nothing leaks through streams"): those about resources that it could
- * read by the rules of their collection, applied to the snapshot in the event. The rest belongs to administrators.
+ * read by the rules of their collection, applied to the snapshot in the event. One that tells of no resource is its owner's and its
+ * tenant's (event-access.ts). The rest belongs to administrators.
  */
-import { visibleTo } from '../../model/access.ts';
+import { type Rule, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import { noCollection, readRuleOfPosted } from '../../model/event-access.ts';
 import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
@@ -27,13 +29,19 @@ export const eventFields: Fields = new Map(
 export function visibleEvents(collections: Iterable<Collection>, principal: Principal): Filter {
   if (isAdministrator(principal)) return always;
   const parts: Filter[] = [];
+  const add = (collection: string, rule: Rule, member: (name: string) => Field): void => {
+    const visible = visibleTo(rule, principal, ownerField, member);
+    parts.push(allOf([{ op: 'eq', field: collectionField, value: collection }, visible]));
+  };
   for (const collection of collections) {
-    const rule = visibleTo(collection.access.read, principal, ownerField, (name) =>
-      inObject(collection, name),
-    );
-    parts.push(allOf([{ op: 'eq', field: collectionField, value: collection.name }, rule]));
+    add(collection.name, collection.access.read, (name) => inObject(collection, name));
   }
+  add(noCollection, readRuleOfPosted(principal), inEnvelope);
   return anyOf(parts);
+}
+
+function inEnvelope(name: string): Field {
+  return { name, path: [name], type: 'string' };
 }
 
 function inObject(collection: Collection, name: string): Field {

@@ -4,8 +4,9 @@
  */
 import type { StatementSync } from 'node:sqlite';
 import { pageOf, shapeOf } from '../page-of-rows.ts';
+import { rowsInOrder, rowsLimit, unbounded } from '../rows-of-plan.ts';
 import { serve } from '../serve.ts';
-import type { ListQuery, MaybePromise, Page, Plan, Position } from '../store.ts';
+import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
 import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
@@ -42,16 +43,24 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
           false,
           snapshot.run(() => snapshot.version(tableNumber)),
         ),
+      rows: () => [],
     };
   }
   const { filter, sort } = query;
-  const scan: Selection = { layout, filter, sort, service: undefined, timed: true };
-  const walk: Selection = { layout, filter, sort, service, timed: false };
+  const scan: Selection = { layout, filter, sort, service: undefined, whole: false, timed: true };
+  const walk: Selection = { layout, filter, sort, service, whole: false, timed: false };
   const start = service === undefined ? [] : compilePage(walk, { from: 'start' });
   if (service === undefined || (!service.oneRow && sorts(sources, sort, start))) {
-    return { bounded: false, page: (position) => readThere(sources, query, scan, position) };
+    return {
+      bounded: false,
+      page: (position) => readThere(sources, query, scan, position),
+      rows() {
+        throw unbounded();
+      },
+    };
   }
   const pages = new Map<string, readonly Prepared[]>([['start', prepare(snapshot, start)]]);
+  const wholes = new Map<string, readonly Prepared[]>();
   return {
     bounded: true,
     page(position): MaybePromise<Page> {
@@ -59,6 +68,9 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
         return readThere(sources, query, { ...walk, timed: true }, position);
       }
       return readHere(sources, query, walk, pages, position);
+    },
+    rows(position, limit) {
+      return readRows(sources, query, { ...walk, whole: true }, wholes, position, rowsLimit(query, limit));
     },
   };
 }
@@ -95,23 +107,49 @@ function readHere(
   position: Position,
 ): Page {
   return snapshot.run(() => {
-    const shape = shapeOf(query.sort, position);
-    let statements = pages.get(shape);
-    if (statements === undefined) {
-      statements = prepare(snapshot, compilePage(selection, position));
-      pages.set(shape, statements);
-    }
-    let rows: readonly Cells[] = [];
-    for (const page of statements) {
-      // One row more than the page holds tells whether rows remain.
-      const wanted = query.limit + 1 - rows.length;
-      if (wanted === 0) break;
-      const values = bind(page, query.sort, position, wanted);
-      const found = page.statement.all(...values) as unknown as readonly Cells[];
-      rows = rows.length === 0 ? found : [...rows, ...found];
-    }
+    // One row more than the page holds tells whether rows remain.
+    const rows = walked(snapshot, query, selection, pages, position, query.limit + 1);
     return pageOf(rows, query, position.from === 'before', snapshot.version(tableNumber));
   });
+}
+
+function readRows(
+  { snapshot }: PlanSources,
+  query: ListQuery,
+  selection: Selection,
+  statements: Map<string, readonly Prepared[]>,
+  position: Keyset,
+  limit: number,
+): readonly Row[] {
+  return snapshot.run(() =>
+    rowsInOrder(walked(snapshot, query, selection, statements, position, limit), position.from === 'before'),
+  );
+}
+
+/** At most `limit` rows from the position on, in the order read; only within `run`. */
+function walked(
+  snapshot: Snapshot,
+  { sort }: ListQuery,
+  selection: Selection,
+  kept: Map<string, readonly Prepared[]>,
+  position: Position,
+  limit: number,
+): readonly Cells[] {
+  const shape = shapeOf(sort, position);
+  let statements = kept.get(shape);
+  if (statements === undefined) {
+    statements = prepare(snapshot, compilePage(selection, position));
+    kept.set(shape, statements);
+  }
+  let rows: readonly Cells[] = [];
+  for (const page of statements) {
+    const wanted = limit - rows.length;
+    if (wanted === 0) break;
+    const values = bind(page, sort, position, wanted);
+    const found = page.statement.all(...values) as unknown as readonly Cells[];
+    rows = rows.length === 0 ? found : [...rows, ...found];
+  }
+  return rows;
 }
 
 async function readThere(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { interacts } from '../../../src/store/postgres/commit/interaction.ts';
-import type { Unit } from '../../../src/store/store.ts';
+import type { Change, Unit } from '../../../src/store/store.ts';
 import { categories, event, put, remove, things, unit } from '../../contract/fixture.ts';
 import { resolved, tables } from './pure.ts';
 
@@ -35,8 +35,28 @@ const cases: readonly { readonly title: string; readonly units: readonly Unit[];
     },
     {
       title: 'a row that is expected absent and made',
+      units: [{ changes: [expectAbsent('a')], events: [] }, unit(put(things, 'a', {}))],
+      meet: true,
+    },
+    {
+      title: 'a row that is made and expected absent',
+      units: [unit(put(things, 'a', {})), { changes: [expectAbsent('a')], events: [] }],
+      meet: true,
+    },
+    {
+      title: 'a row that is expected absent by all and made by none',
       units: [
-        { changes: [{ table: 'things', id: 'a', expect: { absent: true }, next: null }], events: [] },
+        { changes: [expectAbsent('a')], events: [event('1')] },
+        { changes: [put(things, 'b', {}), expectAbsent('a')], events: [event('2')] },
+        { changes: [expectAbsent('a'), expectAbsent('a')], events: [] },
+      ],
+      meet: false,
+    },
+    {
+      title: 'a row that two expect absent and a third makes',
+      units: [
+        { changes: [expectAbsent('a')], events: [] },
+        { changes: [expectAbsent('a')], events: [] },
         unit(put(things, 'a', {})),
       ],
       meet: true,
@@ -86,6 +106,10 @@ const cases: readonly { readonly title: string; readonly units: readonly Unit[];
       meet: true,
     },
   ];
+
+function expectAbsent(id: string): Change {
+  return { table: 'things', id, expect: { absent: true }, next: null };
+}
 
 for (const { title, units, meet } of cases) {
   test(`${meet ? 'keeps apart' : 'takes together'} ${title}`, () => {

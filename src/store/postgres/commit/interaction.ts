@@ -1,9 +1,10 @@
 /**
  * Whether what one unit of a batch does can bear on another: they change one row, one names a row that another changes, or one
  * removes a row of a table while another changes a table that refers to it. Only a batch without such pairs may be made
- * as if all units came at once. Two units after one unique value are not looked for: the index finds them.
+ * as if all units came at once. Two units after one unique value are not looked for: the index finds them. That several expect one
+ * row absent, and none makes it, is no pair: every unit that sends webhooks expects the same one (webhooks/outbound/fan-out).
  */
-import { isLeaving } from './change-kind.ts';
+import { isLeaving, isOnlyExpected } from './change-kind.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 
 export function interacts(works: readonly Work[], tables: readonly CommitTable[]): boolean {
@@ -17,8 +18,10 @@ const several = -1;
 
 class Seen {
   readonly #events: CommitTable;
-  /** For each table, which unit wrote a row or expected it absent. */
+  /** For each table, which unit wrote a row. */
   readonly #written: Map<string, number>[];
+  /** For each table, which unit expected a row absent and did not make it. */
+  readonly #expected: Map<string, number>[];
   /** For each table, which unit names a row of it. */
   readonly #named: Map<string, number>[];
   /** For each table, which unit changed any row of it. */
@@ -29,6 +32,7 @@ class Seen {
   constructor(tables: readonly CommitTable[]) {
     this.#events = eventsOf(tables);
     this.#written = tables.map(() => new Map());
+    this.#expected = tables.map(() => new Map());
     this.#named = tables.map(() => new Map());
     this.#changed = tables.map(() => undefined);
     this.#left = tables.map(() => undefined);
@@ -44,6 +48,10 @@ class Seen {
 
   #meetsChange({ table, change }: Placed, unit: number): boolean {
     const { place } = table;
+    if (isOnlyExpected(change)) {
+      note(this.#expected[place], change.id, unit);
+      return isOther(this.#written[place]?.get(change.id), unit);
+    }
     let met = this.#meetsRow(place, change.id, unit);
     for (const reference of change.next?.references ?? []) {
       const target = table.references.get(reference.field)?.to;
@@ -61,7 +69,10 @@ class Seen {
   }
 
   #meetsRow(place: number, id: string, unit: number): boolean {
-    const met = isOther(this.#written[place]?.get(id), unit) || isOther(this.#named[place]?.get(id), unit);
+    const met =
+      isOther(this.#written[place]?.get(id), unit) ||
+      isOther(this.#expected[place]?.get(id), unit) ||
+      isOther(this.#named[place]?.get(id), unit);
     note(this.#written[place], id, unit);
     return met;
   }

@@ -1,12 +1,14 @@
 /**
  * What the statements of pages have in common. Each reads one page together with the table's version, in one snapshot: rows come as
- * (doc, sort keys unless the document holds them, version), an empty page as one row without a document.
+ * (doc, sort keys unless the document holds them, version), an empty page as one row without a document. One of whole rows gives
+ * the contract's columns alone.
  */
 import type { Filter, Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import type { OrderKey, Slot } from '../../keyset.ts';
 import { quoteName } from '../../quote-name.ts';
+import { rowColumns } from '../../row-cells.ts';
 import type { Position } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
 import type { Layout } from '../schema/layout.ts';
@@ -23,6 +25,8 @@ export type Selection = {
   readonly sort: readonly Sort[];
   /** Rows to read: one more than the page holds tells whether rows remain. */
   readonly rows: number;
+  /** Whole rows in place of documents with their sort keys; the call says how many of them, within `rows`. */
+  readonly whole: boolean;
 };
 
 /** One text serves every position of the same shape; `bind` puts in the values of one. */
@@ -34,11 +38,19 @@ export type PageStatement = {
 
 /** Stands for the offset of the position. */
 export const offsetSlot = -1;
+/** Stands for the number of whole rows. */
+export const limitSlot = -2;
 
-/** The call that reads the page at this position. */
-export function bind(statement: PageStatement, sort: readonly Sort[], position: Position): Call {
+/** The call that reads the page at this position, or `limit` whole rows from it on. */
+export function bind(
+  statement: PageStatement,
+  sort: readonly Sort[],
+  position: Position,
+  limit: number | null = null,
+): Call {
   const values = statement.parameters.map((parameter): Bindable => {
     if (!isSlot(parameter)) return parameter;
+    if (parameter.slot === limitSlot) return limit;
     if (position.from === 'offset') return position.offset;
     const field = sort[parameter.slot]?.field;
     if (position.from === 'start' || field === undefined) return null;
@@ -49,11 +61,15 @@ export function bind(statement: PageStatement, sort: readonly Sort[], position: 
 
 /** @param page undefined where no row can be on it */
 export function pageStatement(
-  { schema, tableNumber, sort, rows }: Selection,
+  { schema, tableNumber, sort, rows, whole }: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
 ): PageStatement {
+  if (whole) {
+    const sql = page === undefined ? 'SELECT NULL LIMIT 0' : `SELECT * FROM (${page}) p LIMIT ${rows}`;
+    return { sql, parameters: parameters.list, prepared };
+  }
   const counters = `${quoteName(schema)}.comity_counters c`;
   const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
   // The limit around the join is that of the page: it is there for its estimate (steering.ts).
@@ -65,7 +81,8 @@ export function pageStatement(
 }
 
 /** The columns of a page. */
-export function columnsSql(sort: readonly Sort[]): string {
+export function columnsSql({ sort, whole }: Pick<Selection, 'sort' | 'whole'>): string {
+  if (whole) return rowColumns;
   if (isKeyInDocument(sort)) return 'doc';
   return `doc${sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('')}`;
 }

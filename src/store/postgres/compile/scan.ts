@@ -29,7 +29,7 @@ export function compileScan(selection: Selection, position: Position): PageState
     if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
     conditions.push(anyRangeSql(ranges, parameters));
   }
-  let page = `SELECT ${columnsSql(sort)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} LIMIT ${rows}`;
+  let page = `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} LIMIT ${rows}`;
   if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
   return pageStatement(selection, page, parameters, false);
 }

@@ -16,6 +16,7 @@ import { anyRangeSql, boundSql } from './bound.ts';
 import { compileFilter, typeOf } from './filter.ts';
 import {
   columnsSql,
+  limitSlot,
   nullsOf,
   offsetSlot,
   orderSql,
@@ -44,7 +45,7 @@ type Walk = {
 };
 
 function pageSql(walk: Walk, position: Position): string | undefined {
-  const { parameters, selection } = walk;
+  const { parameters } = walk;
   if (position.from === 'start') return stretchSql(walk, []);
   if (position.from === 'offset') {
     return `${stretchSql(walk, [])} OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
@@ -55,19 +56,24 @@ function pageSql(walk: Walk, position: Position): string | undefined {
   const arms = ranges.map(({ bounds }) => stretchSql(walk, bounds));
   if (arms.length === 1) return arms[0];
   const union = arms.map((arm) => `(${arm})`).join(' UNION ALL ');
-  return `SELECT * FROM (${union}) r ${hiddenLimit(selection.rows)}`;
+  return `SELECT * FROM (${union}) r ${limitSql(walk)}`;
 }
 
 /** One stretch of the index, from where the bounds say. */
 function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): string {
   const { selection, service, parameters } = walk;
-  const { layout, schema, filter, sort, rows } = selection;
+  const { layout, schema, filter } = selection;
   const { alone, order } = service.oneRow ? { alone: undefined, order: [] } : stretchOf(walk, bounds);
   const conditions = [service.index === layout.primaryKey ? liveInTable(schema) : liveInIndex(schema)];
   for (const part of conjuncts(filter)) conditions.push(partSql(part, parameters, alone));
   for (const bound of bounds) conditions.push(boundSql(bound, parameters, fieldKey(bound.field) === alone));
   if (besides !== undefined) conditions.push(besides);
-  return `SELECT ${columnsSql(sort)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${hiddenLimit(rows)}`;
+  return `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
+}
+
+/** Pages have one text for each limit, of which there are few; a reader of whole rows asks for any number. */
+function limitSql({ selection: { rows, whole }, parameters }: Walk): string {
+  return whole ? `LIMIT ${parameters.addSlot(limitSlot, 'bigint')}` : hiddenLimit(rows);
 }
 
 function partSql(part: Filter, parameters: Parameters, alone: string | undefined): string {

@@ -3,6 +3,7 @@
  * offsets, on the scan lane.
  */
 import { pageOf, shapeOf } from '../../page-of-rows.ts';
+import { rowsInOrder, rowsLimit, unbounded } from '../../rows-of-plan.ts';
 import { serve } from '../../serve.ts';
 import type { ListQuery, Page, Plan, Position } from '../../store.ts';
 import { versionText } from '../../version-text.ts';
@@ -37,10 +38,11 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
   if (service === 'never') {
     const page = async (): Promise<Page> =>
       pageOf([], query, false, await versions.version(layout.table.name));
-    return { bounded: true, page };
+    return { bounded: true, page, rows: async () => [] };
   }
-  const selection: Selection = { layout, schema, tableNumber, filter, sort, rows: limit + 1 };
+  const selection: Selection = { layout, schema, tableNumber, filter, sort, rows: limit + 1, whole: false };
   const walks = new Map<string, PageStatement>();
+  const wholes = new Map<string, PageStatement>();
   return {
     bounded: service !== undefined,
     async page(position) {
@@ -50,14 +52,32 @@ export function makePlan(sources: PlanSources, query: ListQuery): Plan {
         const call = bind(compileScan(selection, position), sort, position);
         return pageFrom(await scan.read(call), query, position);
       }
-      let walk = walks.get(shape);
-      if (walk === undefined) {
-        walk = compileWalk(selection, service, position);
-        walks.set(shape, walk);
-      }
+      const walk = compiled(walks, shape, () => compileWalk(selection, service, position));
       return pageFrom(await read.send(bind(walk, sort, position)), query, position);
     },
+    async rows(position, asked) {
+      if (service === undefined) throw unbounded();
+      const wanted = rowsLimit(query, asked);
+      const shape = shapeOf(sort, position);
+      const walk = compiled(wholes, shape, () =>
+        compileWalk({ ...selection, rows: limit, whole: true }, service, position),
+      );
+      return rowsInOrder(await read.send(bind(walk, sort, position, wanted)), position.from === 'before');
+    },
   };
+}
+
+function compiled(
+  kept: Map<string, PageStatement>,
+  shape: string,
+  compile: () => PageStatement,
+): PageStatement {
+  let statement = kept.get(shape);
+  if (statement === undefined) {
+    statement = compile();
+    kept.set(shape, statement);
+  }
+  return statement;
 }
 
 /** An empty page is one row that has a version and no document. */

@@ -1,9 +1,10 @@
-/** The statements that read one page. Rows come as (doc, sort keys...). */
+/** The statements that read one page. Rows come as (doc, sort keys...), or as the contract's whole ones. */
 import type { Filter, Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
 import { quoteName } from '../../quote-name.ts';
+import { rowColumns } from '../../row-cells.ts';
 import { conjuncts, type Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import type { Layout } from '../layout.ts';
@@ -18,6 +19,8 @@ export type Selection = {
   readonly filter: Filter;
   readonly sort: readonly Sort[];
   readonly service: Service | undefined;
+  /** Whole rows in place of documents with their sort keys. */
+  readonly whole: boolean;
   /** Whether the statement runs on a reader thread, where `comity_tick` ends it when its time is over. */
   readonly timed: boolean;
 };
@@ -105,7 +108,7 @@ type Stretch = {
 const limitSlot: Slot = { slot: -1 };
 
 function compileRange(
-  { layout, filter, service, timed, sort }: Selection,
+  { layout, filter, service, whole, timed, sort }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
@@ -124,14 +127,19 @@ function compileRange(
   }
   if (timed) conditions.push(tickSql);
   parameters.push(limitSlot);
-  const keys = isKeyInDocument(sort) ? '' : sort.map((key) => `, ${valueSql(key.field)}`).join('');
+  const columns = whole ? rowColumns : pageColumns(sort);
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
   return {
-    sql: `SELECT doc${keys} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
+    sql: `SELECT ${columns} FROM ${layout.name}${indexed} WHERE ${conditions.join(' AND ')}${ordered} LIMIT ?`,
     parameters,
   };
+}
+
+function pageColumns(sort: readonly Sort[]): string {
+  if (isKeyInDocument(sort)) return 'doc';
+  return `doc${sort.map((key) => `, ${valueSql(key.field)}`).join('')}`;
 }
 
 /**

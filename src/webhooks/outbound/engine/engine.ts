@@ -5,14 +5,6 @@
  * memory (endpoint-queue.ts). So an attempt costs one unit, which writes down what came of it, and a process that dies leaves nothing
  * to clean up: what it had not written down is still due.
  *
- * An endpoint goes round in this circle. Nothing in it polls.
- * - A wake, an alarm, an answer or a change of the roster makes it *ready*: it gets a turn.
- * - In its turn (begin.ts) it begins a few attempts, or meets an obstacle. Each obstacle names what makes it ready again: the time of
- *   an alarm (left alone, asked to wait, over its rate, nothing due yet), an answer of its own (window full, probe under way), rows
- *   that are being read, or capacity that others hold.
- * - An attempt (attempt.ts) is sent, written down, and understood: what it says goes to breaker and window, what the delivery became
- *   may set an alarm.
- *
  * What it does not do: decide what an answer means for a delivery (conclude.ts), or when a failed one is tried again (schedule.ts).
  */
 import type { KnownEndpoint } from '../known-endpoint.ts';
@@ -26,7 +18,7 @@ import { Looks } from './looks.ts';
 import type { Attempt, EngineOptions, EngineParts } from './parts.ts';
 import { Queues } from './queues.ts';
 import { createReading } from './reading.ts';
-import { createRoster, isSendable } from './roster.ts';
+import { createRoster, isSendable, type Roster } from './roster.ts';
 import { runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
@@ -62,156 +54,192 @@ export type Engine = {
 };
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, directory, wakes, lanes, clock, monotonic, random, settings, observe } = options;
-  const timers = options.timers ?? runtimeTimers;
-  const capacity = new Capacity(settings.webhookInFlightMax);
-  const budget = { buffered: 0 };
-  const queues = new Queues({ store, breaker: settings, random, clock, budget });
-  const turns = new Turns<EndpointQueue>();
-  const held = new Set<EndpointQueue>();
-  const sending = new AbortController();
-  const settling = new AbortController();
-  let stopWakes: (() => void) | undefined;
-  let stopSweeps: (() => void) | undefined;
-  let running = false;
-  let pumping = false;
-  let onEmpty: (() => void) | undefined;
+  return new DeliveryEngine(options);
+}
 
-  const alarm = new Alarm({ clock, timers, ring: wake });
-  const reading = createReading({ clock, timers, observe, ready, budget });
-  const looks = new Looks({ store, timers, observe, onDue });
-  const roster = createRoster({ directory, lanes, timers, onCome, onLeave, onLanes });
-  const parts: EngineParts = {
-    ...{ ...options, timers, queues, capacity, alarm, held, turns, ready, read: reading.read, start },
-    ...{ sending: sending.signal, settling: settling.signal },
-  };
+/**
+ * An endpoint goes round in this circle. Nothing in it polls.
+ * - A wake, an alarm, an answer or a change of the roster makes it *ready*: it gets a turn.
+ * - In its turn (begin.ts) it begins a few attempts, or meets an obstacle. Each obstacle names what makes it ready again: the time of
+ *   an alarm (left alone, asked to wait, over its rate, nothing due yet), an answer of its own (window full, probe under way), rows
+ *   that are being read, or capacity that others hold.
+ * - An attempt (attempt.ts) is sent, written down, and understood: what it says goes to breaker and window, what the delivery became
+ *   may set an alarm.
+ */
+class DeliveryEngine implements Engine {
+  readonly #options: EngineOptions;
+  readonly #parts: EngineParts;
+  readonly #timers: Timers;
+  readonly #budget = { buffered: 0 };
+  readonly #looks: Looks;
+  readonly #sending = new AbortController();
+  readonly #settling = new AbortController();
+  #roster: Roster | undefined;
+  #stopWakes: (() => void) | undefined;
+  #stopSweeps: (() => void) | undefined;
+  #running = false;
+  #pumping = false;
+  #onEmpty: (() => void) | undefined;
+
+  constructor(options: EngineOptions) {
+    const { store, clock, random, settings, observe } = options;
+    const timers = options.timers ?? runtimeTimers;
+    const budget = this.#budget;
+    const ready = this.#ready;
+    this.#options = options;
+    this.#timers = timers;
+    this.#looks = new Looks({ store, timers, observe, onDue: this.#onDue });
+    this.#parts = {
+      ...{ ...options, timers, ready, start: this.#start },
+      queues: new Queues({ store, breaker: settings, random, clock, budget }),
+      capacity: new Capacity(settings.webhookInFlightMax),
+      alarm: new Alarm({ clock, timers, ring: this.#wake }),
+      held: new Set(),
+      turns: new Turns(),
+      read: createReading({ clock, timers, observe, ready, budget }).read,
+      sending: this.#sending.signal,
+      settling: this.#settling.signal,
+    };
+  }
+
+  async start(): Promise<void> {
+    const { store, directory, wakes, lanes } = this.#options;
+    const timers = this.#timers;
+    this.#running = true;
+    this.#stopWakes = wakes.onWake(this.#wake);
+    if (store.shared) this.#stopSweeps = timers.after(sweepMs, this.#sweep);
+    const listeners = { onCome: this.#onCome, onLeave: this.#onLeave, onLanes: this.#onLanes };
+    this.#roster = createRoster({ directory, lanes, timers, ...listeners });
+    this.#roster.review();
+  }
+
+  async drain(ms: number): Promise<void> {
+    this.#running = false;
+    this.#stopWakes?.();
+    this.#stopSweeps?.();
+    this.#roster?.close();
+    this.#looks.close();
+    this.#parts.alarm.close();
+    const empty = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+      if (this.#isEmpty()) resolve();
+    });
+    await within(ms, empty, this.#timers);
+    this.#sending.abort();
+    await within(abortMs, empty, this.#timers);
+    this.#settling.abort();
+  }
+
+  counts(): EngineCounts {
+    const { capacity, queues, alarm, monotonic } = this.#parts;
+    const { sending: inFlight, settling } = capacity;
+    const waiting = this.#budget.buffered;
+    return {
+      ...{ inFlight, settling, slow: capacity.slowAt(monotonic()), waiting },
+      ...{ endpoints: queues.size, alarms: alarm.size },
+    };
+  }
+
+  #isEmpty(): boolean {
+    const { capacity } = this.#parts;
+    return capacity.sending + capacity.settling === 0;
+  }
 
   /** Gives a turn to an endpoint that has something due, or may have. */
-  function wake(id: string): void {
+  readonly #wake = (id: string): void => {
+    const { directory, lanes } = this.#options;
     const known = directory.get(id);
     // One that the directory does not know yet is looked at when it does.
     if (!isSendable(known) || !lanes.owns(id)) return;
-    const queue = queues.open(id, inFlightMaxOf(known.endpoint.maxInFlight));
+    const queue = this.#open(known);
     queue.mayHoldMore = true;
-    if (queue.breaker.mode === 'open' && running) heedAsked(parts, queue);
-    ready(queue);
+    if (queue.breaker.mode === 'open' && this.#running) heedAsked(this.#parts, queue);
+    this.#ready(queue);
+  };
+
+  #open({ endpoint }: KnownEndpoint): EndpointQueue {
+    const { webhookEndpointInFlightDefault } = this.#options.settings;
+    return this.#parts.queues.open(endpoint.id, endpoint.maxInFlight ?? webhookEndpointInFlightDefault);
   }
 
-  function inFlightMaxOf(own: number | undefined): number {
-    return own ?? settings.webhookEndpointInFlightDefault;
-  }
-
-  function ready(queue: EndpointQueue): void {
-    if (!running) return;
-    const known = directory.get(queue.id);
-    turns.add(queue, known === undefined ? '' : partyOf(known));
-    pumpSoon();
-  }
+  readonly #ready = (queue: EndpointQueue): void => {
+    if (!this.#running) return;
+    const known = this.#options.directory.get(queue.id);
+    this.#parts.turns.add(queue, known === undefined ? '' : partyOf(known));
+    this.#pumpSoon();
+  };
 
   /** What happens in one go, such as the answers of one read of a socket, is met with one pass. */
-  function pumpSoon(): void {
-    if (pumping) return;
-    pumping = true;
-    queueMicrotask(pump);
+  #pumpSoon(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    queueMicrotask(this.#pump);
   }
 
-  function pump(): void {
+  readonly #pump = (): void => {
+    const { capacity, turns } = this.#parts;
     try {
-      while (running && !capacity.full) {
+      while (this.#running && !capacity.full) {
         const queue = turns.next();
         if (queue === undefined) return;
-        begin(parts, queue);
+        begin(this.#parts, queue);
       }
     } finally {
-      pumping = false;
+      this.#pumping = false;
     }
-  }
+  };
 
-  function start(begun: Attempt): void {
-    void attempt(parts, begun).then(ended);
-  }
+  readonly #start = (begun: Attempt): void => {
+    void attempt(this.#parts, begun).then(this.#ended);
+  };
 
-  function ended(): void {
+  readonly #ended = (): void => {
+    const { capacity, held, turns } = this.#parts;
     if (capacity.easy && held.size > 0) {
-      for (const queue of held) ready(queue);
+      for (const queue of held) this.#ready(queue);
       held.clear();
     }
-    if (turns.size > 0) pumpSoon();
-    if (capacity.sending + capacity.settling === 0) onEmpty?.();
-  }
+    if (turns.size > 0) this.#pumpSoon();
+    if (this.#isEmpty()) this.#onEmpty?.();
+  };
 
-  function onDue(id: string, at: number): void {
-    if (at <= clock()) wake(id);
+  readonly #onDue = (id: string, at: number): void => {
+    const { alarm, clock } = this.#parts;
+    if (at <= clock()) this.#wake(id);
     else if (at < (alarm.at(id) ?? Number.POSITIVE_INFINITY)) alarm.set(id, at);
-  }
+  };
 
-  function onCome(id: string, returning: boolean): void {
-    const known = directory.get(id);
+  readonly #onCome = (id: string, returning: boolean): void => {
+    const known = this.#options.directory.get(id);
     if (returning && known !== undefined) {
-      const queue = queues.open(id, inFlightMaxOf(known.endpoint.maxInFlight));
+      const queue = this.#open(known);
       queue.breaker.reset();
       queue.window.paused();
       queue.notBefore = 0;
     }
-    looks.add(id);
-  }
+    this.#looks.add(id);
+  };
 
-  function onLeave(id: string): void {
+  readonly #onLeave = (id: string): void => {
+    const { alarm, queues, turns, held } = this.#parts;
     alarm.clear(id);
     const queue = queues.get(id);
     if (queue === undefined) return;
     turns.remove(queue);
     held.delete(queue);
     queues.forget(queue);
-  }
+  };
 
-  function onLanes(): void {
-    for (const queue of queues.all()) {
+  readonly #onLanes = (): void => {
+    for (const queue of this.#parts.queues.all()) {
       queue.drop();
-      if (queue.mayHoldMore) ready(queue);
+      if (queue.mayHoldMore) this.#ready(queue);
     }
-  }
+  };
 
-  function sweep(): void {
-    for (const id of roster.ids()) looks.add(id);
-    stopSweeps = timers.after(sweepMs, sweep);
-  }
-
-  return {
-    async start() {
-      running = true;
-      stopWakes = wakes.onWake(wake);
-      if (store.shared) stopSweeps = timers.after(sweepMs, sweep);
-      roster.review();
-    },
-    async drain(ms) {
-      running = false;
-      stopWakes?.();
-      stopSweeps?.();
-      roster.close();
-      looks.close();
-      alarm.close();
-      const empty = new Promise<void>((resolve) => {
-        onEmpty = resolve;
-        if (capacity.sending + capacity.settling === 0) resolve();
-      });
-      await within(ms, empty, timers);
-      sending.abort();
-      await within(abortMs, empty, timers);
-      settling.abort();
-    },
-    counts() {
-      const { sending: inFlight, settling } = capacity;
-      const slow = capacity.slowAt(monotonic());
-      return {
-        inFlight,
-        settling,
-        slow,
-        waiting: budget.buffered,
-        endpoints: queues.size,
-        alarms: alarm.size,
-      };
-    },
+  readonly #sweep = (): void => {
+    for (const id of this.#roster?.ids() ?? []) this.#looks.add(id);
+    this.#stopSweeps = this.#timers.after(sweepMs, this.#sweep);
   };
 }
 

@@ -1,9 +1,9 @@
 /**
- * Every type of event that there is a description of (issue of §2.6, §6): the writes of each collection with the schema of its
+ * Every type of event that there is a description of (§2.6, §6): the writes of each collection with the schema of its
  * representation, what the configuration declares, and what the program itself says of endpoints. Types that nobody described may be
  * posted all the same; they are not listed.
  */
-import { type DeclaredEventType, isOperationalType } from '../../../config/event-types.ts';
+import type { DeclaredEventType } from '../../../config/event-types.ts';
 import { type PlainSchema, plainSchema } from '../../../config/plain-schema.ts';
 import type { Collection } from '../../../model/collection.ts';
 import { type Change, eventDocument, eventType } from '../../../model/event.ts';
@@ -58,11 +58,6 @@ export function sampleEvent({ type, sample }: EventType): string | undefined {
   return sample === undefined
     ? undefined
     : eventDocument(`evt_${sampleId}`, type, sampleAt, JSON.stringify(sample));
-}
-
-/** Whether an application may post events of this type. */
-export function isPosted(type: string): boolean {
-  return !isOperationalType(type);
 }
 
 const happened: Readonly<Record<Change, string>> = {

@@ -1,0 +1,82 @@
+/** Patterns of event types, one by one and by the index. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import {
+  compilePattern,
+  matchesPattern,
+  refusePattern,
+} from '../../../src/webhooks/outbound/fan-out/pattern.ts';
+import { createPatternIndex } from '../../../src/webhooks/outbound/fan-out/pattern-index.ts';
+
+const cases: readonly (readonly [pattern: string, matching: readonly string[], others: readonly string[]])[] =
+  [
+    [
+      'products.created',
+      ['products.created'],
+      ['products.created.again', 'products', 'products.create', 'xproducts.created'],
+    ],
+    [
+      'products.*',
+      ['products.created', 'products.a.b', 'products.x'],
+      ['products', 'products.', 'productsx.a', 'productss.a', 'a.products.b'],
+    ],
+    ['a.b.*', ['a.b.c', 'a.b.c.d'], ['a.b', 'a.bc', 'a.c.b']],
+    ['*', ['products.created', 'endpoint.failing', 'one'], []],
+  ];
+
+for (const [pattern, matching, others] of cases) {
+  test(`the pattern ${pattern} matches what it says and nothing else`, () => {
+    const index = createPatternIndex([['it', [pattern]]]);
+    for (const type of matching) {
+      assert.equal(matchesPattern(compilePattern(pattern), type), true, type);
+      assert.deepEqual(index.find(type), ['it'], type);
+    }
+    for (const type of others) {
+      assert.equal(matchesPattern(compilePattern(pattern), type), false, type);
+      assert.deepEqual(index.find(type), [], type);
+    }
+  });
+}
+
+test('takes patterns of types and stars at their end, and says what is wrong with others', () => {
+  for (const fine of ['*', 'a', 'a.b', 'a.*', 'invoice.paid', 'my-app.x_1.*'])
+    assert.equal(refusePattern(fine), undefined, fine);
+  for (const bad of [
+    '',
+    '.*',
+    '**',
+    '*.created',
+    'a.*.b',
+    'a*',
+    'a..b',
+    '.a',
+    'a.',
+    'a b',
+    'ü',
+    'a.*.*',
+    `${'a'.repeat(201)}`,
+  ]) {
+    assert.match(refusePattern(bad) ?? '', /pattern/, bad);
+  }
+});
+
+test('finds by the index everyone whose patterns match, once', () => {
+  const segment = fc.constantFrom('a', 'b', 'ab', 'c');
+  const type = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => segments.join('.'));
+  const pattern = fc.oneof(
+    type,
+    type.map((text) => `${text}.*`),
+    fc.constant('*'),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.array(pattern, { maxLength: 4 }), { maxLength: 8 }), type, (all, wanted) => {
+      const index = createPatternIndex(all.map((patterns, at) => [at, patterns] as const));
+      const expected = all.flatMap((patterns, at) =>
+        patterns.some((text) => matchesPattern(compilePattern(text), wanted)) ? [at] : [],
+      );
+      assert.deepEqual([...index.find(wanted)].sort(), expected);
+    }),
+    { numRuns: 300 },
+  );
+});

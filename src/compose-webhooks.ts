@@ -35,7 +35,7 @@ import { createLanes } from './webhooks/outbound/lanes/create-lanes.ts';
 import { createRecoveries } from './webhooks/outbound/recovery/recoveries.ts';
 import { outboundRetention } from './webhooks/outbound/retention.ts';
 import { createSend } from './webhooks/outbound/send/create-send.ts';
-import { createEventSource } from './webhooks/outbound/send/event-source.ts';
+import { createEventSource, type EventSource } from './webhooks/outbound/send/event-source.ts';
 import { createSettle } from './webhooks/outbound/settle.ts';
 import { createWakes, type Wakes } from './webhooks/outbound/wakes.ts';
 
@@ -76,6 +76,7 @@ type Parts<S extends Store> = WebhooksOptions<S> & {
   readonly directory: FollowedDirectory;
   readonly wakes: Wakes;
   readonly policy: EgressPolicy;
+  readonly events: EventSource;
   readonly fannedOut: S;
 };
 
@@ -90,7 +91,8 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
   const wakes = await createWakes({ ...options, directory });
   const fannedOut = withDeliveries(store, { ...options, directory, wakes });
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
-  const parts = { ...options, directory, wakes, policy, fannedOut };
+  const events = createEventSource(options);
+  const parts = { ...options, directory, wakes, policy, events, fannedOut };
   const sender = await composeSender(parts);
   return {
     store: fannedOut,
@@ -116,7 +118,8 @@ type Sender = {
 };
 
 async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> {
-  const { configuration, settings, store, clock, observe, directory, wakes, policy, fannedOut } = parts;
+  const { configuration, settings, store, clock, observe, directory, wakes, policy } = parts;
+  const { events, fannedOut } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const lanes = await createLanes({
@@ -136,7 +139,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const exchanges = createExchanges({ dial, settings });
   const send = createSend({
     ...settings,
-    events: createEventSource({ store, clock }),
+    events,
     exchange: exchanges.exchange,
     view: createEventViews(configuration.collections.values()),
     keys,
@@ -174,6 +177,7 @@ function resourcesOf<S extends Store>(
   const { configuration, settings, store, policy } = parts;
   const eventTypes = eventTypesOf(configuration);
   const own = { ...settings, ...parts, plainStore: store, eventTypes };
+  const forget = (id: string): void => parts.events.forget(id);
   const httpsRequired = settings.webhookHttpsRequired;
   const refuseUrl = (url: string): string | undefined => {
     const verdict = policy.checkUrl(url, { httpsRequired });
@@ -186,7 +190,7 @@ function resourcesOf<S extends Store>(
       deliveryResources(own, serving),
       recoveryResources(serving),
     ],
-    postedEvents: (serving) => postedEvents(own, serving),
+    postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
     resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`),
   };
 }

@@ -87,4 +87,13 @@ const notes = collection({
 export default defineConfig({
   title: 'Shop',
   collections: { categories, products, articles, notes },
+  // Writes announce themselves (`products.created` ...). What else happens is posted to /api/v1/events; a type that is
+  // declared has a schema, which a posted event must fit (422), and a sample for those who receive it.
+  eventTypes: {
+    'stock.ran-out': {
+      description: 'The last piece of a product is sold.',
+      schema: Type.Object({ id: Type.String(), name: Type.String(), sku: Type.Optional(Type.String()) }),
+      examples: [{ id: '01JD7Z3Q8V5T9XK2M4N6P8R0SB', name: 'Enamelled kettle', sku: 'KETTLE-15' }],
+    },
+  },
 });

@@ -24,7 +24,7 @@ export type DeclaredEventType = {
   readonly examples: readonly Readonly<Record<string, unknown>>[];
 };
 
-export const eventTypeCharactersMax = 200;
+const eventTypeCharactersMax = 200;
 const segments = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
 const writes: ReadonlySet<string> = new Set(['created', 'updated', 'deleted']);
 const known: ReadonlySet<string> = new Set<keyof EventTypeDeclaration>(['description', 'schema', 'examples']);

@@ -28,6 +28,7 @@ export function asksFunction(rule: Rule): boolean {
   if (typeof rule === 'string') return false;
   if ('anyOf' in rule) return rule.anyOf.some(asksFunction);
   if ('allOf' in rule) return rule.allOf.some(asksFunction);
+  if ('bearing' in rule) return asksFunction(rule.rule);
   return 'filterFor' in rule || 'allow' in rule;
 }
 
@@ -35,6 +36,9 @@ function gather(rule: Rule, named: Named): void {
   if (typeof rule === 'string') return;
   if ('role' in rule) named.roles.add(rule.role);
   else if ('scope' in rule) named.scopes.add(rule.scope);
-  else if ('anyOf' in rule) for (const part of rule.anyOf) gather(part, named);
+  else if ('bearing' in rule) {
+    named.scopes.add(rule.bearing);
+    gather(rule.rule, named);
+  } else if ('anyOf' in rule) for (const part of rule.anyOf) gather(part, named);
   else if ('allOf' in rule) for (const part of rule.allOf) gather(part, named);
 }

@@ -45,6 +45,8 @@ export type BuiltInVariant = {
   readonly gates?: Readonly<Partial<Record<'list' | 'create' | 'bulkDelete', Gate>>>;
   /** In place of the POST that makes a resource. */
   readonly create?: Description;
+  /** What is otherwise about an operation. */
+  readonly revise?: Readonly<Partial<Record<CollectionOperation, (as: Description) => Description>>>;
 };
 
 export function collectionPaths(
@@ -72,7 +74,9 @@ export function collectionPaths(
   const path = `${base}/${collection.name}`;
   const { gates = {}, operations, create = createDescription(setting) } = variant ?? {};
   const kept = (all: readonly Named[]): readonly Description[] =>
-    all.filter(([name]) => operations?.has(name) ?? true).map(([, description]) => description);
+    all
+      .filter(([name]) => operations?.has(name) ?? true)
+      .map(([name, description]) => variant?.revise?.[name]?.(description) ?? description);
   const paths: readonly PathDescription[] = [
     {
       path,

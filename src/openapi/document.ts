@@ -18,6 +18,10 @@ import type { FieldName } from './response-fields.ts';
 import { schemaNames } from './schema-names.ts';
 import { addSecuritySchemes } from './security-schemes.ts';
 import { servicePaths } from './service-paths.ts';
+import { postEventDescription } from './webhooks/posted-event-paths.ts';
+import { sentEvents } from './webhooks/sent-events.ts';
+import { webhookPaths, webhookTags } from './webhooks/webhook-paths.ts';
+import type { WebhookOptions } from './webhooks/webhook-setting.ts';
 
 export type OpenApiVersion = '3.2' | '3.1';
 
@@ -34,12 +38,14 @@ export type OpenApiOptions = {
   readonly limits: CollectionLimits;
   /** Absent: the program keeps no accounts. */
   readonly accounts?: AccountOptions;
+  /** Absent: the program sends no webhooks. */
+  readonly webhooks?: WebhookOptions;
   readonly version: OpenApiVersion;
 };
 
 /** The document as plain JSON values, the same for the same options. */
 export function openApiDocument(options: OpenApiOptions): Item {
-  const { base, collections, accounts, limits, version } = options;
+  const { base, collections, accounts, webhooks, limits, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
@@ -50,11 +56,20 @@ export function openApiDocument(options: OpenApiOptions): Item {
     return collectionPaths(collection, own, base, limits, components);
   });
   if (accounts !== undefined) described.push(...accountPaths(base, accounts, limits, components));
-  const builtIn = accounts === undefined ? [] : Object.values(accounts.collections);
+  if (webhooks !== undefined) described.push(...webhookPaths(base, webhooks, limits, components));
+  const builtIn = [
+    ...(accounts === undefined ? [] : Object.values(accounts.collections)),
+    ...(webhooks === undefined ? [] : Object.values(webhooks.collections)),
+  ];
   described.push(
     ...queryPaths(base, [...collections.values(), ...builtIn], components),
     ...operationPaths(base, components),
-    ...eventPaths(base, limits, components),
+    ...eventPaths(
+      base,
+      limits,
+      components,
+      webhooks === undefined ? undefined : postEventDescription(components),
+    ),
     ...servicePaths(components),
   );
   const setting: Setting = {
@@ -65,6 +80,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
     corsFields: options.corsEnabled ? crossOriginFields : [],
   };
   const paths = Object.fromEntries(described.map((path) => [path.path, pathItem(path, setting)]));
+  const sent = webhooks === undefined ? {} : { webhooks: sentEvents(webhooks.eventTypes, names, components) };
   const document: Item = {
     openapi: '3.2.0',
     info: {
@@ -75,7 +91,8 @@ export function openApiDocument(options: OpenApiOptions): Item {
     servers: [{ url: '/' }],
     tags: tags(options),
     paths,
-    components: components.toItem(paths),
+    ...sent,
+    components: components.toItem({ paths, ...sent }),
   };
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
@@ -93,12 +110,13 @@ const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": 
 Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
 cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
 
-function tags({ collections, accounts }: OpenApiOptions): readonly Item[] {
+function tags({ collections, accounts, webhooks }: OpenApiOptions): readonly Item[] {
   return [
     ...[...collections.values()].map(({ name, description }) =>
       description === '' ? { name } : { name, description },
     ),
     ...(accounts === undefined ? [] : accountTags(accounts.collections)),
+    ...(webhooks === undefined ? [] : webhookTags(webhooks.collections)),
     { name: 'queries', description: 'Stored queries and their results.' },
     { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
     { name: 'events', description: 'Everything that happened, as a list and as a stream.' },

@@ -26,6 +26,7 @@ export function eventPaths(
   base: string,
   limits: ListLimits,
   components: Components,
+  post?: Description,
 ): readonly PathDescription[] {
   const event = components.add('schemas', 'Event', {
     description: 'Something that happened (§2.6).',
@@ -33,8 +34,12 @@ export function eventPaths(
     properties: {
       id: { type: 'string' },
       object: { const: 'event' },
-      type: { type: 'string', description: '`{collection}.created`, `.updated` or `.deleted`.' },
+      type: {
+        type: 'string',
+        description: '`{collection}.created`, `.updated` or `.deleted`; `endpoint.*`; or as it was posted.',
+      },
       created: { type: 'integer', description: 'Unix time in seconds.' },
+      tenant: { type: 'string', description: 'Whom it concerns, where it was posted for a tenant.' },
       data: {
         type: 'object',
         properties: { object: { type: 'object', description: 'The resource as it then was.' } },
@@ -64,7 +69,7 @@ export function eventPaths(
       path: `${base}/events`,
       name: 'Events',
       noun: 'the events',
-      operations: [logOperation(limits, components, page, example)],
+      operations: [logOperation(limits, components, page, example), ...(post === undefined ? [] : [post])],
     },
     {
       path: `${base}/events/{id}`,

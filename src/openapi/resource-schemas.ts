@@ -2,6 +2,7 @@
  * The schemas of a collection, from its declaration: the representation as served (§2.1), what POST and PUT take, what a
  * merge patch takes (RFC 7396), and a page of a list.
  */
+import { plainSchema } from '../config/plain-schema.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
 import { alwaysSeen, alwaysSent, withConduct } from './field-conduct.ts';
@@ -92,12 +93,6 @@ function patchSchema(
     description: 'A merge patch (RFC 7396): members that are named are set, null removes, the rest stays.',
     properties: Object.fromEntries(members),
   };
-}
-
-/** JSON without the marks that TypeBox keeps beside the keywords. */
-export function plainSchema(schema: unknown): Item {
-  const text = JSON.stringify(schema, (name, value: unknown) => (name.startsWith('~') ? undefined : value));
-  return JSON.parse(text) as Item;
 }
 
 /** Objects take no property that they do not declare, unless they say so: what the server answers 422 to. */

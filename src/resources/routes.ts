@@ -18,12 +18,17 @@ import type { StreamLimits } from './events/stream.ts';
 import { eventFields, visibleEvents } from './events/visibility.ts';
 import { operationResources } from './operations/resources.ts';
 import { queryResources } from './queries/resources.ts';
-import type { Resource } from './resource.ts';
+import type { Operation, Resource } from './resource.ts';
 
 export type RoutesOptions = ServingOptions & {
   readonly streamLimits: StreamLimits;
   /** Serves the collections that the program brings itself; they emit no events. */
   readonly builtIn?: (serving: Serving) => readonly ServedCollection[];
+  /** What is done with events besides reading them: POST to the log, and paths below it. */
+  readonly postedEvents?: (serving: Serving) => {
+    readonly post: Operation;
+    readonly resources: readonly Resource[];
+  };
 };
 
 export function createRoutes(options: RoutesOptions): readonly Resource[] {
@@ -36,6 +41,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
   const queries = new Map<string, QueryOptions>(
     served.map(({ query }) => [query.collection.name, query] as const),
   );
+  const posted = options.postedEvents?.(serving);
   const eventViews = createEventViews(collections.values());
   const events = {
     table: eventsTable,
@@ -58,6 +64,8 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       views: eventViews,
       list: { listing: serving.listingOf(events), limits: options.queryLimits },
       streamLimits: options.streamLimits,
+      post: posted?.post,
     }),
+    ...(posted?.resources ?? []),
   ];
 }

@@ -5,19 +5,21 @@ import type { Item } from '../item.ts';
 import { contentCodes } from '../member-traits.ts';
 import type { Content, Description } from '../operation.ts';
 import { plainRead, type Traits } from '../traits.ts';
-import type { Taken, TakenName } from './account-schemas.ts';
+import type { Taken } from './account-schemas.ts';
 
 export type Action = Pick<
   Description,
   'id' | 'tag' | 'summary' | 'description' | 'madeFields' | 'schemes'
 > & {
   /** Name and schema of its content. */
-  readonly takes: readonly [TakenName, Taken];
+  readonly takes: readonly [string, Taken];
   readonly contentOptional?: boolean;
-  /** Of 200, or of 201 where it creates; absent: 204. */
+  /** Of 200, of 201 where it creates, of 202 where it queues; absent: 204. */
   readonly answer?: Item;
   readonly answerExample?: Item;
   readonly creates?: boolean;
+  /** What is asked for is done after the answer. */
+  readonly queues?: boolean;
   /** Traits that differ: the gate, whether something stands at the path. */
   readonly traits?: Partial<Pick<Traits, 'gate' | 'mayBeMissing' | 'mayBeHidden' | 'mayBeClosed'>>;
   /** Codes besides those that every content can raise. */
@@ -46,6 +48,7 @@ export function actionDescription(action: Action, components: Components): Descr
     contentTypes: ['application/json', 'application/x-www-form-urlencoded'],
     contentOptional: action.contentOptional ?? false,
     creates: action.creates === true ? 'always' : 'never',
+    queues: action.queues === true ? 'always' : 'never',
     validators: 'none',
     contentCodes,
     proposalCodes: [
@@ -67,7 +70,7 @@ export function actionDescription(action: Action, components: Components): Descr
       'application/json': { schema: taken, example },
       'application/x-www-form-urlencoded': { schema: taken },
     },
-    ...(content === undefined ? {} : { content: { changed: content, created: content } }),
+    ...(content === undefined ? {} : { content: { changed: content, created: content, queued: content } }),
   };
 }
 

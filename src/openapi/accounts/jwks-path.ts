@@ -1,4 +1,4 @@
-/** The public keys that verify access tokens (RFC 7517). */
+/** The public keys that verify access tokens, and deliveries of the scheme `standard` (RFC 7517, §5.6). */
 import type { Components } from '../components.ts';
 import type { PathDescription } from '../path-item.ts';
 import { plainRead } from '../traits.ts';
@@ -6,7 +6,7 @@ import { accountsTag } from './login-paths.ts';
 
 export function jwksPath(components: Components): PathDescription {
   const schema = components.add('schemas', 'JwkSet', {
-    description: 'Keys that sign access tokens now, did so lately, or will soon.',
+    description: 'Keys that sign access tokens and deliveries now, did so lately, or will soon.',
     type: 'object',
     properties: {
       keys: {
@@ -45,7 +45,7 @@ export function jwksPath(components: Components): PathDescription {
       {
         id: 'readJwkSet',
         tag: accountsTag,
-        summary: 'The keys that verify access tokens',
+        summary: 'The keys that verify access tokens and deliveries',
         traits: { ...plainRead, unlimited: true },
         content: {
           representation: {

@@ -1,0 +1,10 @@
+/** What the resources of deliveries need besides what every collection does. */
+import type { Wakes } from '../../../webhooks/outbound/wakes.ts';
+
+export type DeliveryResourcesOptions = {
+  readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
+  /** Age up to which a delivery may be sent again by hand. */
+  readonly resendSeconds: number;
+  /** The same for the command line. */
+  readonly resendCommandLineSeconds: number;
+};

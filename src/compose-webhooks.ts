@@ -2,6 +2,7 @@
  * Wires what sends webhooks (§6): from the store that adds deliveries to every unit with events to the engine that sends them, and what of it has
  * a path. Apart from compose.ts because of its size alone; the same rule holds, that nothing is reached but by argument.
  */
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { OwnerPrincipal } from './auth/owner-principal.ts';
 import { keysTable, usersTable } from './auth/tables.ts';
@@ -123,8 +124,8 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const lanes = await createLanes({
-    ...{ store, clock, monotonic, settings, observe, isAlive },
-    holder: { host: hostname(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
+    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
+    holder: { host: machine(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
   });
   const keys = await createWebhookKeys({ ...parts, ...settings });
   const dial = createDialer({
@@ -200,6 +201,18 @@ function gaugesOf(engine: Engine, directory: FollowedDirectory): Webhooks<Store>
     ['comity_deliveries_in_flight', 'Webhook attempts under way.', () => engine.counts().inFlight],
     ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => [...directory.all()].length],
   ];
+}
+
+/**
+ * Where process numbers mean what they mean here: containers may share a name and not their processes. Off Linux the name has to do.
+ */
+function machine(): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return hostname();
+  }
 }
 
 /** Signal 0 only asks. EPERM: it lives, and is somebody else's. */

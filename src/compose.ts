@@ -4,38 +4,27 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { challengesFor } from './auth/challenges.ts';
 import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
-import { composeDocument } from './compose-document.ts';
+import { composeHandler } from './compose-handler.ts';
 import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
-import type { Handler } from './http/message.ts';
-import { createHttpDateCache } from './http/syntax/http-date.ts';
 import { createIdSource } from './model/id.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
-import { docsAssets } from './openapi/docs-assets.ts';
-import { jwksResource } from './resources/accounts/jwks.ts';
-import { type CorsPolicy, corsPolicy } from './resources/answer/cors.ts';
+import { corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
-import { decodeContent } from './resources/content/decode-content.ts';
-import { createIdempotency, idempotencyTable } from './resources/idempotency.ts';
-import { createOperations, type Operations } from './resources/operations/operations.ts';
+import { idempotencyTable } from './resources/idempotency.ts';
+import type { Operations } from './resources/operations/operations.ts';
 import { operationsTable } from './resources/operations/tables.ts';
-import { programResources } from './resources/program/resources.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { createCallerAddress } from './resources/rate-limit/caller-address.ts';
-import { createRateLimiter, type RateLimiter } from './resources/rate-limit/rate-limiter.ts';
-import type { Room } from './resources/room.ts';
-import { createRouter } from './resources/router.ts';
-import { createRoutes } from './resources/routes.ts';
-import { Walk } from './resources/walk.ts';
+import { createRateLimiter } from './resources/rate-limit/rate-limiter.ts';
 import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
@@ -87,7 +76,7 @@ export async function compose(options: ComposeOptions): Promise<Running> {
 }
 
 /** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
-export async function composeHandler(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
+export async function composeMounted(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
   const program = await assemble(options);
   program.operations.resume();
   await program.webhooks.start();
@@ -118,22 +107,15 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const ownListeners: OwnListener[] = [];
     const newId = createIdSource(clock, random.digit);
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
+    const common = { ...options, store, clock, random: random.bytes, newId };
     const accounts = await composeAccounts({
-      ...options,
-      store,
-      clock,
-      random: random.bytes,
-      newId,
+      ...common,
       cors,
       addressOf: createCallerAddress(settings.behindProxy),
       origin: () => settings.publicUrl ?? listening,
     });
     const webhooks = await composeWebhooks({
-      ...options,
-      store,
-      clock,
-      random: random.bytes,
-      newId,
+      ...common,
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
       ownListeners: () => ownListeners,
@@ -144,17 +126,9 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       store,
       onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
     });
-    const { handler, operations, drain } = createHandler({
-      ...options,
-      store: webhooks.store,
-      clock,
-      random,
-      newId,
-      mac,
-      rates,
-      cors,
-      accounts,
-      webhooks,
+    const { handler, operations, drain } = composeHandler({
+      ...{ ...common, store: webhooks.store, randomDigit: random.digit },
+      ...{ mac, rates, cors, accounts, webhooks },
     });
     const listener = createListener({
       handler,
@@ -167,21 +141,17 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     showGauges(options.metrics, listener, store, [...accounts.gauges, ...webhooks.gauges]);
     const rules = [...retentionRules(settings), ...accounts.retention, ...webhooks.retention];
     const stopRetention = startRetention(store, rules, clock, observe);
-    const stop = async (reason: string): Promise<void> => {
-      const startedAt = performance.now();
-      observe({ kind: 'draining', reason });
-      drain();
-      await listener.drain(settings.drainMs);
-      const left = (): number => Math.max(0, settings.drainMs - (performance.now() - startedAt));
-      // What was answered 202 may still make events; attempts under way end beside it.
-      await Promise.all([operations.drain(left()), webhooks.drain(left())]);
-      await webhooks.close();
-      await accounts.close();
-      await stopRetention();
-      await rates.close();
-      await store.close();
-      observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
-    };
+    const stop = stopOf({
+      ...options,
+      store,
+      drain,
+      listener,
+      operations,
+      webhooks,
+      accounts,
+      rates,
+      stopRetention,
+    });
     const listensAt = (url: string, own: OwnListener): void => {
       listening = url;
       ownListeners.push(own);
@@ -191,6 +161,38 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     await store.close();
     throw error;
   }
+}
+
+type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
+  readonly store: Store;
+  readonly drain: () => void;
+  readonly listener: Listener;
+  readonly operations: Operations;
+  readonly webhooks: Webhooks<Store>;
+  readonly accounts: Accounts;
+  readonly rates: { close(): Promise<void> };
+  readonly stopRetention: () => Promise<void>;
+};
+
+/** What is behind goes after what stands before it: requests first, then what they began, the store last. */
+function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
+  const { observe, operations, webhooks } = parts;
+  const { drainMs } = parts.settings;
+  return async (reason) => {
+    const startedAt = performance.now();
+    const leftMs = (): number => Math.max(0, drainMs - (performance.now() - startedAt));
+    observe({ kind: 'draining', reason });
+    parts.drain();
+    await parts.listener.drain(drainMs);
+    // What was answered 202 may still make events; attempts under way end beside it.
+    await Promise.all([operations.drain(leftMs()), webhooks.drain(leftMs())]);
+    await webhooks.close();
+    await parts.accounts.close();
+    await parts.stopRetention();
+    await parts.rates.close();
+    await parts.store.close();
+    observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
+  };
 }
 
 /** What is looked at when somebody asks for the metrics. */
@@ -206,90 +208,6 @@ function showGauges(
   metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
   for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
 }
-
-type HandlerOptions = ComposeOptions & {
-  readonly store: Store;
-  readonly clock: () => number;
-  readonly random: Randomness;
-  readonly newId: () => string;
-  readonly mac: (text: string) => string;
-  readonly rates: RateLimiter;
-  readonly cors: CorsPolicy;
-  readonly accounts: Accounts;
-  readonly webhooks: Webhooks<Store>;
-};
-
-function createHandler(options: HandlerOptions): {
-  handler: Handler;
-  operations: Operations;
-  drain: () => void;
-} {
-  const { configuration, settings, observe, store, clock, random, newId, mac } = options;
-  const { accounts, webhooks } = options;
-  let draining = false;
-  const path = `${configuration.base}/operations`;
-  const operations = createOperations(
-    { store, path, newId, clock, random: random.digit, observe },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
-  );
-  const router = createRouter([
-    ...createRoutes({
-      ...settings,
-      store,
-      base: configuration.base,
-      collections: configuration.collections,
-      newId,
-      clock,
-      mac,
-      queryLimits: {
-        ...settings,
-        json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
-      },
-      contentLimits: settings,
-      streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
-      resultCacheCharactersMax: settings.resultCacheBytesMax,
-      builtIn: (serving) => [...accounts.builtIn(serving), ...webhooks.builtIn(serving)],
-      postedEvents: webhooks.postedEvents,
-    }),
-    ...accounts.resources,
-    ...webhooks.resources,
-    jwksResource({
-      keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
-      publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),
-    }),
-    ...programResources({
-      store,
-      metrics: options.metrics,
-      isDraining: () => draining,
-      openApi: composeDocument(options),
-      assets: docsAssets(configuration.title),
-    }),
-  ]);
-  const room: Room = {
-    router,
-    limits: { ...settings, traceEnabled: settings.traceMethod },
-    clock,
-    authenticate: accounts.authenticate,
-    rates: options.rates,
-    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
-    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
-    operations,
-    cors: options.cors,
-    challengesFor,
-    development: settings.development,
-    formatDate: createHttpDateCache(httpDatesMax),
-  };
-  return {
-    handler: (request) => new Walk(room, request).run(),
-    operations,
-    drain: () => {
-      draining = true;
-    },
-  };
-}
-
-/** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
-const httpDatesMax = 1024;
 
 function retentionRules(settings: Settings): readonly RetentionRule[] {
   return [

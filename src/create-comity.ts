@@ -2,7 +2,7 @@
  * Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { composeHandler } from './compose.ts';
+import { composeMounted } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
 import { loadSettings } from './config/load-settings.ts';
@@ -32,7 +32,7 @@ export async function createComity(
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const { handle, adminKey, stop } = await composeHandler({
+  const { handle, adminKey, stop } = await composeMounted({
     configuration,
     settings,
     providers,

@@ -16,8 +16,8 @@ export type EndpointSecrets = {
 };
 
 /**
- * One row, whose id is the generation of the endpoints: every change of what is sent where takes it away and puts the next. A unit that
- * has found its endpoints expects the next one absent, so it is made anew when they changed meanwhile.
+ * Rows whose ids are numbers, of which the greatest is the generation of the endpoints: every change of what is sent where puts the next. A
+ * unit that has found its endpoints expects the next one absent, so it is made anew when they changed meanwhile (fan-out/generation.ts).
  */
 export const endpointGenerationTable = 'endpoint_generation';
 

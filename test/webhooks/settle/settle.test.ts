@@ -46,7 +46,7 @@ function settler(store: Pick<Store, 'commit' | 'read'>) {
     schedules: schedulesDefault,
     random: () => 0.5,
     observe: (fact) => facts.push(fact),
-    settings: { webhookRetryAfterSecondsMax: 86_400, webhookSnippetCharacters: 100 },
+    settings: { webhookRetryAfterSecondsMax: 86_400, webhookSnippetCharactersMax: 100 },
     health: {
       note: (_, verdict) => notes.push(verdict),
       disable: async ({ endpoint: { id } }, reason) => {

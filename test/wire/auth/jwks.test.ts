@@ -28,7 +28,11 @@ test('is read by anyone, as a JWK set or as JSON, and may be kept for less time 
   assert.equal(answer.headers['content-type'], 'application/jwk-set+json');
   assert.equal(answer.headers['cache-control'], 'public, max-age=300');
   const { keys } = answer.json() as { keys: Record<string, string>[] };
-  assert.equal(keys.length, 1);
+  // The second one signs webhooks.
+  assert.deepEqual(
+    keys.map(({ kid }) => kid?.startsWith('whk_')),
+    [false, true],
+  );
   assert.deepEqual(Object.keys(keys[0] ?? {}).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x']);
   assert.equal(keys[0]?.alg, 'EdDSA');
   const json = await client.ask('GET', path, { headers: { Accept: 'application/json' } });

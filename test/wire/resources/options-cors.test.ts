@@ -40,7 +40,7 @@ for (const [target, allow] of [
   [`${path}/bulk-delete`, ['OPTIONS', 'POST']],
   ['/api/v1/queries/any', ['GET', 'HEAD', 'OPTIONS']],
   ['/api/v1/operations/any', ['GET', 'HEAD', 'OPTIONS']],
-  ['/api/v1/events', ['GET', 'HEAD', 'OPTIONS']],
+  ['/api/v1/events', ['GET', 'HEAD', 'OPTIONS', 'POST']],
   ['/api/v1/events/any', ['GET', 'HEAD', 'OPTIONS']],
   ['/health/live', ['GET', 'HEAD', 'OPTIONS']],
 ] as const) {
@@ -75,7 +75,7 @@ test('OPTIONS says which media types each method takes, and how long content may
   assert.deepEqual(list(member.headers.accept), formats, 'of a PUT');
   assert.equal(member.headers['accept-post'], undefined);
   assert.match(String((await options('/api/v1/notes')).headers['accept-post']), /text\/plain/);
-  assert.equal((await options('/api/v1/events')).headers['max-content-length'], undefined);
+  assert.equal((await options('/api/v1/operations/any')).headers['max-content-length'], undefined);
 });
 
 test('OPTIONS * is about the server as a whole', async () => {

@@ -1,16 +1,47 @@
-/** The lanes of this process: leased where others share the store, all of them where it has the store for itself. */
+/**
+ * The lanes of this process: leased where others share the store, all of them where it has the store for itself. Nothing is leased before
+ * there is an endpoint, so a program that sends no webhooks writes nothing for it.
+ */
+import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { Lanes } from '../lanes.ts';
-import { type LanesOptions, Leases } from './leases.ts';
+import { Leases, type LeasesOptions } from './leases.ts';
+
+export type LanesOptions = LeasesOptions & {
+  readonly directory: Pick<EndpointDirectory, 'all' | 'onChange'>;
+};
 
 /**
- * @returns when it has asked for its lanes once; with a store that is away it goes on asking
+ * @returns when it has asked for its lanes once, where it needs any; with a store that is away it goes on asking
  * @throws RangeError when the lease is no longer than an attempt
  */
 export async function createLanes(options: LanesOptions): Promise<Lanes> {
   if (!options.store.shared) return everyLane;
+  const { directory } = options;
   const leases = new Leases(options);
-  await leases.open();
-  return leases;
+  let opening: Promise<void> | undefined;
+  const openWhenNeeded = (): void => {
+    if (opening === undefined && hasAny(directory.all())) opening = leases.open();
+  };
+  const stopFollowing = directory.onChange(openWhenNeeded);
+  openWhenNeeded();
+  await opening;
+  return {
+    owns: (endpointId) => leases.owns(endpointId),
+    hold: (endpointId) => leases.hold(endpointId),
+    release: (endpointId) => leases.release(endpointId),
+    onChange: (listener) => leases.onChange(listener),
+    async close() {
+      stopFollowing();
+      if (opening === undefined) return;
+      await opening;
+      await leases.close();
+    },
+  };
+}
+
+function hasAny(all: Iterable<unknown>): boolean {
+  for (const _each of all) return true;
+  return false;
 }
 
 /** Those of a process that has the store for itself. */

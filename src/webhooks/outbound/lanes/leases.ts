@@ -29,7 +29,7 @@ const afterAnswerShare = 1 / 8;
 /** Other processes may change the table between a read and a unit; then both are made again, so often. */
 const triesMax = 10;
 
-export type LanesOptions = {
+export type LeasesOptions = {
   readonly store: Pick<Store, 'shared' | 'plan' | 'commit' | 'onChange'>;
   readonly clock: () => number;
   /** Milliseconds that no setting of the clock changes. */
@@ -58,7 +58,7 @@ export type LanesOptions = {
  * longer than that (SIGSTOP) may send what another sends; the revision of the delivery decides whose attempt counts.
  */
 export class Leases implements Lanes {
-  readonly #options: LanesOptions;
+  readonly #options: LeasesOptions;
   readonly #timers: Timers;
   readonly #plan: ReturnType<typeof leasePlan>;
   readonly #ownMs: number;
@@ -80,7 +80,7 @@ export class Leases implements Lanes {
   #cancel: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
 
-  constructor(options: LanesOptions) {
+  constructor(options: LeasesOptions) {
     const { webhookLeaseMs, webhookTimeoutMs } = options.settings;
     this.#options = options;
     this.#timers = options.timers ?? runtimeTimers;

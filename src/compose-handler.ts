@@ -1,0 +1,121 @@
+/**
+ * Wires what answers requests: everything that has a path, behind one router and one walk. Apart from compose.ts because of its size alone; the
+ * same rule holds, that nothing is reached but by argument.
+ */
+import { challengesFor } from './auth/challenges.ts';
+import type { Accounts } from './compose-accounts.ts';
+import { composeDocument } from './compose-document.ts';
+import type { Webhooks } from './compose-webhooks.ts';
+import type { Configuration } from './config/configuration.ts';
+import type { LoadedSettings } from './config/load-settings.ts';
+import type { Settings } from './config/settings.ts';
+import type { Handler } from './http/message.ts';
+import { createHttpDateCache } from './http/syntax/http-date.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Observe } from './observe/observation.ts';
+import { docsAssets } from './openapi/docs-assets.ts';
+import { jwksResource } from './resources/accounts/jwks.ts';
+import type { CorsPolicy } from './resources/answer/cors.ts';
+import { decodeContent } from './resources/content/decode-content.ts';
+import { createIdempotency } from './resources/idempotency.ts';
+import { createOperations, type Operations } from './resources/operations/operations.ts';
+import { programResources } from './resources/program/resources.ts';
+import type { RateLimiter } from './resources/rate-limit/rate-limiter.ts';
+import type { Room } from './resources/room.ts';
+import { createRouter } from './resources/router.ts';
+import { createRoutes } from './resources/routes.ts';
+import { Walk } from './resources/walk.ts';
+import type { Store } from './store/store.ts';
+
+export type HandlerOptions = {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly providers: LoadedSettings['providers'];
+  readonly observe: Observe;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly clock: () => number;
+  /** From 0 to 31. */
+  readonly randomDigit: () => number;
+  readonly newId: () => string;
+  readonly mac: (text: string) => string;
+  readonly rates: RateLimiter;
+  readonly cors: CorsPolicy;
+  readonly accounts: Accounts;
+  readonly webhooks: Webhooks<Store>;
+};
+
+export type ComposedHandler = {
+  readonly handler: Handler;
+  readonly operations: Operations;
+  /** Readiness says no from then on. */
+  readonly drain: () => void;
+};
+
+export function composeHandler(options: HandlerOptions): ComposedHandler {
+  const { configuration, settings, observe, store, clock, randomDigit, newId, mac } = options;
+  const { accounts, webhooks } = options;
+  let draining = false;
+  const path = `${configuration.base}/operations`;
+  const operations = createOperations(
+    { store, path, newId, clock, random: randomDigit, observe },
+    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+  );
+  const router = createRouter([
+    ...createRoutes({
+      ...settings,
+      store,
+      base: configuration.base,
+      collections: configuration.collections,
+      newId,
+      clock,
+      mac,
+      queryLimits: {
+        ...settings,
+        json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
+      },
+      contentLimits: settings,
+      streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
+      resultCacheCharactersMax: settings.resultCacheBytesMax,
+      builtIn: (serving) => [...accounts.builtIn(serving), ...webhooks.builtIn(serving)],
+      postedEvents: webhooks.postedEvents,
+    }),
+    ...accounts.resources,
+    ...webhooks.resources,
+    jwksResource({
+      keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
+      publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),
+    }),
+    ...programResources({
+      store,
+      metrics: options.metrics,
+      isDraining: () => draining,
+      openApi: composeDocument(options),
+      assets: docsAssets(configuration.title),
+    }),
+  ]);
+  const room: Room = {
+    router,
+    limits: { ...settings, traceEnabled: settings.traceMethod },
+    clock,
+    authenticate: accounts.authenticate,
+    rates: options.rates,
+    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
+    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
+    operations,
+    cors: options.cors,
+    challengesFor,
+    development: settings.development,
+    formatDate: createHttpDateCache(httpDatesMax),
+  };
+  return {
+    handler: (request) => new Walk(room, request).run(),
+    operations,
+    drain: () => {
+      draining = true;
+    },
+  };
+}
+
+/** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
+const httpDatesMax = 1024;

@@ -9,7 +9,7 @@ import { keysTable, usersTable } from './auth/tables.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
 import { createDialer } from './egress/dial.ts';
-import { createExchanges } from './egress/exchanges.ts';
+import { createLateExchanges } from './egress/late-exchanges.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from './egress/policy.ts';
 import type { Observe } from './observe/observation.ts';
@@ -137,7 +137,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
       observe({ kind: 'egress-refused', hostname: to, port, reason, why });
     },
   });
-  const exchanges = createExchanges({ dial, settings });
+  const exchanges = createLateExchanges({ dial, settings });
   const send = createSend({
     ...settings,
     events,

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { isIP } from 'node:net';
 import { connectFirst, type OpenSocket } from './connect-first.ts';
 import { DialFailure, type DialTiming } from './dial-failure.ts';
-import type { DestinationVerdict, EgressPolicy } from './policy.ts';
+import { type DestinationVerdict, type EgressPolicy, isLocalhost } from './policy.ts';
 import { createResolver, type Lookup } from './resolve.ts';
 import { secure } from './secure.ts';
 
@@ -90,7 +90,8 @@ export function createDialer(options: DialerOptions): Dial {
 
   /** The addresses to try, all of them permitted. */
   async function vet(hostname: string, port: number, signal: AbortSignal): Promise<readonly string[]> {
-    const addresses = isIP(hostname) === 0 ? await resolve(hostname, signal) : [hostname];
+    const found = isIP(hostname) === 0 ? await resolve(hostname, signal) : [hostname];
+    const addresses = isLocalhost(hostname) ? permittedOf(found, port) : found;
     for (const address of addresses) {
       const verdict = policy.judge(address, port);
       if (verdict.allowed) continue;
@@ -100,6 +101,12 @@ export function createDialer(options: DialerOptions): Dial {
     }
     options.onDecision?.({ outcome: 'allowed', hostname, port, address: addresses[0] ?? '' });
     return addresses;
+  }
+
+  /** `localhost` is two addresses of one machine, of which an allow-list often names one: that one will do. */
+  function permittedOf(addresses: readonly string[], port: number): readonly string[] {
+    const permitted = addresses.filter((address) => policy.judge(address, port).allowed);
+    return permitted.length > 0 ? permitted : addresses;
   }
 
   return async ({ hostname: given, port, tls, signal, progress = newProgress() }) => {

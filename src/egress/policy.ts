@@ -117,7 +117,8 @@ export function portOf({ port, protocol }: URL): number {
   return protocol === 'https:' ? 443 : 80;
 }
 
-function isLocalhost(hostname: string): boolean {
+/** This machine, by definition (RFC 6761 §6.3). */
+export function isLocalhost(hostname: string): boolean {
   const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
   return name === 'localhost' || name.endsWith('.localhost');
 }

@@ -58,6 +58,16 @@ async function failureOf(dialled: Promise<unknown>): Promise<DialFailure> {
   return error;
 }
 
+test('reaches localhost by the one of its two addresses that is let through, and by none other', async () => {
+  const { lookup } = lookupOf(['::1', '127.0.0.1'], ['::1'], ['10.0.0.1', '::1']);
+  const dial = dialerWith({ lookup });
+  const { socket, address } = await dial({ hostname: 'localhost', port: plain.port });
+  socket.destroy();
+  assert.equal(address, '127.0.0.1');
+  assert.equal((await failureOf(dial({ hostname: 'localhost', port: plain.port }))).kind, 'refused');
+  assert.equal((await failureOf(dial({ hostname: 'localhost', port: plain.port }))).kind, 'refused');
+});
+
 test('connects to an address without looking it up, and says how long each part took', async () => {
   const dialled = await dialerWith({ lookup: lookupOf().lookup })({
     hostname: '127.0.0.1',

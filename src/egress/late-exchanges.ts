@@ -1,0 +1,33 @@
+/**
+ * Exchanges that are made when the first one is asked for: loading the package that speaks HTTP takes 60 ms, a tenth of a start, and a
+ * program may never send anything.
+ */
+import type { Exchanges, ExchangesOptions } from './exchanges.ts';
+
+export function createLateExchanges(options: ExchangesOptions): Exchanges {
+  let made: Exchanges | undefined;
+  let making: Promise<Exchanges> | undefined;
+  let closed = false;
+
+  async function make(): Promise<Exchanges> {
+    const { createExchanges } = await import('./exchanges.ts');
+    const exchanges = createExchanges(options);
+    if (closed) await exchanges.close();
+    made = exchanges;
+    return exchanges;
+  }
+
+  return {
+    exchange: (call) => {
+      if (made !== undefined) return made.exchange(call);
+      making ??= make();
+      return making.then(({ exchange }) => exchange(call));
+    },
+    size: () => made?.size() ?? 0,
+    async close() {
+      closed = true;
+      const exchanges = await making;
+      await exchanges?.close();
+    },
+  };
+}

@@ -1,14 +1,14 @@
 /**
  * What the program may reach outside (§6.8), decided once for webhooks and tunnel: by address and port when a connection is opened, and by
  * URL as far as that can be said before any name is looked up. In this order: a listener of this program is never reached; an address of
- * the allow-list is, at any port; of the rest, public addresses are, at permitted ports.
+ * the allow-list is, at any port that Fetch does not block; of the rest, public addresses are, at permitted ports.
  */
 import { isIP } from 'node:net';
 import { partsOf } from '../config/refuse-addresses.ts';
 import { type Address, contains, parseAddress, parseBlock, unmapAddress } from './address.ts';
 import { judgeParsed } from './judge-address.ts';
 import { isOwnListener, listLocalAddresses, type OwnListener } from './own-listeners.ts';
-import { permitsPort, readPortRanges } from './port-ranges.ts';
+import { blockedPorts, permitsPort, readPortRanges } from './port-ranges.ts';
 
 export type EgressPolicyOptions = {
   /** Blocks that are let through, as in the setting `egressAllow`. */
@@ -68,11 +68,11 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
     if (isOwnListener({ address, port }, options.ownListeners(), localAddresses)) {
       return { allowed: false, reason: 'own-listener', why: 'a listener of this program' };
     }
+    if (blockedPorts.has(port)) return portVerdict(port);
     if (isAllowListed(address)) return allowedVerdict;
     const judged = judgeParsed(address);
     if (!judged.allowed) return { allowed: false, reason: 'address', why: judged.reason };
-    if (!permitsPort(ports, port)) return { allowed: false, reason: 'port', why: `port ${port}` };
-    return allowedVerdict;
+    return permitsPort(ports, port) ? allowedVerdict : portVerdict(port);
   }
 
   /** Names: the port counts unless an address of the allow-list may be behind it, and `localhost` is what RFC 6761 says it is. */
@@ -81,8 +81,8 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
       const verdicts = [judge('127.0.0.1', port), judge('::1', port)];
       return verdicts.find(({ allowed }) => allowed) ?? verdicts[0] ?? allowedVerdict;
     }
-    if (allow.length > 0 || permitsPort(ports, port)) return allowedVerdict;
-    return { allowed: false, reason: 'port', why: `port ${port}` };
+    const isOpen = permitsPort(ports, port) || (allow.length > 0 && !blockedPorts.has(port));
+    return isOpen ? allowedVerdict : portVerdict(port);
   }
 
   function checkUrl(text: string, { httpsRequired = false } = {}): UrlVerdict {
@@ -115,6 +115,10 @@ export function hostnameOf({ hostname }: URL): string {
 export function portOf({ port, protocol }: URL): number {
   if (port !== '') return Number(port);
   return protocol === 'https:' ? 443 : 80;
+}
+
+function portVerdict(port: number): DestinationVerdict {
+  return { allowed: false, reason: 'port', why: `port ${port}` };
 }
 
 /** This machine, by definition (RFC 6761 §6.3). */

@@ -203,7 +203,7 @@ test('tells a name that does not resolve from a server that is not there and fro
   const silent = await failureOf(
     dialerWith({ openSocket: () => new Socket(), egressConnectMs: 20 })({
       hostname: '127.0.0.1',
-      port: 1,
+      port: 8,
       progress,
     }),
   );
@@ -217,7 +217,7 @@ test('gives up at once when its caller does, wherever it stands', async () => {
     { lookup: async () => ['127.0.0.1'], openSocket: () => new Socket() },
   ]) {
     const controller = new AbortController();
-    const dialled = dialerWith(options)({ hostname: 'hooks.example', port: 1, signal: controller.signal });
+    const dialled = dialerWith(options)({ hostname: 'hooks.example', port: 8, signal: controller.signal });
     setImmediate(() => controller.abort(stopped));
     await assert.rejects(dialled, stopped);
   }

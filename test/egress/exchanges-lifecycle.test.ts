@@ -152,7 +152,7 @@ test('lets a silent server hold no connection beyond its time, and no listener b
     },
   });
   const outcomes = await Promise.all(
-    Array.from({ length: 12 }, () => exchanges.exchange(callTo('http://127.0.0.1:9/'))),
+    Array.from({ length: 12 }, () => exchanges.exchange(callTo('http://127.0.0.1:8/'))),
   );
   assert.deepEqual(new Set(outcomes.map(kindOf)), new Set(['timeout']));
   assert.ok(silent.every((socket) => socket.destroyed));

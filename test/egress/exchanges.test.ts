@@ -92,7 +92,7 @@ test('keeps the connection of an answer that ended, and says that it stood alrea
 
 test('takes every status for an answer, follows no redirect and passes interim answers', async () => {
   for (const status of [200, 299, 302, 307, 400, 410, 429, 500, 503]) {
-    const outcome = await outcomeOf(answerWith(plainAnswer(status, '', ['location: http://127.0.0.1:1/'])));
+    const outcome = await outcomeOf(answerWith(plainAnswer(status, '', ['location: http://127.0.0.1:8/'])));
     assert.equal(kindOf(outcome), `${status} whole`);
   }
   const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';
@@ -277,7 +277,7 @@ test('refuses without a word what the guard or the grammar of fields forbids', a
   const refused = [
     callTo('http://10.0.0.1/'),
     callTo('https://[::1]/'),
-    callTo('http://127.1:1/', { fields: ['x-a', 'b\r\nx-injected: c'] }),
+    callTo('http://127.1:8/', { fields: ['x-a', 'b\r\nx-injected: c'] }),
     callTo('ftp://hooks.example/'),
   ];
   for (const call of refused) {
@@ -286,12 +286,12 @@ test('refuses without a word what the guard or the grammar of fields forbids', a
     assert.equal(outcome.failure, 'refused');
     assert.doesNotMatch(outcome.message, /10\.0\.0\.1|::1|private|loopback/);
   }
-  const gone = await shared.exchange(callTo('http://127.0.0.1:1/'));
+  const gone = await shared.exchange(callTo('http://127.0.0.1:8/'));
   assert.deepEqual(gone.kind === 'failed' && gone.failure, 'connect');
 });
 
 test('asks no proxy that the environment names', async () => {
-  process.env.HTTP_PROXY = 'http://127.0.0.1:1/';
+  process.env.HTTP_PROXY = 'http://127.0.0.1:8/';
   process.env.NODE_USE_ENV_PROXY = '1';
   const outcome = await outcomeOf(answerWith(plainAnswer(200, '')));
   delete process.env.HTTP_PROXY;

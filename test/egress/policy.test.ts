@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { judgeAddress } from '../../src/egress/judge-address.ts';
 import { createEgressPolicy, type EgressPolicyOptions, hostnameOf } from '../../src/egress/policy.ts';
+import { blockedPorts } from '../../src/egress/port-ranges.ts';
 import { readVectors } from './vectors.ts';
 
 const defaults: EgressPolicyOptions = {
@@ -64,11 +65,20 @@ test('says of a URL what is wrong with it, never where it leads', () => {
   assert.equal(why(`https://hooks.example/${'a'.repeat(2027)}`), 'must have at most 2048 characters');
 });
 
-test('lets an allow-listed address through at any port, in any of its forms', () => {
+test('keeps the ports that Fetch blocks closed, also where the allow-list opens the rest', () => {
+  const policy = policyOf({ egressAllow: '127.0.0.0/8', egressPorts: '443' });
+  for (const port of blockedPorts) {
+    assert.equal(policy.judge('127.0.0.1', port).allowed, false, `port ${port}`);
+    assert.equal(policy.checkUrl(`http://127.0.0.1:${port}/`).ok, false);
+    assert.equal(policy.checkUrl(`http://receiver.example:${port}/`).ok, false);
+  }
+});
+
+test('lets an allow-listed address through at any other port, in any of its forms', () => {
   const egressAllow = '127.0.0.0/8,fd00::/8,::ffff:10.1.0.0/112';
-  assert.equal(reasonOf({ egressAllow }, '127.0.0.1', 22), 'allowed');
-  assert.equal(reasonOf({ egressAllow }, '::ffff:127.0.0.1', 22), 'allowed');
-  assert.equal(reasonOf({ egressAllow }, 'fd12::1', 6667), 'allowed');
+  assert.equal(reasonOf({ egressAllow }, '127.0.0.1', 24), 'allowed');
+  assert.equal(reasonOf({ egressAllow }, '::ffff:127.0.0.1', 24), 'allowed');
+  assert.equal(reasonOf({ egressAllow }, 'fd12::1', 6670), 'allowed');
   assert.equal(reasonOf({ egressAllow }, '10.1.2.3', 443), 'allowed');
   assert.equal(reasonOf({ egressAllow }, '10.2.2.3', 443), 'address');
   assert.equal(reasonOf({ egressAllow }, '::1', 443), 'address');
@@ -92,8 +102,8 @@ test('lets public addresses through at permitted ports alone, less those that th
 });
 
 test('judges the port of a name at once only while every address behind it is held to it', () => {
-  assert.equal(policyOf().checkUrl('http://intranet:22/').ok, false);
-  assert.equal(policyOf({ egressAllow: '10.0.0.0/8' }).checkUrl('http://intranet:22/').ok, true);
+  assert.equal(policyOf().checkUrl('http://intranet:24/').ok, false);
+  assert.equal(policyOf({ egressAllow: '10.0.0.0/8' }).checkUrl('http://intranet:24/').ok, true);
 });
 
 test("never leads back to the program's own listeners, whatever is allow-listed", () => {

@@ -9,7 +9,7 @@ export const egressSettings = section('Egress', {
   egressAllow: text(
     '',
     { charactersMax: 8192, refuse: refuseCidrs },
-    'Addresses that the egress guard lets through besides public ones, at any port: a comma-separated list such as `127.0.0.0/8,fd00::/8`. Empty: public addresses alone.',
+    'Addresses that the egress guard lets through besides public ones, at any port that the Fetch standard does not block: a comma-separated list such as `127.0.0.0/8,fd00::/8`. Empty: public addresses alone.',
   ),
   egressPorts: text(
     '80,443,1024-65535',

@@ -10,6 +10,11 @@ export type Subject = {
   readonly idleMemoryBytes: number | undefined;
 };
 
+/** Where one database may be made; nothing is there yet. */
+export type Place =
+  | { readonly store: 'sqlite'; readonly folder: string }
+  | { readonly store: 'postgres'; readonly url: string; readonly schema: string; readonly folder: string };
+
 export type FloorKind = 'read' | 'not-modified' | 'list' | 'create';
 
 export type Engine = {
@@ -23,6 +28,8 @@ export type Engine = {
   startEmpty(): Promise<Subject>;
   /** Seeds one database and starts one process of Comity on it for each share of a processor; absent where one process is all. */
   readonly startShared?: (rows: number, shares: readonly ProcessorShare[]) => Promise<readonly Subject[]>;
+  /** A database of its own for what is measured apart. */
+  newPlace(): Place;
   close(): Promise<void>;
 };
 

@@ -70,10 +70,10 @@ export function figures(run: Run, pairs: readonly Pair[]): unknown {
   };
 }
 
-/** Replaces what stands between the marks of the store. */
-export function writeDocs({ store, report }: Run): void {
-  const docsBegin = `<!-- bench:${store}:begin -->`;
-  const docsEnd = `<!-- bench:${store}:end -->`;
+/** Replaces what stands between the marks of the table. */
+export function writeDocs({ report }: Run, table: StoreName | `webhooks-${StoreName}`): void {
+  const docsBegin = `<!-- bench:${table}:begin -->`;
+  const docsEnd = `<!-- bench:${table}:end -->`;
   mkdirSync(dirname(docsFile), { recursive: true });
   const section = `${docsBegin}\n${report.join('\n')}\n${docsEnd}`;
   const old = existsSync(docsFile) ? readFileSync(docsFile, 'utf8') : '';

@@ -13,15 +13,24 @@ export const rowNames = [
   'logins',
   'scan',
   'scale',
+  'webhooks',
+  'webhook-backlog',
+  'webhook-peer',
 ] as const;
 export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
-export type PairName = Exclude<RowName, 'authenticated' | 'logins' | 'scan' | 'scale'>;
+export type PairName = Exclude<RowName, 'authenticated' | 'logins' | 'scan' | 'scale' | WebhookRowName>;
+/** The rows of what is sent, measured with programs of their own. */
+export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 
-const singleNames: ReadonlySet<RowName> = new Set(['authenticated', 'logins', 'scan', 'scale']);
+const singleNames: ReadonlySet<RowName> = new Set(['authenticated', 'logins', 'scan', 'scale', 'webhooks']);
 
 export function isPairName(name: RowName): name is PairName {
   return !singleNames.has(name);
+}
+
+export function isWebhookRow(name: RowName): name is WebhookRowName {
+  return name.startsWith('webhook');
 }
 
 export const storeNames = ['sqlite', 'postgres'] as const;
@@ -50,7 +59,8 @@ export const usage = `Usage: npm run bench -- [options]
   --quick             1,000 rows, short cells: a smoke test of under 20 s
   --store sqlite      or postgres (default both, one after the other)
   --rows 1000,100000  stored rows (default 1000,100000 and, for SQLite, 1000000)
-  --only read,list    of ${rowNames.join(', ')}
+  --only read,list    of ${rowNames.join(', ')};
+                      webhook-peer takes redis-server and measures webhooks besides
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)

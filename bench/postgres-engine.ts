@@ -74,6 +74,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
       }
       return subjects;
     },
+    newPlace: () => ({ store: 'postgres', url, schema: nextSchema(), folder }),
     close: () => cluster.dispose(),
   };
 }

@@ -1,19 +1,20 @@
 /**
  * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, over each store and at several
- * numbers of stored rows. Prints tables with the machine and the settings. Measures no peers and no delivery.
+ * numbers of stored rows; and its sender of webhooks besides, with a peer. Prints tables with the machine and the settings.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureRounds } from './cell.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
-import { type BenchOptions, readOptions, type StoreName, usage } from './options.ts';
+import { type BenchOptions, isWebhookRow, readOptions, type StoreName, usage } from './options.ts';
 import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
 import { postgresEngine } from './postgres-engine.ts';
 import { measureSingleFigures } from './single-figures.ts';
 import { sqliteEngine } from './sqlite-engine.ts';
 import { growthTable, ratioTable } from './table.ts';
+import { measureWebhooks } from './webhooks/measure.ts';
 
 async function main(options: BenchOptions): Promise<void> {
   const results: unknown[] = [];
@@ -36,6 +37,28 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     comities: new Map(),
     report: [],
   };
+  try {
+    const requests = isAnyRequest(options) ? await measureRequests(run) : undefined;
+    if (!options.only.some(isWebhookRow) || options.noise) return requests;
+    const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
+    const webhooks = await measureWebhooks(apart);
+    if (options.writeDocs) writeDocs(apart, `webhooks-${store}`);
+    return { requests, webhooks };
+  } finally {
+    await Promise.all(run.subjects.map(({ server }) => server.stop()));
+    await engine.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Everything but webhooks, which has programs of its own. */
+function isAnyRequest({ only, noise }: BenchOptions): boolean {
+  return noise || only.some((name) => !isWebhookRow(name));
+}
+
+/** @returns every figure of the requests; all that was started for them has ended */
+async function measureRequests(run: Run): Promise<unknown> {
+  const { options, store } = run;
   try {
     say(run, ...machine(run));
     const trouble = options.noise ? 'asked for by --noise' : await startComities(run);
@@ -62,13 +85,11 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     );
     say(run, generatorLine(pairs, store));
     if (trouble === undefined) await measureSingleFigures(run);
-    if (options.writeDocs && trouble === undefined) writeDocs(run);
+    if (options.writeDocs && trouble === undefined) writeDocs(run, store);
     else if (options.writeDocs) say(run, 'docs/performance.md is left as it was: Comity was not measured.');
     return figures(run, pairs);
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
-    await engine.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -10,6 +10,7 @@ export type ServerProcess = {
   readonly host: string;
   readonly port: number;
   readonly readyMs: number;
+  readonly pid: number;
   /** Resident memory now, in bytes; undefined where /proc is missing. */
   memoryBytes(): number | undefined;
   /** Processor time of all threads so far, in microseconds; undefined where /proc is missing. */
@@ -36,6 +37,7 @@ export async function startServer(
   return {
     ...address,
     readyMs,
+    pid,
     memoryBytes: () => memoryOf(pid),
     processorUs: () => processorOf(pid),
     stop: () => stop(child),

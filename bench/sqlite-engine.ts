@@ -16,6 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 export function sqliteEngine(pinning: Pinning, folder: string): Engine {
   let empties = 0;
+  let places = 0;
 
   async function startIn(data: string, rows: number, pinned: Pinning): Promise<Subject> {
     mkdirSync(data, { recursive: true });
@@ -48,6 +49,12 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
     startEmpty() {
       empties += 1;
       return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
+    },
+    newPlace() {
+      places += 1;
+      const own = join(folder, `place-${places}`);
+      mkdirSync(own, { recursive: true });
+      return { store: 'sqlite', folder: own };
     },
     close: async () => undefined,
   };

@@ -33,6 +33,16 @@ export const loginsP99Most = 2;
 export const scanP99Most = 2;
 export const idleMemoryBytesMax = 120 * 1_000_000;
 export const readyMsMax = 500;
+/** Webhooks out: each a ratio within one run, but for the one time. */
+export const webhookTargets = {
+  /** Least deliveries a second, of those of bare signed posts. */
+  toBareLeast: { sqlite: 0.4, postgres: 0.25 } satisfies Record<StoreName, number>,
+  arrivalP95MsMost: 20,
+  /** Most that hanging receivers may raise the p95 of the others. */
+  hangingRatioMost: 1.5,
+  /** Most that a delivery may cost among a million against among a thousand. */
+  backlogCostMost: 1.3,
+} as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 
@@ -48,4 +58,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   logins: 'read by id while eight log in',
   scan: 'read by id under a scan',
   scale: 'two processes against one',
+  webhooks: 'webhooks out',
+  'webhook-backlog': 'webhooks with many waiting',
+  'webhook-peer': 'webhooks beside BullMQ',
 };

@@ -156,6 +156,8 @@ function changeTests({ fresh }: Bench): void {
     await called.promise;
     const before = calls;
     await commitAll(store, event('evt_elsewhere'));
+    const expected = { table: 'things', id: 'watched', expect: { absent: true as const }, next: null };
+    await commitAll(store, expected, event('evt_expecting'));
     await commitAll(store, put(things, 'refused', {}, rev)).catch(() => undefined);
     await store.ping();
     assert.equal(calls, before);

@@ -9,8 +9,9 @@
  *
  * Which assumption failed is not told: the batch is then judged (careful-flights.ts).
  */
+
+import { isLeaving, isOnlyExpected } from '../../change-kind.ts';
 import type { Call } from '../connection/connection.ts';
-import { isLeaving, isOnlyExpected } from './change-kind.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { Appends, Writes } from './writes.ts';
 

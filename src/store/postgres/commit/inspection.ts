@@ -4,10 +4,10 @@
  * Asked while the lock is held, so that the answers stay true until the end of the transaction.
  */
 import type { Scalar } from '../../../model/field.ts';
+import { isLeaving } from '../../change-kind.ts';
 import { rowOf } from '../../row-cells.ts';
 import type { Row } from '../../store.ts';
 import type { Cell, Rows } from '../connection/connection.ts';
-import { isLeaving } from './change-kind.ts';
 import { type CommitTable, eventsOf, type Work } from './commit-table.ts';
 import { fieldValues, Ledger, rowOfNext } from './ledger.ts';
 import { isLookedUp } from './statements.ts';

@@ -4,7 +4,7 @@
  * as if all units came at once. Two units after one unique value are not looked for: the index finds them. That several expect one
  * row absent, and none makes it, is no pair: every unit that sends webhooks expects the same one (webhooks/outbound/fan-out).
  */
-import { isLeaving, isOnlyExpected } from './change-kind.ts';
+import { isLeaving, isOnlyExpected } from '../../change-kind.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 
 export function interacts(works: readonly Work[], tables: readonly CommitTable[]): boolean {

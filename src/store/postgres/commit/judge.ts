@@ -3,8 +3,9 @@
  * (sqlite/writer/apply.ts): a change made from a stale state is told so before anything else that stands against it, a unit's
  * changes are looked at in their order, its events last. Pure.
  */
+
+import { isLeaving, isOnlyExpected } from '../../change-kind.ts';
 import type { Commit, Row } from '../../store.ts';
-import { isLeaving, isOnlyExpected } from './change-kind.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { fieldValues, type Ledger, rowOfNext } from './ledger.ts';
 

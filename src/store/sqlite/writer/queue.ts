@@ -8,6 +8,7 @@
  * with the next request.
  */
 import { Worker } from 'node:worker_threads';
+import { isOnlyExpected } from '../../change-kind.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import { unavailable } from '../failure.ts';
@@ -229,7 +230,7 @@ function settle(units: readonly Waiting[], reply: Reply & { kind: 'committed' })
     const refusal = reply.refusals[refused];
     if (refusal === undefined || refusal.unit !== index) {
       resolve({ outcome: 'committed', rev });
-      for (const { table } of unit.changes) changed.add(table);
+      for (const change of unit.changes) if (!isOnlyExpected(change)) changed.add(change.table);
       if (unit.events.length > 0) changed.add(eventsTable);
       rev += 1;
       continue;

@@ -1,5 +1,5 @@
 /** What a change amounts to, whatever stands: two questions that several steps of committing ask. */
-import type { Change } from '../../store.ts';
+import type { Change } from './store.ts';
 
 /** It expects no row and makes none. */
 export function isOnlyExpected({ expect, next }: Change): boolean {

@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util';
 import { offerServer } from '../test/postgres/run-server.ts';
 import { listFiles, repositoryRoot } from './source-tree.ts';
 
-/** Two files at a time: some start servers, databases and browsers, and the reference machine has two cores. */
+/** One more than the reference machine has cores: some wait for servers, databases and browsers. Four take as long and fail in time. */
 const filesAtOnce = 3;
 
 /** What a passing test sends, of which only the count is shown. */

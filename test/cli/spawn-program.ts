@@ -9,7 +9,7 @@ import { after } from 'node:test';
 export const shop: string = resolve('examples/shop/comity.config.ts');
 
 const main = resolve('src/main.ts');
-const boundMs = 30_000;
+const boundMs = 120_000;
 
 type Environment = Readonly<Record<string, string>>;
 

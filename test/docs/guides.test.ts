@@ -5,19 +5,22 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { runPage } from './run-page.ts';
 import { isInstalled } from './shell-session.ts';
 
-/** The machine's curl starts ten times as fast as the one of this repository; the README's tour is run with both. */
+/** The machine's curl starts ten times as fast as the one of this repository. */
 const realCurl = isInstalled('curl');
 const guides = globSync('docs/guides/*.md').sort();
 
-for (const guide of guides) {
-  test(`the commands of ${guide} print what it shows`, async () => {
-    assert.ok((await runPage(guide, { realCurl })) > 0, 'no example was found');
-  });
-}
+// Two at once: a guide waits for seconds where it shows what happens by itself.
+describe('the commands of', { concurrency: 2 }, () => {
+  for (const guide of guides) {
+    test(`${guide} print what it shows`, async () => {
+      assert.ok((await runPage(guide, { realCurl })) > 0, 'no example was found');
+    });
+  }
+});
 
 test('every link between the pages leads to a file', () => {
   const pages = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...globSync('docs/{guides,decisions}/*.md')];

@@ -1,6 +1,6 @@
 /**
  * The tour in README.md is what the program does: its commands run as they stand, against the real program, and print what
- * is shown. Once with curl.ts in place of curl, so that no machine skips it, and once with the machine's curl where it is.
+ * is shown: in bash with the machine's curl where it is, else with curl.ts in its place, so that no machine skips it.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,14 +12,8 @@ import { isInstalled } from './shell-session.ts';
 const examplesMin = 25;
 
 test('the commands of README.md print what it shows', async () => {
-  const count = await runPage('README.md', { realCurl: false });
+  const count = await runPage('README.md', { realCurl: isInstalled('curl') });
   assert.ok(count >= examplesMin, `only ${count} examples were found`);
-});
-
-test('they do so with the curl of this machine in bash', {
-  skip: isInstalled('curl') ? false : 'no curl here',
-}, async () => {
-  await runPage('README.md', { realCurl: true });
 });
 
 test('README.md leaves out no command but those that start the program', () => {

@@ -2,7 +2,7 @@
  * A real PostgreSQL for tests. `testServer` gives an empty database on a server that the whole run shares;
  * `ownCluster` gives a server of its own to a test that stops or kills it.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { spawnKeeper } from './keeper-process.ts';
 import { askForServer, quickSettings } from './run-server.ts';
@@ -36,21 +36,68 @@ let serverUrl: Promise<string> | undefined;
 export async function testServer(): Promise<TestServer> {
   serverUrl ??= findServer();
   const url = await serverUrl;
-  const name = `comity_test_${randomBytes(8).toString('hex')}`;
+  const name = newName();
+  await withClient(url, (client) => createEmpty(client, name));
+  return serverOf(url, name);
+}
+
+/**
+ * The same with what `prepare` made in it, once for all that ask by this key: a schema of forty tables takes most of a second, its copy a
+ * tenth. On a server that was given from outside, where no copy should be left behind, each is prepared anew.
+ */
+export async function preparedServer(
+  key: string,
+  prepare: (url: string) => Promise<void>,
+): Promise<TestServer> {
+  serverUrl ??= findServer();
+  const url = await serverUrl;
+  if (givenServer() !== undefined) {
+    const server = await testServer();
+    await prepare(server.url);
+    return server;
+  }
+  const template = `comity_template_${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
+  const name = newName();
   await withClient(url, async (client) => {
-    const create = `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`;
-    try {
-      await client.query(`${create} ${unlikeOrder}`);
-    } catch (error) {
-      // A server built without ICU still serves.
-      if (!(error instanceof pg.DatabaseError)) throw error;
-      await client.query(create);
+    // Files of the run make it at the same time; the first one does, and the others wait for it.
+    await client.query('SELECT pg_advisory_lock(7_041_976)');
+    const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [template]);
+    if (found.rowCount === 0) {
+      const made = `${template}_made`;
+      await client.query(`DROP DATABASE IF EXISTS ${made} WITH (FORCE)`);
+      await createEmpty(client, made);
+      await prepare(urlOf(url, made));
+      await client.query(`ALTER DATABASE ${made} RENAME TO ${template}`);
     }
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   });
+  return serverOf(url, name);
+}
+
+function newName(): string {
+  return `comity_test_${randomBytes(8).toString('hex')}`;
+}
+
+function urlOf(url: string, name: string): string {
   const own = new URL(url);
   own.pathname = `/${name}`;
+  return own.href;
+}
+
+async function createEmpty(client: pg.Client, name: string): Promise<void> {
+  const create = `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`;
+  try {
+    await client.query(`${create} ${unlikeOrder}`);
+  } catch (error) {
+    // A server built without ICU still serves.
+    if (!(error instanceof pg.DatabaseError)) throw error;
+    await client.query(create);
+  }
+}
+
+function serverOf(url: string, name: string): TestServer {
   return {
-    url: own.href,
+    url: urlOf(url, name),
     dispose: () =>
       withClient(url, async (client) => {
         await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
@@ -71,10 +118,13 @@ export async function ownCluster(settings: Readonly<Record<string, string>> = {}
   };
 }
 
-async function findServer(): Promise<string> {
+function givenServer(): string | undefined {
   const given = process.env.COMITY_TEST_DATABASE_URL;
-  if (given !== undefined && given !== '') return given;
-  return (await askForServer()) ?? (await spawnKeeper(quickSettings).start());
+  return given === '' ? undefined : given;
+}
+
+async function findServer(): Promise<string> {
+  return givenServer() ?? (await askForServer()) ?? (await spawnKeeper(quickSettings).start());
 }
 
 async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {

@@ -10,7 +10,7 @@ import { openPostgresStore } from '../../src/store/postgres/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { testServer } from '../postgres/cluster.ts';
+import { preparedServer } from '../postgres/cluster.ts';
 
 export type Handles = readonly [one: Store, other: Store];
 
@@ -31,7 +31,7 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
     [
       'PostgreSQL',
       async (context) => {
-        const server = await testServer();
+        const server = await preparedServer(JSON.stringify(tables), prepare);
         const opened: Store[] = [];
         context.after(async () => {
           for (const store of opened) await store.close();
@@ -42,6 +42,11 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
       },
     ],
   ];
+
+async function prepare(url: string): Promise<void> {
+  const store = await openPostgresStore({ url, tables });
+  await store.close();
+}
 
 /** The embedded store as it is: of one process alone. */
 export async function openEmbedded(context: TestContext): Promise<Store> {

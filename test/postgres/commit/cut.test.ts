@@ -9,9 +9,9 @@ import { counters, freshPlace, rowsOf, startCommitter } from './fixture.ts';
 
 const soak = process.env.COMITY_SOAK === '1';
 /** Points of a flight that are tried; the first and the last octet are among them. */
-const lostPoints = soak ? 12 : 6;
+const lostPoints = soak ? 12 : 5;
 /** Each of these may cost the time for which the server lets a transaction stand idle. */
-const heldPoints = soak ? 5 : 3;
+const heldPoints = soak ? 5 : 2;
 
 type Kind = {
   readonly name: string;

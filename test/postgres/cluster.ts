@@ -59,15 +59,19 @@ export async function preparedServer(
   const template = `comity_template_${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
   const name = newName();
   await withClient(url, async (client) => {
-    // Files of the run make it at the same time; the first one does, and the others wait for it.
-    await client.query('SELECT pg_advisory_lock(7_041_976)');
-    const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [template]);
-    if (found.rowCount === 0) {
-      const made = `${template}_made`;
-      await client.query(`DROP DATABASE IF EXISTS ${made} WITH (FORCE)`);
-      await createEmpty(client, made);
-      await prepare(urlOf(url, made));
-      await client.query(`ALTER DATABASE ${made} RENAME TO ${template}`);
+    const isThere = async () =>
+      (await client.query('SELECT FROM pg_database WHERE datname = $1', [template])).rowCount === 1;
+    if (!(await isThere())) {
+      // Files of the run come at the same time: the first makes it, and the others wait.
+      await client.query('SELECT pg_advisory_lock(7041976)');
+      if (!(await isThere())) {
+        const made = `${template}_made`;
+        await client.query(`DROP DATABASE IF EXISTS ${made} WITH (FORCE)`);
+        await createEmpty(client, made);
+        await prepare(urlOf(url, made));
+        await client.query(`ALTER DATABASE ${made} RENAME TO ${template}`);
+      }
+      await client.query('SELECT pg_advisory_unlock(7041976)');
     }
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   });

@@ -7,8 +7,19 @@ import type { LoadPlan, LoadResult } from './plan.ts';
 
 const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 
-/** Throws when any answer was wrong: figures of a load with errors mean nothing. */
+/** A server that has just started, beside others, may answer nothing within a short cell; then the cell is measured again. */
+const attemptsMax = 4;
+
+/** Throws when any answer was wrong, and when there was none: figures of such a load mean nothing. */
 export async function generateLoad(pinning: Pinning, plan: LoadPlan): Promise<LoadResult> {
+  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+    const result = await generateOnce(pinning, plan);
+    if (result.latency.count > 0) return result;
+  }
+  throw new Error(`${plan.kind}: no answers while measuring`);
+}
+
+async function generateOnce(pinning: Pinning, plan: LoadPlan): Promise<LoadResult> {
   const [command, args] = pinnedCommand(pinning, 1, [program]);
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(plan));
@@ -17,6 +28,5 @@ export async function generateLoad(pinning: Pinning, plan: LoadPlan): Promise<Lo
   const result: LoadResult = JSON.parse(output);
   if (result.errors > 0)
     throw new Error(`${plan.kind}: ${result.errors} wrong answers: ${result.faults.join('; ')}`);
-  if (result.latency.count === 0) throw new Error(`${plan.kind}: no answers while measuring`);
   return result;
 }

@@ -6,6 +6,7 @@ import type { JWK } from 'jose';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
+import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
 import type { Audit, AuditFact } from '../audit-fact.ts';
 import { signingKeysTable } from '../tables.ts';
 import { leadMs, nextSignsFrom, type Ring, type RingTimes, signingAt, withoutSpent } from './key-ring.ts';
@@ -49,7 +50,6 @@ const ringId = 'ring';
 const publishedSecondsMax = 300;
 /** Between two looks for a key that a token names and nobody here knows. */
 const unknownLookMs = 1000;
-const retryMs = 1000;
 /** Timers hold no more; a look that finds nothing to do costs one read. */
 const lookMsMax = 3_600_000;
 const attemptsMax = 20;
@@ -65,21 +65,22 @@ export async function createSigningKeys(options: SigningKeysOptions): Promise<Si
 class KeyRing implements SigningKeys {
   readonly publishedSeconds: number;
   readonly #options: SigningKeysOptions;
-  readonly #lookMs: number;
+  readonly #looks: TableLooks;
   #name = '';
   #keys: readonly SigningKey[] = [];
   #rev = 0;
-  #looking: Promise<void> | undefined;
-  #again = false;
   #lookedAt = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #forget: (() => void) | undefined;
-  #isClosed = false;
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
     const lead = leadMs(options.signingKeySeconds);
-    this.#lookMs = Math.min(lookMsMax, lead / 4);
+    this.#looks = createTableLooks({
+      store: options.store,
+      table: signingKeysTable,
+      everyMs: Math.min(lookMsMax, lead / 4),
+      work: () => this.#lookOnce(),
+      onFailed: (error) => options.observe({ kind: 'store-failed', what: 'following signing keys', error }),
+    });
     this.publishedSeconds = Math.max(1, Math.min(publishedSecondsMax, Math.floor(lead / 2000)));
   }
 
@@ -106,51 +107,16 @@ class KeyRing implements SigningKeys {
     return this.#keys.map((key) => key.published);
   }
 
-  /** One look at a time; one that is asked for meanwhile follows it. */
   look(): Promise<void> {
-    if (this.#looking !== undefined) {
-      this.#again = true;
-      return this.#looking;
-    }
-    this.#looking = this.#lookUntilDone().finally(() => {
-      this.#looking = undefined;
-    });
-    return this.#looking;
+    return this.#looks.look();
   }
 
   follow(): void {
-    this.#forget = this.#options.store.onChange(signingKeysTable, () => this.#lookSoon(0));
-    this.#lookSoon(this.#lookMs);
+    this.#looks.follow();
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    this.#forget?.();
-    await this.#looking?.catch(() => {
-      // Reported by whoever asked for the look.
-    });
-  }
-
-  #lookSoon(afterMs: number): void {
-    clearTimeout(this.#timer);
-    if (this.#isClosed) return;
-    this.#timer = setTimeout(() => {
-      this.look().then(
-        () => this.#lookSoon(this.#lookMs),
-        (error) => {
-          this.#options.observe({ kind: 'store-failed', what: 'following signing keys', error });
-          this.#lookSoon(retryMs);
-        },
-      );
-    }, afterMs).unref();
-  }
-
-  async #lookUntilDone(): Promise<void> {
-    do {
-      this.#again = false;
-      await this.#lookOnce();
-    } while (this.#again && !this.#isClosed);
+  close(): Promise<void> {
+    return this.#looks.close();
   }
 
   async #lookOnce(): Promise<void> {

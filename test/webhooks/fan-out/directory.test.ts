@@ -4,9 +4,9 @@ import { type TestContext, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
 import type { Authenticated } from '../../../src/model/principal.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
+import { oneAtATime } from '../../../src/store/one-at-a-time.ts';
 import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import { oneAtATime } from '../../../src/webhooks/outbound/fan-out/one-at-a-time.ts';
 import { endpointGenerationTable, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
 import { engines, openEmbedded } from '../../resources/shared-stores.ts';
 import {

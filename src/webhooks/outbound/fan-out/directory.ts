@@ -12,12 +12,12 @@
  * asks about. A reading that fails changes nothing; one that the store asked for is done again after a second.
  */
 import type { Observe } from '../../../observe/observation.ts';
+import { oneAtATime } from '../../../store/one-at-a-time.ts';
 import type { MaybePromise } from '../../../store/store.ts';
 import { endpointsCollection } from '../collections.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import { endpointGenerationTable, endpointSecretsTable } from '../tables.ts';
 import { createDirectoryState, type StateOptions } from './directory-state.ts';
-import { oneAtATime } from './one-at-a-time.ts';
 
 export type DirectoryOptions = Omit<StateOptions, 'onChanged'> & {
   /** Tables that what `principalOf` says depends on: those of users and keys. */

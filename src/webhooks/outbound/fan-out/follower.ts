@@ -3,8 +3,8 @@
  * runs. One that failed is done again after a second.
  */
 import type { Observe } from '../../../observe/observation.ts';
+import { oneAtATime } from '../../../store/one-at-a-time.ts';
 import type { Store } from '../../../store/store.ts';
-import { oneAtATime } from './one-at-a-time.ts';
 
 const againAfterMs = 1000;
 

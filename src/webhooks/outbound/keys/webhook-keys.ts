@@ -6,6 +6,7 @@
 import type { Observe } from '../../../observe/observation.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Row, Store } from '../../../store/store.ts';
+import { createTableLooks, type TableLooks } from '../../../store/table-looks.ts';
 import { webhookKeysTable } from '../tables.ts';
 import { leadMs, nextSignsFrom, type Ring, signingAt, withoutSpent } from './key-ring.ts';
 import {
@@ -42,7 +43,6 @@ export type WebhookKeysOptions = {
 /** Id of the row that holds the ring. */
 const ringId = 'ring';
 const publishedSecondsMax = 300;
-const retryMs = 1000;
 /** Timers hold no more; a look that finds nothing to do costs one read. */
 const lookMsMax = 3_600_000;
 const attemptsMax = 20;
@@ -58,19 +58,21 @@ export async function createWebhookKeys(options: WebhookKeysOptions): Promise<We
 class KeyRing implements WebhookKeys {
   readonly publishedSeconds: number;
   readonly #options: WebhookKeysOptions;
-  readonly #lookMs: number;
+  readonly #looks: TableLooks;
   #keys: readonly WebhookKey[] = [];
   #rev = 0;
-  #looking: Promise<void> | undefined;
-  #again = false;
-  #timer: NodeJS.Timeout | undefined;
-  #forget: (() => void) | undefined;
-  #isClosed = false;
 
   constructor(options: WebhookKeysOptions) {
     this.#options = options;
     const lead = leadMs(options.signingKeySeconds);
-    this.#lookMs = Math.min(lookMsMax, lead / 4);
+    this.#looks = createTableLooks({
+      store: options.store,
+      table: webhookKeysTable,
+      everyMs: Math.min(lookMsMax, lead / 4),
+      work: () => this.#lookOnce(),
+      onFailed: (error) =>
+        options.observe({ kind: 'store-failed', what: 'following the keys of webhooks', error }),
+    });
     this.publishedSeconds = Math.max(1, Math.min(publishedSecondsMax, Math.floor(lead / 2000)));
   }
 
@@ -84,51 +86,16 @@ class KeyRing implements WebhookKeys {
     return this.#keys.map((key) => key.published);
   }
 
-  /** One look at a time; one that is asked for meanwhile follows it. */
   look(): Promise<void> {
-    if (this.#looking !== undefined) {
-      this.#again = true;
-      return this.#looking;
-    }
-    this.#looking = this.#lookUntilDone().finally(() => {
-      this.#looking = undefined;
-    });
-    return this.#looking;
+    return this.#looks.look();
   }
 
   follow(): void {
-    this.#forget = this.#options.store.onChange(webhookKeysTable, () => this.#lookSoon(0));
-    this.#lookSoon(this.#lookMs);
+    this.#looks.follow();
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    this.#forget?.();
-    await this.#looking?.catch(() => {
-      // Reported by whoever asked for the look.
-    });
-  }
-
-  #lookSoon(afterMs: number): void {
-    clearTimeout(this.#timer);
-    if (this.#isClosed) return;
-    this.#timer = setTimeout(() => {
-      this.look().then(
-        () => this.#lookSoon(this.#lookMs),
-        (error) => {
-          this.#options.observe({ kind: 'store-failed', what: 'following the keys of webhooks', error });
-          this.#lookSoon(retryMs);
-        },
-      );
-    }, afterMs).unref();
-  }
-
-  async #lookUntilDone(): Promise<void> {
-    do {
-      this.#again = false;
-      await this.#lookOnce();
-    } while (this.#again && !this.#isClosed);
+  close(): Promise<void> {
+    return this.#looks.close();
   }
 
   /** Of several processes that find the same due, one makes it and the others read what it made. */

@@ -11,12 +11,13 @@ import {
   endpointsCollection,
   recoveriesCollection,
 } from './webhooks/outbound/collections.ts';
-import { eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
+import type { EventTypes } from './webhooks/outbound/event-types/event-types.ts';
 
 export type DocumentOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
+  readonly eventTypes: EventTypes;
 };
 
 /** Each version of the document is made when it is first asked for: it takes some milliseconds, and few ask. */
@@ -24,6 +25,7 @@ export function composeDocument({
   configuration,
   settings,
   providers,
+  eventTypes,
 }: DocumentOptions): ProgramOptions['openApi'] {
   const made = new Map<OpenApiVersion, { content: string; tag: string }>();
   return (version = '3.2') => {
@@ -49,7 +51,7 @@ export function composeDocument({
             deliveries: deliveriesCollection,
             recoveries: recoveriesCollection,
           },
-          eventTypes: [...eventTypesOf(configuration).values()],
+          eventTypes: [...eventTypes.values()],
         },
         version,
       }),

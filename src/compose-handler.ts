@@ -90,7 +90,7 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
       store,
       metrics: options.metrics,
       isDraining: () => draining,
-      openApi: composeDocument(options),
+      openApi: composeDocument({ ...options, eventTypes: webhooks.eventTypes }),
       assets: docsAssets(configuration.title),
     }),
   ]);

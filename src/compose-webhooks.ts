@@ -25,7 +25,7 @@ import { recoveryResources } from './resources/webhooks/recoveries/resources.ts'
 import type { RetentionRule } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { createEngine, type Engine } from './webhooks/outbound/engine/engine.ts';
-import { eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
+import { type EventTypes, eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './webhooks/outbound/fan-out/directory.ts';
 import { createWants } from './webhooks/outbound/fan-out/wants.ts';
 import { withDeliveries } from './webhooks/outbound/fan-out/with-deliveries.ts';
@@ -61,6 +61,7 @@ export type Webhooks<S extends Store> = {
   readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
   readonly postedEvents: (serving: Serving) => PostedEvents;
+  readonly eventTypes: EventTypes;
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
@@ -174,7 +175,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
 
 function resourcesOf<S extends Store>(
   parts: Parts<S>,
-): Pick<Webhooks<S>, 'builtIn' | 'postedEvents' | 'resources'> {
+): Pick<Webhooks<S>, 'builtIn' | 'postedEvents' | 'eventTypes' | 'resources'> {
   const { configuration, settings, store, policy } = parts;
   const eventTypes = eventTypesOf(configuration);
   const own = { ...settings, ...parts, plainStore: store, eventTypes };
@@ -192,6 +193,7 @@ function resourcesOf<S extends Store>(
       recoveryResources(serving),
     ],
     postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
+    eventTypes,
     resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`),
   };
 }

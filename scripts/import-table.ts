@@ -27,9 +27,11 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
 
   // What every room may lean on.
+  // What a sender of webhooks is, as data; signatures are pure and stand below.
+  { folder: 'src/webhooks/presets', may: ['src/webhooks/signature'], node: [], packages: [] },
   {
     folder: 'src/config',
-    may: values,
+    may: [...values, 'src/webhooks/signature', 'src/webhooks/presets'],
     node: ['node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:url', 'node:util'],
     packages: ['typebox'],
   },
@@ -111,7 +113,32 @@ export const importTable: readonly FolderRow[] = [
   },
   // Signatures, usable without the server: on any runtime with Web Crypto.
   { folder: 'src/webhooks/signature', may: [], node: [], packages: [] },
-  { folder: 'src/webhooks/index.ts', may: ['src/webhooks/signature'], node: [], packages: [] },
+  // Receiving, usable without the server: what is in a message once it is verified, and one call that does it all.
+  {
+    folder: 'src/webhooks/receive',
+    may: ['src/webhooks/signature', 'src/webhooks/presets'],
+    node: [],
+    packages: [],
+  },
+  {
+    folder: 'src/webhooks/index.ts',
+    may: ['src/webhooks/signature', 'src/webhooks/presets', 'src/webhooks/receive'],
+    node: [],
+    packages: [],
+  },
+  {
+    folder: 'src/webhooks/inbound',
+    may: [
+      ...stored,
+      'src/egress',
+      'src/webhooks/signature',
+      'src/webhooks/presets',
+      'src/webhooks/receive',
+      'src/webhooks/outbound',
+    ],
+    node: ['node:crypto', 'node:url', 'node:worker_threads'],
+    packages: ['typebox'],
+  },
   {
     folder: 'src/webhooks/outbound',
     may: [...stored, 'src/egress', 'src/webhooks/signature'],
@@ -120,7 +147,16 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/resources/webhooks',
-    may: [...stored, 'src/egress', 'src/resources', 'src/webhooks/signature', 'src/webhooks/outbound'],
+    may: [
+      ...stored,
+      'src/egress',
+      'src/resources',
+      'src/webhooks/signature',
+      'src/webhooks/presets',
+      'src/webhooks/receive',
+      'src/webhooks/outbound',
+      'src/webhooks/inbound',
+    ],
     node: ['node:crypto'],
     packages: ['typebox'],
   },
@@ -136,7 +172,14 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
   {
     folder: 'src/store-tables.ts',
-    may: [...stored, 'src/auth', 'src/resources', 'src/resources/accounts', 'src/webhooks/outbound'],
+    may: [
+      ...stored,
+      'src/auth',
+      'src/resources',
+      'src/resources/accounts',
+      'src/webhooks/inbound',
+      'src/webhooks/outbound',
+    ],
     node: [],
     packages: [],
   },

@@ -6,6 +6,15 @@ export { Type } from 'typebox';
 export { ConfigurationError } from './config/configuration-error.ts';
 export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
+export {
+  type HandledResource,
+  type Handler,
+  type HandlerResources,
+  type ReceivedMessage,
+  ResourceRefused,
+  UnprocessableMessage,
+} from './config/handler.ts';
+export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
 export { type Comity, createComity } from './create-comity.ts';

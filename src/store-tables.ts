@@ -20,6 +20,12 @@ import { idempotencyTable } from './resources/idempotency.ts';
 import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import type { Table } from './store/store.ts';
+import { receivedCollection } from './webhooks/inbound/collections.ts';
+import {
+  receivedAttemptsTable,
+  receivedContentsTable,
+  senderSecretsTable,
+} from './webhooks/inbound/tables.ts';
 import {
   deliveriesCollection,
   endpointsCollection,
@@ -47,6 +53,8 @@ const ownTables: readonly Table[] = [
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
+  ...[receivedCollection].map(tableOf),
+  ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
 ];
 
 export function storeTables(configuration: Pick<Configuration, 'collections'>): readonly Table[] {

@@ -7,9 +7,11 @@ import { resolveCollections } from './collections.ts';
 import { ConfigurationError } from './configuration-error.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
+import { inspectSenders } from './inspect-senders.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
+import type { DeclaredSender } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
 import { inspectSchedules, type WebhookSchedules } from './webhook-schedules.ts';
@@ -24,6 +26,8 @@ export type Configuration = {
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
   readonly schedules: WebhookSchedules;
+  /** By name. */
+  readonly senders: ReadonlyMap<string, DeclaredSender>;
   /** Not checked yet: `loadSettings` does, together with the environment. */
   readonly settings: SettingOverrides;
 };
@@ -35,6 +39,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'collections',
   'eventTypes',
   'issuers',
+  'senders',
   'settings',
   'webhooks',
 ]);
@@ -80,6 +85,7 @@ export function resolveConfiguration(
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
+  const senders = inspectSenders(written.senders, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   return {
     title: String(title),
@@ -89,6 +95,7 @@ export function resolveConfiguration(
     eventTypes,
     issuers,
     schedules,
+    senders,
     settings: settings as SettingOverrides,
   };
 }

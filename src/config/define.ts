@@ -5,6 +5,7 @@
  */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
+import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
@@ -27,6 +28,8 @@ export type ConfigurationDeclaration = {
     /** Seconds from each failed attempt to the next, in place of the default schedule of that name (§6). */
     readonly schedules?: Partial<WebhookSchedules>;
   };
+  /** Who may send webhooks here, by the name that stands in the path `{base}/webhooks/{sender}` (§4.14). */
+  readonly senders?: Readonly<Record<string, SenderDeclaration>>;
   /** Settings of docs/reference/settings.md by name; the environment outranks them. */
   readonly settings?: SettingOverrides;
 };

@@ -26,6 +26,7 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'received',
   'recoveries',
   'results',
+  'senders',
   'users',
   'webhooks',
   'well-known',

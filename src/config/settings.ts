@@ -15,6 +15,7 @@ import { listsSettings } from './settings/lists.ts';
 import { postgresSettings } from './settings/postgres.ts';
 import { programSettings } from './settings/program.ts';
 import { requestsSettings } from './settings/requests.ts';
+import { sendersSettings } from './settings/senders.ts';
 import { storeSettings } from './settings/store.ts';
 import { webhooksSettings } from './settings/webhooks.ts';
 
@@ -26,6 +27,7 @@ export const settings = {
   ...accountsSettings,
   ...mailSettings,
   ...webhooksSettings,
+  ...sendersSettings,
   ...egressSettings,
   ...listsSettings,
   ...storeSettings,

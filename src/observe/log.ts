@@ -7,7 +7,13 @@
  */
 import pino from 'pino';
 import { describeError, describeForeignError } from './describe-error.ts';
-import type { AccountObservation, Observation, Observe, WebhookObservation } from './observation.ts';
+import type {
+  AccountObservation,
+  Observation,
+  Observe,
+  ReceivedObservation,
+  WebhookObservation,
+} from './observation.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
@@ -94,7 +100,9 @@ function lineOf(observation: Observation): Line {
   }
 }
 
-const otherLines: Readonly<Record<(AccountObservation | WebhookObservation)['kind'], Line>> = {
+const otherLines: Readonly<
+  Record<(AccountObservation | WebhookObservation | ReceivedObservation)['kind'], Line>
+> = {
   'login-judged': { level: 'debug', message: 'login judged' },
   'session-reused': { level: 'warn', message: 'a refresh token came twice: its session was ended' },
   'hashing-refused': { level: 'warn', message: 'too many passwords wait to be hashed' },
@@ -113,6 +121,14 @@ const otherLines: Readonly<Record<(AccountObservation | WebhookObservation)['kin
   'egress-refused': { level: 'info', message: 'a destination was refused by the egress guard' },
   'lanes-held': { level: 'debug', message: 'sends for a part of the endpoints' },
   'sending-failed': { level: 'error', message: 'sending webhooks failed' },
+  'webhook-received': { level: 'debug', message: 'webhook received' },
+  'received-handed-on': { level: 'debug', message: 'received message handed on' },
+  'sender-paused': {
+    level: 'warn',
+    message: 'messages of a sender cannot be handed on and wait for a while',
+  },
+  'handler-thread-ended': { level: 'warn', message: 'a thread of handlers was ended' },
+  'receiving-failed': { level: 'error', message: 'receiving webhooks failed' },
   'audit-dropped': { level: 'error', message: 'facts are missing in the audit trail' },
 };
 

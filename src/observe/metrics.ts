@@ -7,6 +7,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { countAccounts } from './count-accounts.ts';
+import { countReceived } from './count-received.ts';
 import { countWebhooks } from './count-webhooks.ts';
 import type { Observation, Observe } from './observation.ts';
 import { renderDurations } from './render-durations.ts';
@@ -49,6 +50,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
   });
   const accounts = countAccounts(registry, faults);
   const webhooks = countWebhooks(registry, faults);
+  const received = countReceived(registry, faults);
   const observe = (observation: Observation): void => {
     switch (observation.kind) {
       case 'answered':
@@ -85,6 +87,13 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'lanes-held':
       case 'sending-failed':
         webhooks(observation);
+        return;
+      case 'webhook-received':
+      case 'received-handed-on':
+      case 'sender-paused':
+      case 'handler-thread-ended':
+      case 'receiving-failed':
+        received(observation);
         return;
       default:
         accounts(observation);

@@ -42,7 +42,8 @@ export type Observation =
   /** Another process on the same store was started with something else: `what` names it, as in `other collections`. */
   | { readonly kind: 'processes-differ'; readonly what: string }
   | AccountObservation
-  | WebhookObservation;
+  | WebhookObservation
+  | ReceivedObservation;
 
 /** What accounts, their credentials and the services that they need can report (§5). */
 export type AccountObservation =
@@ -102,5 +103,33 @@ export type WebhookObservation =
   | { readonly kind: 'lanes-held'; readonly lanes: number; readonly of: number }
   /** Something of the sender's own did not work; it goes on. */
   | { readonly kind: 'sending-failed'; readonly what: string; readonly error: unknown };
+
+/** What receiving webhooks can report (§4.14). No fact holds a body, a signature or a secret. */
+export type ReceivedObservation =
+  /** A message came to a declared sender; `reason`: why it was refused. */
+  | {
+      readonly kind: 'webhook-received';
+      readonly sender: string;
+      readonly outcome: 'accepted' | 'duplicate' | 'challenge' | 'refused';
+      readonly reason: string | undefined;
+    }
+  /** A message was handed on, or that failed; `lagMs` since it came, or was replayed. */
+  | {
+      readonly kind: 'received-handed-on';
+      readonly sender: string;
+      readonly message: string;
+      readonly outcome: 'processed' | 'failed';
+      readonly failure: string | undefined;
+      /** Whether another attempt will follow by itself. */
+      readonly again: boolean;
+      readonly lagMs: number;
+      readonly durationMs: number;
+    }
+  /** Handing on messages of a sender fails so often in a row that they wait until the time (ms since the epoch). */
+  | { readonly kind: 'sender-paused'; readonly sender: string; readonly until: number }
+  /** A thread of handlers was ended, for the reason given; another follows when one is needed. */
+  | { readonly kind: 'handler-thread-ended'; readonly reason: string; readonly messages: number }
+  /** Something of the receiver's own did not work; it goes on. */
+  | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
 
 export type Observe = (observation: Observation) => void;

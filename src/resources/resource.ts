@@ -107,6 +107,13 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   permission(principal: Principal): Permission;
   /** Media types of content that has a meaning here; absent: content has none. */
   readonly contentTypes?: readonly string[];
+  /**
+   * Content is taken as it came, of any type or none, with its codings on, and may be empty; `understand` gets these octets. For senders that
+   * sign what they transmit (§4.14.1).
+   */
+  readonly raw?: boolean;
+  /** Octets of content that are taken here, in place of the setting for all resources. */
+  readonly contentBytesMax?: number;
   /** Content has a meaning and may be left out. */
   readonly contentOptional?: boolean;
   /** Its answer tells what was done, such as a login: it is no representation, and return=minimal cannot leave it out. */

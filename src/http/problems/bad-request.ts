@@ -52,6 +52,20 @@ export const badRequestProblems = {
     meaning:
       'The callback of an OpenID provider does not belong to a sign-in that this browser began, came twice or too late, or tells of a refusal.',
   },
+  signature_invalid: {
+    status: 400,
+    message: 'invalid signature',
+    retry: 'no',
+    meaning:
+      'A webhook has no signature that one of the secrets of its sender made over exactly these octets (§4.14); `reason` is `missing`, `malformed` or `no-match`.',
+  },
+  signature_stale: {
+    status: 400,
+    message: 'the signed time is too far from now',
+    retry: 'no',
+    meaning:
+      'A webhook was signed longer ago, or further ahead, than its sender is given (§5.6, §8); `reason` is `stale` or `ahead`.',
+  },
   content_missing: {
     status: 400,
     message: 'request content is required',

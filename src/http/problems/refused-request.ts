@@ -81,6 +81,19 @@ export const refusedRequestProblems = {
     retry: 'no',
     meaning: 'The delivery is older than deliveries may be that are sent again by hand (§6).',
   },
+  sender_secret_fixed: {
+    status: 409,
+    message: 'the secrets of this sender are set by the environment',
+    retry: 'no',
+    meaning:
+      'A secret that a variable of the environment sets cannot be replaced by a request; set the variable to both for a while.',
+  },
+  content_unavailable: {
+    status: 409,
+    message: 'the body of this message is no longer kept',
+    retry: 'no',
+    meaning: 'A received message is older than bodies are kept, so it cannot be handed on again.',
+  },
   idempotency_key_in_use: {
     status: 409,
     message: 'a request with this Idempotency-Key is still running',

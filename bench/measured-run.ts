@@ -71,7 +71,10 @@ export function figures(run: Run, pairs: readonly Pair[]): unknown {
 }
 
 /** Replaces what stands between the marks of the table. */
-export function writeDocs({ report }: Run, table: StoreName | `webhooks-${StoreName}`): void {
+export function writeDocs(
+  { report }: Run,
+  table: StoreName | `${'webhooks' | 'received'}-${StoreName}`,
+): void {
   const docsBegin = `<!-- bench:${table}:begin -->`;
   const docsEnd = `<!-- bench:${table}:end -->`;
   mkdirSync(dirname(docsFile), { recursive: true });

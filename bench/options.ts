@@ -16,14 +16,21 @@ export const rowNames = [
   'webhooks',
   'webhook-backlog',
   'webhook-peer',
+  'received',
 ] as const;
 export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
-export type PairName = Exclude<RowName, 'authenticated' | 'logins' | 'scan' | 'scale' | WebhookRowName>;
+export type PairName = Exclude<
+  RowName,
+  'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName
+>;
 /** The rows of what is sent, measured with programs of their own. */
 export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 
-const singleNames: ReadonlySet<RowName> = new Set(['authenticated', 'logins', 'scan', 'scale', 'webhooks']);
+const singleNames: ReadonlySet<RowName> = new Set([
+  ...(['authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
+]);
 
 export function isPairName(name: RowName): name is PairName {
   return !singleNames.has(name);
@@ -60,7 +67,9 @@ export const usage = `Usage: npm run bench -- [options]
   --store sqlite      or postgres (default both, one after the other)
   --rows 1000,100000  stored rows (default 1000,100000 and, for SQLite, 1000000)
   --only read,list    of ${rowNames.join(', ')};
-                      webhook-peer takes redis-server and measures webhooks besides
+                      webhook-peer takes redis-server and measures webhooks besides;
+                      for received, rows are keys of messages, of which 10000000
+                      take some minutes to be stored
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)

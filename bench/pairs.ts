@@ -1,11 +1,10 @@
 /**
  * The cells of the ratio table: each request against Comity and against its floor, at each number of rows.
  */
-import { cpus } from 'node:os';
 import type { Cell, Sample } from './cell.ts';
 import { adminKey, floorKindOf, type Subject } from './engine.ts';
-import { generateLoad } from './load/generate.ts';
 import type { LoadPlan } from './load/plan.ts';
+import { measureLoad } from './measured-load.ts';
 import type { Run } from './measured-run.ts';
 import { isPairName, type PairName } from './options.ts';
 import { categoryId as seededCategoryId } from './product.ts';
@@ -61,23 +60,9 @@ function cell(
   const measure = async (): Promise<Sample> => {
     const plan = { ...planFor(run, subject, rows, name), createFrom, categoryId };
     createFrom += 10_000_000;
-    const startedMs = performance.now();
-    const busyBeforeUs = machineBusyUs();
-    const before = server.processorUs();
-    const result = await generateLoad(run.pinning, plan);
-    const after = server.processorUs();
-    const ownUs = before === undefined || after === undefined ? undefined : after - before;
-    const otherUs =
-      ownUs === undefined ? undefined : machineBusyUs() - busyBeforeUs - ownUs - result.generatorUs;
-    const elapsedUs = (performance.now() - startedMs) * 1000;
+    const { sample, result } = await measureLoad(run, server, plan);
     if (name === 'create') await readBack(subject, result.locations);
-    return {
-      requestsPerSecond: result.requestsPerSecond,
-      latency: result.latency,
-      processorUsPerRequest: ownUs === undefined ? undefined : ownUs / result.answersTotal,
-      generatorBusy: result.generatorBusy,
-      otherBusy: otherUs === undefined ? undefined : Math.max(0, otherUs / elapsedUs),
-    };
+    return sample;
   };
   return { name, kind: name, side, rows, samples: [], measure, memoryBytes: server.memoryBytes };
 }
@@ -125,11 +110,4 @@ export async function createCategory({ server }: Subject): Promise<string> {
   if (response.status !== 201)
     throw new Error(`creating a category: status ${response.status} ${await response.text()}`);
   return ((await response.json()) as { id: string }).id;
-}
-
-/** Processor time of the whole machine since it started, in microseconds. */
-function machineBusyUs(): number {
-  let busyMs = 0;
-  for (const { times } of cpus()) busyMs += times.user + times.nice + times.sys + times.irq;
-  return busyMs * 1000;
 }

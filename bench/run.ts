@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, over each store and at several
- * numbers of stored rows; and its sender of webhooks besides, with a peer. Prints tables with the machine and the settings.
+ * numbers of stored rows; and besides its sender of webhooks, with a peer, and its receiver. Prints tables with the machine and the settings.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { type BenchOptions, isWebhookRow, readOptions, type StoreName, usage } f
 import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
 import { postgresEngine } from './postgres-engine.ts';
+import { measureReceived } from './received/measure.ts';
 import { measureSingleFigures } from './single-figures.ts';
 import { sqliteEngine } from './sqlite-engine.ts';
 import { growthTable, ratioTable } from './table.ts';
@@ -39,11 +40,14 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
   };
   try {
     const requests = isAnyRequest(options) ? await measureRequests(run) : undefined;
-    if (!options.only.some(isWebhookRow) || options.noise) return requests;
-    const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
-    const webhooks = await measureWebhooks(apart);
-    if (options.writeDocs) writeDocs(apart, `webhooks-${store}`);
-    return { requests, webhooks };
+    if (options.noise) return requests;
+    const webhooks = options.only.some(isWebhookRow)
+      ? await measureApart(run, 'webhooks', measureWebhooks)
+      : undefined;
+    const received = options.only.includes('received')
+      ? await measureApart(run, 'received', measureReceived)
+      : undefined;
+    return { requests, webhooks, received };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -51,9 +55,21 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
   }
 }
 
-/** Everything but webhooks, which has programs of its own. */
+/** Measures what has a report and programs of its own. */
+async function measureApart(
+  run: Run,
+  name: 'webhooks' | 'received',
+  measure: (run: Run) => Promise<unknown>,
+): Promise<unknown> {
+  const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
+  const figures = await measure(apart);
+  if (run.options.writeDocs) writeDocs(apart, `${name}-${run.store}`);
+  return figures;
+}
+
+/** Everything but webhooks out and in, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {
-  return noise || only.some((name) => !isWebhookRow(name));
+  return noise || only.some((name) => !isWebhookRow(name) && name !== 'received');
 }
 
 /** @returns every figure of the requests; all that was started for them has ended */

@@ -13,6 +13,8 @@ export type ServerProcess = {
   readonly pid: number;
   /** Resident memory now, in bytes; undefined where /proc is missing. */
   memoryBytes(): number | undefined;
+  /** Of that, what is not mapped from files, of the database above all. */
+  ownMemoryBytes(): number | undefined;
   /** Processor time of all threads so far, in microseconds; undefined where /proc is missing. */
   processorUs(): number | undefined;
   stop(): Promise<void>;
@@ -38,7 +40,8 @@ export async function startServer(
     ...address,
     readyMs,
     pid,
-    memoryBytes: () => memoryOf(pid),
+    memoryBytes: () => memoryOf(pid, 'VmRSS'),
+    ownMemoryBytes: () => memoryOf(pid, 'RssAnon'),
     processorUs: () => processorOf(pid),
     stop: () => stop(child),
   };
@@ -87,8 +90,8 @@ function stop(child: ChildProcess): Promise<void> {
   });
 }
 
-function memoryOf(pid: number): number | undefined {
-  const found = /VmRSS:\s+(\d+) kB/.exec(readText(`/proc/${pid}/status`));
+function memoryOf(pid: number, name: 'VmRSS' | 'RssAnon'): number | undefined {
+  const found = new RegExp(`${name}:\\s+(\\d+) kB`).exec(readText(`/proc/${pid}/status`));
   return found === null ? undefined : Number(found[1]) * 1024;
 }
 

@@ -76,7 +76,8 @@ export function megabytes(bytes: number | undefined): string {
   return bytes === undefined ? '?' : (bytes / 1_000_000).toFixed(0);
 }
 
-function latencies(cell: Cell): string {
+/** p50, p90, p99 and most, in ms. */
+export function latencies(cell: Cell): string {
   const at = (figure: 'p50Us' | 'p90Us' | 'p99Us' | 'maxUs') =>
     (medianOf(cell, (sample) => sample.latency[figure]) / 1000).toFixed(2);
   return `${at('p50Us')} / ${at('p90Us')} / ${at('p99Us')} / ${at('maxUs')}`;

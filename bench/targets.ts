@@ -43,6 +43,13 @@ export const webhookTargets = {
   /** Most that a delivery may cost among a million against among a thousand. */
   backlogCostMost: 1.3,
 } as const;
+/** Webhooks in. */
+export const receivedTargets = {
+  /** Least messages a second, of those of the floor. */
+  toFloorLeast: 0.7,
+  /** Most that the slowest of a hundred answers may take while handlers are stuck, at half of the rate above. */
+  stuckP99MsMost: 50,
+} as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 
@@ -61,4 +68,5 @@ export const titles: Readonly<Record<RowName, string>> = {
   webhooks: 'webhooks out',
   'webhook-backlog': 'webhooks with many waiting',
   'webhook-peer': 'webhooks beside BullMQ',
+  received: 'webhooks in',
 };

@@ -10,6 +10,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
+import { bundleTypebox } from './bundle-typebox.ts';
 import { listFiles, repositoryRoot } from './source-tree.ts';
 
 /** Builds a tree laid out like the repository into its dist/. */
@@ -47,4 +48,5 @@ function renameWorkers(path: string): void {
 if (import.meta.main) {
   build(repositoryRoot);
   copyViewer(join(repositoryRoot, 'dist'));
+  await bundleTypebox(join(repositoryRoot, 'dist/typebox'));
 }

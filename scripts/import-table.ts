@@ -135,6 +135,7 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/presets',
       'src/webhooks/receive',
       'src/webhooks/outbound',
+      'src/typebox-bundle.ts',
     ],
     node: ['node:crypto', 'node:url', 'node:worker_threads'],
     packages: ['typebox'],
@@ -204,7 +205,14 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/compose-document.ts',
-    may: [...observed, 'src/openapi', 'src/resources', 'src/resources/accounts', 'src/webhooks/outbound'],
+    may: [
+      ...observed,
+      'src/openapi',
+      'src/resources',
+      'src/resources/accounts',
+      'src/resources/webhooks',
+      'src/webhooks/outbound',
+    ],
     node: [],
     packages: [],
   },
@@ -223,6 +231,20 @@ export const importTable: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/compose-received.ts',
+    may: [
+      ...stored,
+      'src/egress',
+      'src/package-version.ts',
+      'src/resources',
+      'src/resources/webhooks',
+      'src/webhooks/inbound',
+      'src/webhooks/outbound',
+    ],
+    node: [],
+    packages: [],
+  },
+  {
     folder: 'src/compose-handler.ts',
     may: [
       ...stored,
@@ -232,6 +254,7 @@ export const importTable: readonly FolderRow[] = [
       'src/resources/accounts',
       'src/compose-accounts.ts',
       'src/compose-document.ts',
+      'src/compose-received.ts',
       'src/compose-webhooks.ts',
     ],
     node: [],
@@ -244,10 +267,12 @@ export const importTable: readonly FolderRow[] = [
       'src/open-store.ts',
       ...rooms,
       'src/egress',
+      'src/webhooks/inbound',
       'src/webhooks/outbound',
       'src/server',
       'src/compose-accounts.ts',
       'src/compose-handler.ts',
+      'src/compose-received.ts',
       'src/compose-webhooks.ts',
     ],
     node: 'any',
@@ -275,6 +300,7 @@ export const importTable: readonly FolderRow[] = [
       'src/store-tables.ts',
       'src/package-version.ts',
       'src/webhooks/signature',
+      'src/webhooks/inbound',
       'src/webhooks/outbound',
       ...rooms,
       'src/server',
@@ -283,8 +309,28 @@ export const importTable: readonly FolderRow[] = [
     node: 'any',
     packages: ['commander'],
   },
-  { folder: 'src/main.ts', may: ['src/cli'], node: ['node:module', 'node:process'], packages: [] },
+  // Threads that import a configuration use it as well.
+  { folder: 'src/typebox-bundle.ts', may: [], node: ['node:fs', 'node:module'], packages: [] },
+  {
+    folder: 'src/main.ts',
+    may: ['src/cli', 'src/typebox-bundle.ts'],
+    node: ['node:module', 'node:process'],
+    packages: [],
+  },
 
+  {
+    folder: 'examples/receive-express',
+    may: ['src/webhooks/index.ts'],
+    node: ['node:http'],
+    packages: ['express'],
+  },
+  { folder: 'examples/receive-fastify', may: ['src/webhooks/index.ts'], node: [], packages: ['fastify'] },
+  {
+    folder: 'examples/receive-hono',
+    may: ['src/webhooks/index.ts'],
+    node: [],
+    packages: ['@hono/node-server', 'hono'],
+  },
   // A configuration, or a program, sees what a user of the package sees.
   { folder: 'examples', may: ['src/index.ts', 'src/webhooks/index.ts'], node: 'any', packages: [] },
 ];

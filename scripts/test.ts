@@ -83,7 +83,7 @@ async function runFiles(files: readonly string[], timeoutMs: number): Promise<vo
     concurrency: filesAtOnce,
     timeout: timeoutMs,
     signal: interrupted.signal,
-    execArgv: ['--import', new URL('./test-file-bound.mjs', import.meta.url).href],
+    execArgv: ['--import', new URL('./before-test-file.mjs', import.meta.url).href],
     ...(options.name === undefined ? {} : { testNamePatterns: [new RegExp(options.name)] }),
   });
   let passed = 0;

@@ -6,6 +6,7 @@ import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
 import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
 import { contentTag } from './resources/program/document.ts';
 import type { ProgramOptions } from './resources/program/resources.ts';
+import { inboxCollection } from './resources/webhooks/received/collection.ts';
 import {
   deliveriesCollection,
   endpointsCollection,
@@ -53,6 +54,7 @@ export function composeDocument({
           },
           eventTypes: [...eventTypes.values()],
         },
+        receiving: { ...settings, collection: inboxCollection, senders: configuration.senders },
         version,
       }),
     );

@@ -5,6 +5,7 @@
 import { challengesFor } from './auth/challenges.ts';
 import type { Accounts } from './compose-accounts.ts';
 import { composeDocument } from './compose-document.ts';
+import type { Received } from './compose-received.ts';
 import type { Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
@@ -43,6 +44,7 @@ export type HandlerOptions = {
   readonly cors: CorsPolicy;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
+  readonly received: Received;
 };
 
 export type ComposedHandler = {
@@ -54,7 +56,7 @@ export type ComposedHandler = {
 
 export function composeHandler(options: HandlerOptions): ComposedHandler {
   const { configuration, settings, observe, store, clock, randomDigit, newId, mac } = options;
-  const { accounts, webhooks } = options;
+  const { accounts, webhooks, received } = options;
   let draining = false;
   const path = `${configuration.base}/operations`;
   const operations = createOperations(
@@ -77,11 +79,16 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
       contentLimits: settings,
       streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
       resultCacheCharactersMax: settings.resultCacheBytesMax,
-      builtIn: (serving) => [...accounts.builtIn(serving), ...webhooks.builtIn(serving)],
+      builtIn: (serving) => [
+        ...accounts.builtIn(serving),
+        ...webhooks.builtIn(serving),
+        ...received.builtIn(serving),
+      ],
       postedEvents: webhooks.postedEvents,
     }),
     ...accounts.resources,
     ...webhooks.resources,
+    ...received.resources,
     jwksResource({
       keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
       publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),

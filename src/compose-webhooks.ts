@@ -8,7 +8,8 @@ import type { OwnerPrincipal } from './auth/owner-principal.ts';
 import { keysTable, usersTable } from './auth/tables.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
-import { createDialer } from './egress/dial.ts';
+import { createDialer, type Dial } from './egress/dial.ts';
+import type { Exchange } from './egress/exchange.ts';
 import { createLateExchanges } from './egress/late-exchanges.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from './egress/policy.ts';
@@ -33,6 +34,7 @@ import { createHealth } from './webhooks/outbound/health/health.ts';
 import type { Notify } from './webhooks/outbound/health/notice.ts';
 import { createWebhookKeys, type WebhookKeys } from './webhooks/outbound/keys/webhook-keys.ts';
 import { createLanes } from './webhooks/outbound/lanes/create-lanes.ts';
+import type { Lanes } from './webhooks/outbound/lanes.ts';
 import { createRecoveries } from './webhooks/outbound/recovery/recoveries.ts';
 import { outboundRetention } from './webhooks/outbound/retention.ts';
 import { createSend } from './webhooks/outbound/send/create-send.ts';
@@ -51,6 +53,8 @@ export type WebhooksOptions<S extends Store> = {
   readonly newId: () => string;
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
+  /** Whether lanes are needed without an endpoint as well. */
+  readonly lanesNeeded: boolean;
   /** Where the program listens: nothing is sent there. */
   readonly ownListeners: () => readonly OwnListener[];
 };
@@ -62,6 +66,10 @@ export type Webhooks<S extends Store> = {
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
   readonly postedEvents: (serving: Serving) => PostedEvents;
   readonly eventTypes: EventTypes;
+  /** For what goes out besides: through the guard, over the same pools. */
+  readonly exchange: Exchange;
+  readonly dial: Dial;
+  readonly lanes: Lanes;
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
@@ -99,6 +107,9 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
   return {
     store: fannedOut,
     keys: sender.keys,
+    exchange: sender.exchange,
+    dial: sender.dial,
+    lanes: sender.lanes,
     ...resourcesOf(parts),
     retention: outboundRetention(settings),
     gauges: gaugesOf(sender.engine, directory),
@@ -115,6 +126,9 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
 type Sender = {
   readonly keys: WebhookKeys;
   readonly engine: Engine;
+  readonly exchange: Exchange;
+  readonly dial: Dial;
+  readonly lanes: Lanes;
   start(): Promise<void>;
   close(): Promise<void>;
 };
@@ -125,7 +139,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const lanes = await createLanes({
-    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
+    ...{ store, directory, clock, monotonic, settings, observe, isAlive, needed: parts.lanesNeeded },
     holder: { host: machine(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
   });
   const keys = await createWebhookKeys({ ...parts, ...settings });
@@ -159,6 +173,9 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   return {
     keys,
     engine,
+    exchange: exchanges.exchange,
+    dial,
+    lanes,
     async start() {
       await engine.start();
       recoveries.start();

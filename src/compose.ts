@@ -8,6 +8,7 @@ import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
 import { composeHandler } from './compose-handler.ts';
+import { composeReceived, handsOn, type Received } from './compose-received.ts';
 import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
@@ -29,12 +30,17 @@ import { createListener, type Listener } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { eventsTable } from './store/store.ts';
+import type { MadeSecret } from './webhooks/inbound/sender-secrets.ts';
 import { createOwnerNotices } from './webhooks/outbound/health/owner-mail.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
+  /** Secrets of senders of webhooks that the environment sets, by variable. */
+  readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
+  /** URL of the configuration as a module, for the threads of handlers. */
+  readonly module: string | undefined;
   readonly observe: Observe;
   readonly metrics: Metrics;
   /** Milliseconds since the epoch; replaced in tests alone. */
@@ -56,6 +62,8 @@ export type Running = {
   readonly url: string;
   /** Set when the administrator key was made at this start: the only time anyone sees it. */
   readonly adminKey: string | undefined;
+  /** Secrets of senders that were made at this start: the only time anyone sees them. */
+  readonly madeSecrets: readonly MadeSecret[];
   /** Answers requests of another server, in place of `url`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** Drains and closes within `drainMs`. */
@@ -70,17 +78,21 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   const url = originOf(host, port);
   program.listensAt(url, { address: host, port });
   program.operations.resume();
-  await program.webhooks.start();
+  await program.start();
   observe({ kind: 'listening', url });
-  return { url, adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
+  return { url, ...shownOf(program) };
 }
 
 /** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
 export async function composeMounted(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
   const program = await assemble(options);
   program.operations.resume();
-  await program.webhooks.start();
-  return { adminKey: program.adminKey, handle: program.listener.handle, stop: program.stop };
+  await program.start();
+  return shownOf(program);
+}
+
+function shownOf({ adminKey, madeSecrets, listener, stop }: Assembled): Omit<Running, 'url'> {
+  return { adminKey, madeSecrets, handle: listener.handle, stop };
 }
 
 /** Mounted in another server, nobody tells where: COMITY_PUBLIC_URL has to. */
@@ -91,8 +103,10 @@ function originOf(host: string, port: number): string {
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
-  readonly webhooks: Pick<Webhooks<Store>, 'start'>;
+  /** Sends webhooks and hands on those that were received. */
+  readonly start: () => Promise<void>;
   readonly adminKey: string | undefined;
+  readonly madeSecrets: readonly MadeSecret[];
   readonly listensAt: (url: string, listener: OwnListener) => void;
   readonly stop: (reason: string) => Promise<void>;
 };
@@ -118,8 +132,10 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...common,
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
+      lanesNeeded: handsOn(configuration.senders),
       ownListeners: () => ownListeners,
     });
+    const received = await composeReceived({ ...common, ...webhooks });
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRateLimiter({
       ...settings,
@@ -128,7 +144,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     });
     const { handler, operations, drain } = composeHandler({
       ...{ ...common, store: webhooks.store, randomDigit: random.digit },
-      ...{ mac, rates, cors, accounts, webhooks },
+      ...{ mac, rates, cors, accounts, webhooks, received },
     });
     const listener = createListener({
       handler,
@@ -138,8 +154,17 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
-    showGauges(options.metrics, listener, store, [...accounts.gauges, ...webhooks.gauges]);
-    const rules = [...retentionRules(settings), ...accounts.retention, ...webhooks.retention];
+    showGauges(options.metrics, listener, store, [
+      ...accounts.gauges,
+      ...webhooks.gauges,
+      ...received.gauges,
+    ]);
+    const rules = [
+      ...retentionRules(settings),
+      ...accounts.retention,
+      ...webhooks.retention,
+      ...received.retention,
+    ];
     const stopRetention = startRetention(store, rules, clock, observe);
     const stop = stopOf({
       ...options,
@@ -148,6 +173,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       listener,
       operations,
       webhooks,
+      received,
       accounts,
       rates,
       stopRetention,
@@ -156,7 +182,12 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       listening = url;
       ownListeners.push(own);
     };
-    return { listener, operations, webhooks, adminKey: accounts.adminKey, listensAt, stop };
+    const start = async (): Promise<void> => {
+      await webhooks.start();
+      await received.start();
+    };
+    const { adminKey } = accounts;
+    return { listener, operations, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
@@ -169,6 +200,7 @@ type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
   readonly listener: Listener;
   readonly operations: Operations;
   readonly webhooks: Webhooks<Store>;
+  readonly received: Received;
   readonly accounts: Accounts;
   readonly rates: { close(): Promise<void> };
   readonly stopRetention: () => Promise<void>;
@@ -176,7 +208,7 @@ type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
 
 /** What is behind goes after what stands before it: requests first, then what they began, the store last. */
 function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
-  const { observe, operations, webhooks } = parts;
+  const { observe, operations, webhooks, received } = parts;
   const { drainMs } = parts.settings;
   return async (reason) => {
     const startedAt = performance.now();
@@ -185,7 +217,8 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     parts.drain();
     await parts.listener.drain(drainMs);
     // What was answered 202 may still make events; attempts under way end beside it.
-    await Promise.all([operations.drain(leftMs()), webhooks.drain(leftMs())]);
+    await Promise.all([operations.drain(leftMs()), webhooks.drain(leftMs()), received.drain(leftMs())]);
+    await received.close();
     await webhooks.close();
     await parts.accounts.close();
     await parts.stopRetention();

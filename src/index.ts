@@ -17,7 +17,7 @@ export {
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
-export { type Comity, createComity } from './create-comity.ts';
+export { type Comity, type CreateOptions, createComity } from './create-comity.ts';
 export type { Access, Action, Rule } from './model/access.ts';
 export type { Condition } from './model/access-condition.ts';
 export {

@@ -7,9 +7,11 @@
  */
 import { enableCompileCache } from 'node:module';
 import process from 'node:process';
+import { useTypeboxBundle } from './typebox-bundle.ts';
 
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/comity`;
 enableCompileCache(process.env.NODE_COMPILE_CACHE);
-// Imported after the cache is there, or it would not be used for what this brings in.
+useTypeboxBundle();
+// Imported after both are there, or they would not be used for what this brings in.
 const { runProgram } = await import('./cli/program.ts');
 process.exit(await runProgram(process.argv.slice(2), process.env));

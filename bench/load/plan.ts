@@ -2,6 +2,7 @@
  * What the load generator is told: one JSON value on its standard input. And what it answers: one JSON value on
  * its standard output. The kinds of requests are those of the table that `bench/run.ts` prints.
  */
+import type { SigningScheme } from '../received/messages.ts';
 import type { LatencySummary } from './histogram.ts';
 
 /** `list` and `query` ask the same few hundred questions again and again, `list-new` and `query-new` never one twice. */
@@ -14,7 +15,15 @@ export type RequestKind =
   | 'query'
   | 'query-new'
   | 'create'
-  | 'search';
+  | 'search'
+  | 'received';
+
+/** What `received` sends: signed messages, each key one that was never sent before. */
+export type ReceivedLoad = {
+  readonly scheme: SigningScheme;
+  /** How often each message is sent, the first time included. */
+  readonly sendings: number;
+};
 
 export type LoadPlan = {
   readonly host: string;
@@ -38,6 +47,8 @@ export type LoadPlan = {
   readonly createFrom: number;
   /** The category that created products name. */
   readonly categoryId: string;
+  /** Of the kind `received` alone. */
+  readonly received?: ReceivedLoad;
 };
 
 export type LoadResult = {

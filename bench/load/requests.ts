@@ -4,6 +4,7 @@
  */
 import { apiKey } from '../api-key.ts';
 import { productFields, productId, productPrice } from '../product.ts';
+import { signedRequests } from '../received/signed-requests.ts';
 import type { LoadPlan } from './plan.ts';
 
 export type SampledAnswer = { readonly head: string; readonly body: Buffer };
@@ -55,6 +56,8 @@ export function createRequestSource(plan: LoadPlan, etags: ReadonlyMap<string, s
       );
     case 'create':
       return createSource(plan);
+    case 'received':
+      return receivedSource(plan);
   }
 }
 
@@ -172,6 +175,16 @@ function createSource(plan: LoadPlan): RequestSource {
       return buffer;
     },
     check: checkCreated,
+  };
+}
+
+function receivedSource(plan: LoadPlan): RequestSource {
+  if (plan.received === undefined) throw new TypeError('the plan does not say how messages are signed');
+  const headOf = (fieldLines: string) => `${requestHead(plan, 'POST', plan.path)}${fieldLines}`;
+  return {
+    status: 204,
+    next: signedRequests(plan.received, headOf, plan.connections),
+    check: ({ body }) => (body.length === 0 ? undefined : 'a 204 with a body'),
   };
 }
 

@@ -2,7 +2,6 @@
  * What claims and memory cost with many deliveries waiting: ten thousand that are due leave a database in which a thousand others wait, and
  * one in which a million do. Half of those belong to the endpoint itself and are due tomorrow, half are due to one that is disabled.
  */
-import { readFileSync } from 'node:fs';
 import { type Spread, spreadOf } from '../cell.ts';
 import type { Run } from '../measured-run.ts';
 import { underWay } from './drains.ts';
@@ -26,7 +25,6 @@ export type Backlog = { readonly few: BacklogSide; readonly many: BacklogSide; r
 type Side = {
   readonly waiting: number;
   readonly program: Program;
-  readonly pid: number;
   readonly rates: number[];
 };
 
@@ -76,7 +74,7 @@ async function startSide(run: Run, url: string, count: number, waiting: number):
   process.stderr.write(`${run.store}: storing ${waiting} deliveries that wait\n`);
   await seedWebhooks(place, { endpoints, events: count * rounds.length, deliveries });
   const program = await startProgram(run.pinning, place);
-  return { waiting, program, pid: program.server.pid, rates: [] };
+  return { waiting, program, rates: [] };
 }
 
 function idOf(round: number): string {
@@ -97,16 +95,7 @@ async function drainOnce({ program }: Side, receiver: Part, count: number, round
   return (count / (endedMs - firstMs)) * 1000;
 }
 
-function sideOf({ waiting, rates, pid }: Side): BacklogSide {
-  return { waiting, perSecond: spreadOf(rates), memoryBytes: ownMemory(pid) };
-}
-
-/** `RssAnon` of Linux; NaN elsewhere. */
-function ownMemory(pid: number): number {
-  try {
-    const found = /RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    return found === null ? Number.NaN : Number(found[1]) * 1024;
-  } catch {
-    return Number.NaN;
-  }
+function sideOf({ waiting, rates, program }: Side): BacklogSide {
+  const memoryBytes = program.server.ownMemoryBytes() ?? Number.NaN;
+  return { waiting, perSecond: spreadOf(rates), memoryBytes };
 }

@@ -5,6 +5,7 @@
  * In a project of your own the first line reads: import { collection, defineConfig, Type } from 'comity';
  */
 import { collection, defineConfig, Type } from '../../src/index.ts';
+import { countStock, draftReleaseNote, takeOffStock } from './handlers.ts';
 
 const categories = collection({
   description: 'What products are sorted into. One that still has products cannot be deleted (409).',
@@ -94,6 +95,27 @@ export default defineConfig({
       description: 'The last piece of a product is sold.',
       schema: Type.Object({ id: Type.String(), name: Type.String(), sku: Type.Optional(Type.String()) }),
       examples: [{ id: '01JD7Z3Q8V5T9XK2M4N6P8R0SB', name: 'Enamelled kettle', sku: 'KETTLE-15' }],
+    },
+  },
+  // Who may post webhooks to /api/v1/webhooks/{name}, and what becomes of them. A preset says how such a sender signs; the
+  // secret is in BILLING_WEBHOOK_SECRET and so on, or made at the first start and printed once.
+  senders: {
+    billing: {
+      description: 'Tells of completed checkouts, which take from the stock.',
+      preset: 'timestamped',
+      handler: takeOffStock,
+    },
+    forge: {
+      description: 'Where our software is made. A release becomes a draft of an article.',
+      preset: 'plain',
+      handler: draftReleaseNote,
+    },
+    partner: {
+      description: 'Whose warehouse counts the stock.',
+      preset: 'standard',
+      handler: countStock,
+      // One at a time and so in the order in which they came: the last count is the one that holds.
+      inFlightMax: 1,
     },
   },
 });

@@ -69,7 +69,9 @@ function judge(
   }
   const name = packageName(specifier) ?? specifier;
   if (!row.packages.includes(name)) return `${row.folder} may not import the package ${name}`;
-  if (!dependencies.has(name)) return `${name} is not among the dependencies of package.json`;
+  // An example shows how something is used in a project of one's own, which has what it needs.
+  const isExample = file.startsWith('examples/');
+  if (!dependencies.has(name) && !isExample) return `${name} is not among the dependencies of package.json`;
   return undefined;
 }
 

@@ -12,6 +12,8 @@ import { exitCodeOf, exitCodes, failureText } from './failure.ts';
 import type { Finish } from './finish.ts';
 import { declareKeys } from './keys/declare.ts';
 import { declareListen } from './listen/declare.ts';
+import { declareReceived } from './received/declare.ts';
+import { declareSenders } from './senders/declare.ts';
 import { declareUsers } from './users/declare.ts';
 
 const exitCodeHelp = `
@@ -63,6 +65,8 @@ function declareProgram(environment: Environment, finish: Finish): Command {
   declareDeliveries(program, environment, finish);
   declareEvents(program, environment, finish);
   declareListen(program, environment, finish);
+  declareSenders(program, environment, finish);
+  declareReceived(program, environment, finish);
   return program;
 }
 

@@ -1,7 +1,9 @@
 /**
- * What most commands begin with: the settings, and the configuration that they name. Settings are read twice,
- * because the first reading says where the configuration is and that may hold settings of its own.
+ * What most commands begin with: the settings, the configuration that they name, and the secrets of the senders that it declares. Settings
+ * are read twice, because the first reading says where the configuration is and that may hold settings of its own.
  */
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Configuration } from '../config/configuration.ts';
 import { loadConfiguration } from '../config/load-configuration.ts';
 import {
@@ -10,16 +12,22 @@ import {
   loadSettings,
   type WrittenSettings,
 } from '../config/load-settings.ts';
+import { readSenderSecrets } from '../config/sender-secrets.ts';
+import type { DeclaredSender } from '../config/senders.ts';
 import type { Settings } from '../config/settings.ts';
 
 export type Reading = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
+  /** Of senders whose variables are set, by variable. */
+  readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
+  /** URL of the configuration file: what threads of handlers import. */
+  readonly module: string;
   readonly warnings: readonly string[];
 };
 
-/** @throws ConfigurationError with every mistake in the settings, else every one in the configuration */
+/** @throws ConfigurationError with every mistake in the settings, else every one in the configuration, else in the secrets of senders */
 export async function readConfiguration(
   environment: Environment,
   options: WrittenSettings,
@@ -27,7 +35,23 @@ export async function readConfiguration(
   const { settings: first } = loadSettings(environment, {}, options);
   const { configuration, warnings: ofConfiguration } = await loadConfiguration(first.config);
   const { warnings, ...loaded } = loadSettings(environment, configuration.settings, options);
-  return { configuration, ...loaded, warnings: [...warnings, ...ofConfiguration] };
+  const { senders } = configuration;
+  const ofSenders = warningsOf(senders, loaded.settings);
+  const senderSecrets = readSenderSecrets(environment, senders, (sentence) => ofSenders.push(sentence));
+  const module = pathToFileURL(resolve(first.config)).href;
+  const all = [...warnings, ...ofConfiguration, ...ofSenders];
+  return { configuration, ...loaded, senderSecrets, module, warnings: all };
+}
+
+/** A URL is signed as the sender wrote it, and a proxy in front changes it. */
+function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }: Settings): string[] {
+  if (publicUrl !== undefined) return [];
+  return [...senders.values()]
+    .filter(({ rule: { signature } }) => signature.kind === 'hmac' && signature.signed.includes('{url}'))
+    .map(
+      ({ name }) =>
+        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin that it knows, if that is not the address of this program`,
+    );
 }
 
 /** Tells the warnings on stderr, one a line. */

@@ -26,17 +26,14 @@ const echoMs = 500;
 /** Resolves with the exit code once the program has stopped. */
 export async function serve(environment: Environment, options: WrittenSettings): Promise<number> {
   const signal = firstSignal(environment.npm_lifecycle_event === undefined ? 0 : echoMs);
-  const { configuration, settings, providers, warnings } = await readConfiguration(environment, options);
+  const { warnings, ...reading } = await readConfiguration(environment, options);
   tellWarnings(warnings);
+  const { configuration, settings } = reading;
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const running = await start(
-    () => compose({ configuration, settings, providers, observe, metrics }),
-    settings,
-  );
-  process.stdout.write(
-    welcomeText({ url: running.url, data: whereOf(settings), adminKey: running.adminKey, configuration }),
-  );
+  const running = await start(() => compose({ ...reading, observe, metrics }), settings);
+  const { url, adminKey, madeSecrets: senderSecrets } = running;
+  process.stdout.write(welcomeText({ url, data: whereOf(settings), adminKey, senderSecrets, configuration }));
   giveBackMemorySoon();
   await stop(running, await signal, settings.drainMs + lateMs);
   return exitCodes.done;

@@ -4,6 +4,7 @@
  */
 import type { Environment } from '../config/load-settings.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
+import { refusalText, requestOctets } from './request-octets.ts';
 import { type Credential, refusalOf } from './server-refusal.ts';
 
 export type ServerArguments = { readonly url?: string };
@@ -23,6 +24,11 @@ export type ServerClient = {
    * @param signal ends it
    */
   open(path: string, fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
+  /**
+   * The octets of an answer as they are transferred, content coding and all, which `fetch` would take off.
+   * @param take gets them piece by piece, and is waited for
+   */
+  octets(path: string, subject: string, take: (chunk: Buffer) => Promise<void>): Promise<void>;
   /** What an answer that was refused means. */
   refusal(answer: Response): Promise<CommandFailure>;
 };
@@ -77,6 +83,7 @@ function clientOf(environment: Environment, options: ServerArguments, credential
           signal,
         }),
       ),
+    octets: (path, subject, take) => transfer(api, credential, { path, subject, take }),
     refusal: async (answer) => refusalOf(api, credential, answer, await answer.text()),
     async list<T>(path: string, limit: number) {
       const items: T[] = [];
@@ -137,6 +144,37 @@ async function exchange(
   const text = await reached(api, () => answer.text());
   if (!answer.ok) throw refusalOf(api, credential, answer, text, subject);
   return text === '' ? undefined : jsonOf(api, text);
+}
+
+type Transfer = {
+  readonly path: string;
+  readonly subject: string;
+  readonly take: (chunk: Buffer) => Promise<void>;
+};
+
+async function transfer(
+  api: string,
+  credential: Credential,
+  { path, subject, take }: Transfer,
+): Promise<void> {
+  const headers = { 'X-API-Key': credential.key };
+  const answer = await reached(api, () => requestOctets(`${api}${path}`, headers, answerMsMax));
+  const { statusCode: status = 0 } = answer;
+  if (status !== 200) {
+    const text = await reached(api, () => refusalText(answer));
+    throw refusalOf(api, credential, { status }, text, subject);
+  }
+  const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      // What whoever takes them throws is no fault of the server's.
+      const next = await reached(api, () => chunks.next());
+      if (next.done === true) return;
+      await take(next.value);
+    }
+  } finally {
+    answer.destroy();
+  }
 }
 
 async function reached<T>(api: string, send: () => Promise<T>): Promise<T> {

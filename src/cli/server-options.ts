@@ -13,6 +13,9 @@ const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
 export const webhookKeyHelp =
   '\nSpeaks to the server with the key in COMITY_KEY, which needs the scope webhooks, or in COMITY_ADMIN_KEY.';
 
+/** For commands that only an administrator can give. */
+export const administratorKeyHelp = '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.';
+
 export function withServer(command: Command): Command {
   return command.option('--url <url>', urlHelp).option('--json', 'print JSON');
 }

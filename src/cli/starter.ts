@@ -65,6 +65,18 @@ const tasks = collection({
 export default defineConfig({
   title: 'Tasks',
   collections: { tasks },
+  // Webhooks that others send here, to /api/v1/webhooks/github: verified, kept once, and handed to the function.
+  // Its secret is GITHUB_WEBHOOK_SECRET of the environment; without it, one is made and printed once.
+  // senders: {
+  //   github: {
+  //     preset: 'github',
+  //     handler: async (message, resources) => {
+  //       if (message.type !== 'issues.opened') return;
+  //       const { issue } = message.json() as { issue: { title: string } };
+  //       await resources.create('tasks', { title: issue.title.slice(0, 200) });
+  //     },
+  //   },
+  // },
 });
 `;
 

@@ -1,12 +1,13 @@
 /**
  * What `serve` prints once it answers. The first line is for programs: it is written whole, and nothing else on stdout
- * begins like it. The rest is for a person: where the data is, the administrator key if it was made just now,
- * and three commands that work as they stand.
+ * begins like it. The rest is for a person: where the data is, the administrator key and the secrets of senders if they
+ * were made just now, and three commands that work as they stand.
  */
 import type { Configuration } from '../config/configuration.ts';
 import { permission } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import { anonymous } from '../model/principal.ts';
+import type { MadeSecret } from '../webhooks/inbound/sender-secrets.ts';
 
 export type Welcome = {
   readonly url: string;
@@ -14,6 +15,8 @@ export type Welcome = {
   readonly data: string;
   /** The administrator key when this start made it; never one that was given. */
   readonly adminKey: string | undefined;
+  /** Secrets of senders that this start made; never one that was given. */
+  readonly senderSecrets: readonly MadeSecret[];
   readonly configuration: Configuration;
 };
 
@@ -31,9 +34,38 @@ export function welcomeText(welcome: Welcome): string {
       `  export COMITY_ADMIN_KEY=${welcome.adminKey}`,
     );
   }
+  lines.push(...senderLines(welcome));
   const commands = commandsFor(`${welcome.url}${welcome.configuration.base}`, welcome.configuration);
   if (commands.length > 0) lines.push('', 'To try:', '', ...commands.map((command) => `  ${command}`));
   return `${lines.join('\n')}\n\n`;
+}
+
+/** Written as base64 they are one word of a shell each. */
+function senderLines({ senderSecrets, configuration, url }: Welcome): readonly string[] {
+  if (senderSecrets.length === 0) return [];
+  const lines = [
+    '',
+    'Secrets were made for senders of webhooks. They are shown this once; give each to its sender:',
+    '',
+    ...senderSecrets.map(({ variable, secret }) => `  export ${variable}=${secret}`),
+  ];
+  const signed = senderSecrets.map((made) => signedPost(`${url}${configuration.base}`, made, configuration));
+  const command = signed.find((each) => each !== undefined);
+  return command === undefined ? lines : [...lines, '', 'Then this posts a signed one:', '', `  ${command}`];
+}
+
+/** A message whose signature `openssl` makes; undefined where more is signed than the body, which would take more than a line. */
+function signedPost(
+  base: string,
+  { sender, use, variable }: MadeSecret,
+  { senders }: Configuration,
+): string | undefined {
+  const signature = senders.get(sender)?.rule.signature;
+  if (use !== 'receive' || signature?.kind !== 'hmac' || signature.signed !== '{body}') return undefined;
+  if (signature.key !== 'text' || signature.encoding !== 'hex') return undefined;
+  const made = `printf '{}' | openssl dgst -${signature.hash} -hmac "$${variable}" -r | cut -d' ' -f1`;
+  const field = `-H "${signature.header}: ${signature.prefix}$signed"`;
+  return `signed=$(${made}); curl -i ${field} ${jsonField} -d '{}' ${base}/webhooks/${sender}`;
 }
 
 /** One to read, one to create, one to query. */

@@ -45,15 +45,16 @@ export function inspectSchedules(written: unknown, mistakes: string[]): WebhookS
       const known = new Set(Object.keys(schedulesDefault));
       mistakes.push(`webhooks.schedules.${name} is not a schedule${suggestion(name, known)}`);
     } else if (!isSchedule(schedule)) {
-      mistakes.push(
-        `webhooks.schedules.${name} must be a list of at most ${entriesMax} whole numbers of seconds from 1 to ${entrySecondsMax}`,
-      );
+      mistakes.push(`webhooks.schedules.${name} ${scheduleRule}`);
     }
   }
   return { ...schedulesDefault, ...written };
 }
 
-function isSchedule(value: unknown): value is readonly number[] {
+/** What is asked of a schedule, as the predicate of a sentence. */
+export const scheduleRule = `must be a list of at most ${entriesMax} whole numbers of seconds from 1 to ${entrySecondsMax}`;
+
+export function isSchedule(value: unknown): value is readonly number[] {
   if (!Array.isArray(value) || value.length > entriesMax) return false;
   return value.every((entry) => Number.isInteger(entry) && entry >= 1 && entry <= entrySecondsMax);
 }

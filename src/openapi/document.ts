@@ -19,6 +19,8 @@ import { schemaNames } from './schema-names.ts';
 import { addSecuritySchemes } from './security-schemes.ts';
 import { servicePaths } from './service-paths.ts';
 import { postEventDescription } from './webhooks/posted-event-paths.ts';
+import { receivingPaths, receivingTags } from './webhooks/receiving-paths.ts';
+import type { ReceivingOptions } from './webhooks/receiving-setting.ts';
 import { sentEvents } from './webhooks/sent-events.ts';
 import { webhookPaths, webhookTags } from './webhooks/webhook-paths.ts';
 import type { WebhookOptions } from './webhooks/webhook-setting.ts';
@@ -40,12 +42,14 @@ export type OpenApiOptions = {
   readonly accounts?: AccountOptions;
   /** Absent: the program sends no webhooks. */
   readonly webhooks?: WebhookOptions;
+  /** Absent: the program receives no webhooks. */
+  readonly receiving?: ReceivingOptions;
   readonly version: OpenApiVersion;
 };
 
 /** The document as plain JSON values, the same for the same options. */
 export function openApiDocument(options: OpenApiOptions): Item {
-  const { base, collections, accounts, webhooks, limits, version } = options;
+  const { base, collections, accounts, webhooks, receiving, limits, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
@@ -57,9 +61,11 @@ export function openApiDocument(options: OpenApiOptions): Item {
   });
   if (accounts !== undefined) described.push(...accountPaths(base, accounts, limits, components));
   if (webhooks !== undefined) described.push(...webhookPaths(base, webhooks, limits, components));
+  if (receiving !== undefined) described.push(...receivingPaths(base, receiving, limits, components));
   const builtIn = [
     ...(accounts === undefined ? [] : Object.values(accounts.collections)),
     ...(webhooks === undefined ? [] : Object.values(webhooks.collections)),
+    ...(receiving === undefined ? [] : [receiving.collection]),
   ];
   described.push(
     ...queryPaths(base, [...collections.values(), ...builtIn], components),
@@ -110,13 +116,14 @@ const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": 
 Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
 cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
 
-function tags({ collections, accounts, webhooks }: OpenApiOptions): readonly Item[] {
+function tags({ collections, accounts, webhooks, receiving }: OpenApiOptions): readonly Item[] {
   return [
     ...[...collections.values()].map(({ name, description }) =>
       description === '' ? { name } : { name, description },
     ),
     ...(accounts === undefined ? [] : accountTags(accounts.collections)),
     ...(webhooks === undefined ? [] : webhookTags(webhooks.collections)),
+    ...(receiving === undefined ? [] : receivingTags(receiving)),
     { name: 'queries', description: 'Stored queries and their results.' },
     { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
     { name: 'events', description: 'Everything that happened, as a list and as a stream.' },

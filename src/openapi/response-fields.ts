@@ -44,11 +44,19 @@ const fields = {
     example: 'GET, HEAD, OPTIONS',
   },
   'Cache-Control': { description: 'How caches may keep the answer (RFC 9111).', example: 'no-cache' },
+  'Content-Disposition': {
+    description: 'That the content is to be saved, and under which name.',
+    example: 'attachment; filename="rec_01k1jx7v2mh5s8b4c9d0e6f3ga"',
+  },
   'Content-Encoding': {
     description: 'The coding that Accept-Encoding preferred, for longer representations.',
     example: 'br',
   },
   'Content-Location': { description: 'Where GET finds the representation that this answer carries.' },
+  'Content-Security-Policy': {
+    description: 'What a browser may run of the content: nothing.',
+    example: "sandbox; default-src 'none'",
+  },
   Deprecation: { description: 'Since when the resource is deprecated (RFC 9745).', example: '@1735689600' },
   ETag: {
     description: 'Strong validator of the representation, for If-Match and If-None-Match.',
@@ -96,6 +104,10 @@ const fields = {
     example: 'Bearer realm="comity"',
   },
   'X-Accel-Buffering': { description: '`no`: proxies must not hold events back.', example: 'no' },
+  'X-Content-Type-Options': {
+    description: '`nosniff`: the content is what Content-Type says.',
+    example: 'nosniff',
+  },
   'X-RateLimit-Remaining': {
     description: 'Requests that are left, where a limit applies.',
     type: 'integer',

@@ -14,6 +14,8 @@ export type Traits = {
   readonly contentTypes: readonly string[];
   /** Content has a meaning and may be left out. */
   readonly contentOptional: boolean;
+  /** Content is taken as it came, and a signature alone decides who asks (§4.14). */
+  readonly signed: boolean;
   /** Done at a path of its own (resources/action): what comes of it has no validators and is not kept. */
   readonly action: boolean;
   /** What is done is never answered with content. */
@@ -66,6 +68,7 @@ export const plainRead: Traits = {
   method: 'GET',
   contentTypes: [],
   contentOptional: false,
+  signed: false,
   action: false,
   silent: false,
   gate: openGate,
@@ -131,6 +134,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
     ...(traits.contentOptional
       ? ([['content_present', true]] as const)
       : ([['content_defined', traits.contentTypes.length > 0]] as const)),
+    ['content_raw', traits.signed],
     ['content_type_missing_query', method === 'QUERY'],
     ['creates_here', traits.creates === 'sometimes'],
     ['if_none_match_safe', safe],
@@ -162,6 +166,9 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
   never('async_asked', traits.asynchronous);
+  // Credentials, rates, Accept and conditions are not looked at where a signature decides.
+  for (const node of unjudged) never(node, !traits.signed);
+  always('acceptable', traits.signed);
   never('queued', traits.queues !== 'never');
   always('queued', traits.queues === 'always');
   never('created', traits.creates !== 'never');
@@ -171,6 +178,8 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   if (traits.action) settled.set('minimal_asked', traits.silent);
   return settled;
 }
+
+const unjudged = ['rate_exceeded', 'credential_refused', 'if_match_given', 'if_none_match_given'] as const;
 
 function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'QUERY';

@@ -14,6 +14,7 @@ import { isOrigin } from '../http/syntax/origin.ts';
 import { parseRequestTarget } from '../http/syntax/request-target.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
 import { contentCodings } from './content/decode-content.ts';
+import { isConditional } from './preconditions.ts';
 import { type Preferences, readPreferences } from './preferences.ts';
 import type { Operation, Route } from './resource.ts';
 import type { Router } from './router.ts';
@@ -47,6 +48,8 @@ export type MessageReading = {
   readonly preferences: Preferences;
   readonly mediaType: MediaType | undefined;
   readonly codings: readonly string[];
+  /** Conditional fields came that count here. */
+  readonly isConditional: boolean;
   /** Says which field is wrong and how, where `fieldsSound` is false. */
   readonly fieldComplaint: string | undefined;
 };
@@ -67,7 +70,7 @@ export function readMessage(request: Request, router: Router, limits: MessageLim
     preferences: readPreferences(fields.prefer),
     mediaType: fields.contentType === undefined ? undefined : parseMediaType(fields.contentType),
     codings: fields.contentEncoding === undefined ? noCodings : parseContentCoding(fields.contentEncoding),
-    fieldComplaint: complaint(request),
+    fieldComplaint: complaint(request, route),
   };
   return {
     facts: factsOf(parts),
@@ -77,6 +80,7 @@ export function readMessage(request: Request, router: Router, limits: MessageLim
     preferences: parts.preferences,
     mediaType: parts.mediaType,
     codings: parts.codings ?? noCodings,
+    isConditional: route?.resource.judgedBySignature !== true && isConditional(fields),
     fieldComplaint: parts.fieldComplaint,
   };
 }
@@ -95,6 +99,7 @@ function factsOf(parts: Parts): Facts {
   const { request, limits, target, route, operation, preferences, mediaType, codings, fieldComplaint } =
     parts;
   const { method, fields } = request;
+  const raw = operation?.raw === true;
   const form = isForm(mediaType) && operation?.answersForms === true && prefersHtml(fields.accept);
   return {
     method,
@@ -112,15 +117,22 @@ function factsOf(parts: Parts): Facts {
     routed: route !== undefined,
     methodAllowed: operation !== undefined || (method === 'OPTIONS' && route !== undefined),
     preflight:
-      method === 'OPTIONS' && fields.origin !== undefined && fields.accessControlRequestMethod !== undefined,
+      method === 'OPTIONS' &&
+      fields.origin !== undefined &&
+      fields.accessControlRequestMethod !== undefined &&
+      route?.resource.judgedBySignature !== true,
     acceptable: form || isAcceptable(fields.accept, route),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
     contentDefined:
-      operation?.contentTypes !== undefined && (operation.contentOptional !== true || hasContent(request)),
+      raw ||
+      (operation?.contentTypes !== undefined && (operation.contentOptional !== true || hasContent(request))),
+    contentRaw: raw,
     contentTypeGiven: fields.contentType !== undefined,
     contentTypeSupported: isSupported(mediaType, operation),
     contentCodingSupported: codings?.every((coding) => contentCodings.includes(coding)) ?? false,
-    contentFits: fields.contentLength === undefined || Number(fields.contentLength) <= limits.bodyBytesMax,
+    contentFits:
+      fields.contentLength === undefined ||
+      Number(fields.contentLength) <= contentBytesMax(operation, limits),
     matchRequired: operation?.matchRequired ?? false,
     // A preference may be passed over: a request with an Idempotency-Key is answered with its result.
     asyncAsked:
@@ -172,6 +184,14 @@ function readTarget(request: Request, router: Router): TargetParts {
   return { valid: true, serverWide: false, query: target.query, route };
 }
 
+/** Octets of content that the operation takes as they are transferred. */
+export function contentBytesMax(
+  operation: Operation | undefined,
+  limits: Pick<MessageLimits, 'bodyBytesMax'>,
+): number {
+  return operation?.contentBytesMax ?? limits.bodyBytesMax;
+}
+
 /** HTTP/1.0 may come without Host; a Host that came must be one and valid in any version. */
 function isHostValid({ fields, version }: Request): boolean {
   if (fields.host === undefined) return version === '1.0';
@@ -183,7 +203,9 @@ function hasContent({ fields }: Request): boolean {
   return fields.contentLength !== undefined && Number(fields.contentLength) > 0;
 }
 
-function complaint({ method, fields, rawFields }: Request): string | undefined {
+function complaint(request: Request, route: Route | undefined): string | undefined {
+  const { method, fields, rawFields } = request;
+  if (route?.resource.judgedBySignature === true) return framingComplaint(request);
   if (method === 'PUT' && hasField(rawFields, 'content-range')) {
     return 'Content-Range is not supported: a PUT replaces the whole resource';
   }
@@ -198,17 +220,34 @@ function complaint({ method, fields, rawFields }: Request): string | undefined {
   return undefined;
 }
 
+/** What else may come only once serves somebody else than who signs; these two say what the content is. */
+function framingComplaint({ fields, rawFields }: Request): string | undefined {
+  if (fields.repeated === undefined) return undefined;
+  for (const name of ['content-length', 'content-type']) {
+    if (countOf(rawFields, name) > 1) return `${name} may come only once`;
+  }
+  return undefined;
+}
+
 /** Looks among all fields for one that nothing else reads: a partial PUT must not be taken for a whole one (RFC 9110 §14.5). */
 function hasField(rawFields: readonly string[], name: string): boolean {
+  return countOf(rawFields, name) > 0;
+}
+
+function countOf(rawFields: readonly string[], name: string): number {
+  let count = 0;
   for (let index = 0; index < rawFields.length; index += 2) {
-    if (rawFields[index]?.toLowerCase() === name) return true;
+    if (rawFields[index]?.toLowerCase() === name) count += 1;
   }
-  return false;
+  return count;
 }
 
 /** Errors take application/problem+json besides, so asking for it alone is no reason for 406. */
 function isAcceptable(accept: string | undefined, route: Route | undefined): boolean {
   if (accept === undefined || accept === '*/*' || route === undefined) return true;
+  if (route.resource.judgedBySignature === true) return true;
+  // Its representation has whatever type it came with, which is known when it is read.
+  if (route.resource.offers.includes('*/*')) return true;
   // Clients that name one type name it as we do; reading the list takes 0.7 µs.
   if (route.resource.offers.includes(accept)) return true;
   return preferredMediaType(accept, [...route.resource.offers, 'application/problem+json']) !== undefined;

@@ -16,7 +16,7 @@ export type Conditions = {
   readonly ifModifiedSince: Condition;
 };
 
-const unconditional: Conditions = {
+export const unconditional: Conditions = {
   ifMatch: 'absent',
   ifUnmodifiedSince: 'absent',
   ifNoneMatch: 'absent',

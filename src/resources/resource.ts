@@ -108,8 +108,9 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   /** Media types of content that has a meaning here; absent: content has none. */
   readonly contentTypes?: readonly string[];
   /**
-   * Content is taken as it came, of any type or none, with its codings on, and may be empty; `understand` gets these octets. For senders that
-   * sign what they transmit (§4.14.1).
+   * Content is taken as it came, of any type or none, with its codings on, and may be empty; `understand` gets these octets, and
+   * application/octet-stream where no media type came or none that can be read (RFC 9110 §8.3). For senders that sign what they transmit
+   * (§4.14.1).
    */
   readonly raw?: boolean;
   /** Octets of content that are taken here, in place of the setting for all resources. */
@@ -164,6 +165,12 @@ export type Resource = {
   readonly ignoresCredentials?: boolean;
   /** Requests count against no rate limit, unless they bring a bad credential. */
   readonly unlimited?: boolean;
+  /**
+   * A program posts here what it signed, and that alone decides: what a request may say besides for the sake of a browser, a cache or a
+   * person has no effect. That is Accept (but for the form of a refusal), Origin and CORS, and conditional fields, since nothing is selected
+   * here that they could be about (RFC 9110 §13.2.1).
+   */
+  readonly judgedBySignature?: boolean;
 };
 
 /** Where a path leads. */

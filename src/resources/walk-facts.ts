@@ -1,7 +1,7 @@
 /** What the walk writes into the facts as it gathers them (http/conduct/facts.ts), one function for each group. */
 import type { Facts } from '../http/conduct/facts.ts';
 import type { Request } from '../http/message.ts';
-import { evaluateConditions } from './preconditions.ts';
+import { type Conditions, evaluateConditions, unconditional } from './preconditions.ts';
 import type { Result, Standing, Validators } from './resource.ts';
 
 export function writeStanding(facts: Facts, standing: Standing): void {
@@ -13,19 +13,31 @@ export function writeStanding(facts: Facts, standing: Standing): void {
   facts.elsewhere = standing.elsewhere !== undefined;
 }
 
-/** @param validators null where nothing stands that they could be of @param now milliseconds since the epoch */
+/**
+ * @param request undefined where it has no conditions, or none that count
+ * @param validators null where nothing stands that they could be of
+ * @param now milliseconds since the epoch
+ */
 export function writeConditions(
   facts: Facts,
-  { method, fields }: Pick<Request, 'method' | 'fields'>,
+  request: Pick<Request, 'method' | 'fields'> | undefined,
   validators: Validators | null,
   now: number,
 ): void {
-  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
-  const conditions = evaluateConditions(fields, validators, safe, now);
+  const conditions = request === undefined ? unconditional : conditionsOf(request, validators, now);
   facts.ifMatch = conditions.ifMatch;
   facts.ifUnmodifiedSince = conditions.ifUnmodifiedSince;
   facts.ifNoneMatch = conditions.ifNoneMatch;
   facts.ifModifiedSince = conditions.ifModifiedSince;
+}
+
+function conditionsOf(
+  { method, fields }: Pick<Request, 'method' | 'fields'>,
+  validators: Validators | null,
+  now: number,
+): Conditions {
+  const safe = method === 'GET' || method === 'HEAD' || method === 'QUERY';
+  return evaluateConditions(fields, validators, safe, now);
 }
 
 export function writeResult(facts: Facts, result: Exclude<Result, { superseded: true }>): void {

@@ -24,7 +24,6 @@ import type { MaybePromise } from '../store/store.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import { type MessageReading, readMessage } from './message-facts.ts';
-import { isConditional } from './preconditions.ts';
 import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
 import type { Room } from './room.ts';
 import { settle } from './settle.ts';
@@ -207,9 +206,10 @@ export class Walk {
 
   #gatherPreconditions(): Promise<void> | undefined {
     const { validators } = this.#operation();
+    const { isConditional } = this.#reading;
     // What nobody compares is not computed: the version of a list costs a store read.
-    if (validators === undefined || this.#facts.exists === false || !isConditional(this.#request.fields)) {
-      writeConditions(this.#facts, this.#request, null, this.#asked().now);
+    if (validators === undefined || this.#facts.exists === false || !isConditional) {
+      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#asked().now);
       return undefined;
     }
     return settle(validators(this.#asked(), this.#stood(), this.#proposal), (found) => {

@@ -1,7 +1,17 @@
 /**
- * The face of `comity/webhooks`: signing and verifying webhooks of the three schemes (§5.6), on any runtime with Web Crypto. Nothing here
- * needs the server, Node or another package. What is not listed is the house's own and may change at any time.
+ * The face of `comity/webhooks`: signing and verifying webhooks of the three schemes (§5.6), and receiving those of any sender (§4.14), on
+ * any runtime with Web Crypto. Nothing here needs the server, Node or another package. What is not listed is the house's own and may change
+ * at any time.
  */
+export type { PresetName } from './presets/presets.ts';
+export type { Challenge, Place, SenderRule } from './presets/sender-rule.ts';
+export type { Challenged, RefusedMessage } from './receive/answer.ts';
+export type { HeaderSource } from './receive/header-reading.ts';
+export { type MemoryStoreOptions, memoryStore } from './receive/memory-store.ts';
+export type { InsertOutcome, MessageStore, VerifiedMessage } from './receive/message-store.ts';
+export type { FetchRequest, NodeRequest, RawBody } from './receive/raw-body.ts';
+export { type Accepted, type Received, type ReceiveOptions, receive } from './receive/receive.ts';
+export type { AdjustedPreset, Sender } from './receive/sender.ts';
 export {
   createKeyDiscovery,
   type FetchKeys,
@@ -19,6 +29,7 @@ export {
   verifyPlain,
 } from './signature/plain.ts';
 export type { FieldValue, RefusalReason, Refused } from './signature/refusal.ts';
+export type { Hash, HmacRule, SignatureRule, TokenRule } from './signature/signature-rule.ts';
 export {
   type SignStandard,
   type StandardHeaders,

@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 test('measures rows of each kind against their floors over SQLite without a wrong answer', async () => {
   // One row of each kind; the others differ from these in the request that they send, or take more rows, a peer or a second load.
-  const output = await bench('sqlite', ['read', 'query', 'create', 'authenticated', 'webhooks']);
+  const output = await bench('sqlite', ['read', 'query', 'create', 'authenticated', 'webhooks', 'received']);
   for (const credential of ['API key', 'access token', 'session cookie', 'password', 'another key each']) {
     assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
   }
@@ -23,6 +23,8 @@ test('measures rows of each kind against their floors over SQLite without a wron
   for (const drain of drainNames) assert.match(output, new RegExp(`^\\| ${drain} \\| \\d`, 'm'));
   assert.match(output, /from the post of an event to its arrival at \d+\/s: p50 \d/);
   assert.match(output, /of the healthy ones while 20 hang/);
+  assert.match(output, /^\| standard, each sent twice \| 1,000 \| \d/m);
+  assert.match(output, /given to a function that keeps its thread: answered after p50 \d/);
 });
 
 test('measures creates against their floor over PostgreSQL without a wrong answer', async () => {

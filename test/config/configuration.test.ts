@@ -117,6 +117,14 @@ test('loads the shop as the surface describes it', async () => {
   assert.ok(articles?.putCreates && articles.softDelete && articles.requireMatch);
   assert.deepEqual([shop.get('notes')?.textField, shop.get('notes')?.access.read], ['text', 'owner']);
   for (const collection of shop.values()) assert.ok(collection.examples.length > 0 && collection.conceal);
+  assert.deepEqual(
+    [...configuration.senders.values()].map(({ name, preset, handOn }) => [name, preset, handOn.kind]),
+    [
+      ['billing', 'timestamped', 'handler'],
+      ['forge', 'plain', 'handler'],
+      ['partner', 'standard', 'handler'],
+    ],
+  );
 });
 
 test('says where it looked for a file that is missing, and how to make one', async () => {

@@ -1,10 +1,6 @@
-/** A password for an account: read from a pipe, or made here and shown once. Never an argument, which other processes can see. */
+/** A password for an account: read from a pipe, or made here and shown once. */
 import { randomBytes } from 'node:crypto';
-import { CommandFailure, exitCodes } from '../failure.ts';
-
-/** More than any server takes. */
-const inputCharactersMax = 65_536;
-const lineBreak = /\r?\n/;
+import { stdinLine } from '../stdin-line.ts';
 
 /** 120 bits. */
 export function madePassword(): string {
@@ -12,17 +8,6 @@ export function madePassword(): string {
 }
 
 /** The first line of stdin, without its end. */
-export async function readPassword(): Promise<string> {
-  if (process.stdin.isTTY) {
-    const message = '--password-stdin reads a pipe; without it a password is made and shown';
-    throw new CommandFailure(message, { exitCode: exitCodes.usage });
-  }
-  let text = '';
-  for await (const chunk of process.stdin.setEncoding('utf8')) {
-    text += chunk;
-    if (text.length > inputCharactersMax) break;
-  }
-  const password = text.split(lineBreak, 1)[0] ?? '';
-  if (password === '') throw new CommandFailure('stdin has no password', { exitCode: exitCodes.usage });
-  return password;
+export function readPassword(): Promise<string> {
+  return stdinLine('password', '--password-stdin reads a pipe; without it a password is made and shown');
 }

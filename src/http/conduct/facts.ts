@@ -32,6 +32,8 @@ export type Facts = {
   readonly streamAsked: boolean;
   /** The resource gives a meaning to content with this method. */
   readonly contentDefined: boolean;
+  /** Content is taken as it came, whatever its type and coding, or none (§4.14.1). */
+  readonly contentRaw: boolean;
   readonly contentTypeGiven: boolean;
   readonly contentTypeSupported: boolean;
   readonly contentCodingSupported: boolean;

@@ -48,6 +48,7 @@ export type NodeName =
   | 'denied_anonymous'
   | 'acceptable'
   | 'content_defined'
+  | 'content_raw'
   | 'content_present'
   | 'content_type_given'
   | 'content_type_missing_query'

@@ -88,6 +88,13 @@ export const refusedRequestProblems = {
     meaning:
       'A secret that a variable of the environment sets cannot be replaced by a request; set the variable to both for a while.',
   },
+  sender_unavailable: {
+    status: 409,
+    message: 'the sender of this message is no longer declared',
+    retry: 'after-reading',
+    meaning:
+      'A received message cannot be handed on again while the configuration does not say to whom; declare its sender again.',
+  },
   content_unavailable: {
     status: 409,
     message: 'the body of this message is no longer kept',

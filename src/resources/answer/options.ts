@@ -5,7 +5,8 @@
 import type { Response } from '../../http/message.ts';
 import { formatAcceptQuery } from '../../http/syntax/accept-query.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import { knownMethods } from '../message-facts.ts';
+import { contentBytesMax, knownMethods } from '../message-facts.ts';
+import type { Operation } from '../resource.ts';
 import type { Room } from '../room.ts';
 import type { Ended } from './ended.ts';
 
@@ -21,8 +22,14 @@ export function serverOptionsResponse(status: number, ended: Ended): Response {
 
 export function optionsResponse(status: number, room: Room, ended: Ended): Response {
   const fields = ['Allow', allowedMethods(ended).join(', '), ...contentFields(ended, 'OPTIONS')];
-  if (fields.length > 2) fields.push('Max-Content-Length', String(room.limits.bodyBytesMax));
+  if (fields.length > 2) fields.push('Max-Content-Length', String(announcedBytesMax(room, ended)));
   return { status, fields, content: null };
+}
+
+/** There is one field for all methods (§2.8): it tells of the one that `Accept` tells of. */
+function announcedBytesMax(room: Room, ended: Ended): number {
+  const operations = ended.reading.route?.resource.operations;
+  return contentBytesMax(operations?.get('POST') ?? operations?.get('PUT'), room.limits);
 }
 
 /**
@@ -47,18 +54,24 @@ export function allowedMethods(ended: Ended): readonly string[] {
 export function contentFields(ended: Ended, method: string): readonly string[] {
   const operations = ended.reading.route?.resource.operations;
   const typesOf = (name: string) =>
-    method === name || method === 'OPTIONS' ? operations?.get(name)?.contentTypes : undefined;
+    method === name || method === 'OPTIONS' ? contentTypesOf(operations?.get(name)) : undefined;
   const fields: string[] = [];
   const post = typesOf('POST');
   const patch = typesOf('PATCH');
   const query = operations?.get('QUERY')?.contentTypes;
   const own =
     method === 'OPTIONS'
-      ? (post ?? operations?.get('PUT')?.contentTypes)
-      : operations?.get(method)?.contentTypes;
+      ? (post ?? contentTypesOf(operations?.get('PUT')))
+      : contentTypesOf(operations?.get(method));
   if (own !== undefined) fields.push('Accept', own.join(', '));
   if (post !== undefined) fields.push('Accept-Post', post.join(', '));
   if (patch !== undefined) fields.push('Accept-Patch', patch.join(', '));
   if (query !== undefined) fields.push('Accept-Query', formatAcceptQuery(query.map((type) => ({ type }))));
   return fields;
+}
+
+const anyType: readonly string[] = ['*/*'];
+
+function contentTypesOf(operation: Operation | undefined): readonly string[] | undefined {
+  return operation?.raw === true ? anyType : operation?.contentTypes;
 }

@@ -37,8 +37,9 @@ function encoded(
   ended: Ended,
   representation: Representation,
 ): MaybePromise<Response> {
-  const { content } = representation;
-  if (content.length < room.limits.compressionBytesMin) {
+  const { content, cacheControl } = representation;
+  // What must not be transformed on its way (RFC 9111 §5.2.2.6) is not transformed here: it may bear a coding already.
+  if (content.length < room.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
     return { status, fields: fieldsOf(room, representation), content };
   }
   const coding = chooseCoding(ended.request.fields.acceptEncoding);

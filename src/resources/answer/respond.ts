@@ -61,7 +61,7 @@ function complete(room: Room, ended: Ended, response: Response): Response {
     const { policy, rate, remaining } = allowance;
     fields = [...fields, 'RateLimit-Policy', policy, 'RateLimit', rate, 'X-RateLimit-Remaining', remaining];
   }
-  if (room.cors.enabled && !facts.preflight) {
+  if (room.cors.enabled && !facts.preflight && route?.resource.judgedBySignature !== true) {
     fields = [...fields, ...corsFields(room.cors, ended.request.fields.origin)];
   }
   if (ended.trace !== undefined) fields = [...fields, 'Comity-Trace', ended.trace.join(' ')];

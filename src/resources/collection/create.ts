@@ -27,7 +27,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
     standing: () => open,
     propose: ({ principal }, _standing, content) => {
-      const writer = { principal, owner: ownerOf(principal) };
+      const writer = { principal, owner: makersOwner(served, principal) };
       const proposed = proposeCreate(collection, served.validator, content, writer);
       return proposed.ok
         ? { problem: null, fields: proposed.fields }
@@ -41,7 +41,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
       const row = nextRow(served, {
         id,
         fields: proposal?.fields ?? {},
-        owner: ownerOf(ask.principal),
+        owner: makersOwner(served, ask.principal),
         createdAt: at,
         updatedAt: at,
         deletedAt: null,
@@ -54,6 +54,11 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
       return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
     },
   };
+}
+
+/** Whose a new resource of this collection is. */
+export function makersOwner({ owner }: Pick<Served, 'owner'>, principal: Principal): string | null {
+  return owner === undefined ? ownerOf(principal) : owner;
 }
 
 /** Whose the resources are that a principal makes. */

@@ -8,7 +8,7 @@ import { proposeReplace } from '../document/propose.ts';
 import type { Ask, Operation, Proposal, Result } from '../resource.ts';
 import { commitUnit } from './commit.ts';
 import { bodyTypes, understandBody } from './content.ts';
-import { ownerOf } from './create.ts';
+import { makersOwner } from './create.ts';
 import { madeOf } from './made-of.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
@@ -46,7 +46,7 @@ function proposal(served: Served, ask: Ask, standing: MemberStanding, content: u
     standing.exists && standing.row !== undefined
       ? (JSON.parse(standing.row.doc) as Record<string, unknown>)
       : undefined;
-  const owner = current === undefined ? ownerOf(ask.principal) : (standing.row?.owner ?? null);
+  const owner = current === undefined ? makersOwner(served, ask.principal) : (standing.row?.owner ?? null);
   const writer = { principal: ask.principal, owner };
   const { collection, validator } = served;
   const proposed = proposeReplace(collection, validator, standing.id, current, content, writer);
@@ -65,7 +65,7 @@ function put(
   const next = nextRow(served, {
     id,
     fields,
-    owner: replaced === undefined ? ownerOf(ask.principal) : replaced.owner,
+    owner: replaced === undefined ? makersOwner(served, ask.principal) : replaced.owner,
     createdAt: replaced?.createdAt ?? at,
     updatedAt: at,
     deletedAt: null,

@@ -40,6 +40,8 @@ export type Served = {
   readonly documentCharactersMax: number;
   /** Whether its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
   readonly announced: boolean;
+  /** Whose the resources are that it makes; absent: those of who asks. */
+  readonly owner?: string | null;
   /** What else a built-in resource demands of a change, and what must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };

@@ -5,6 +5,8 @@
 
 const standardAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const urlAlphabet = `${standardAlphabet.slice(0, 62)}-_`;
+const standardValues = valuesOf(standardAlphabet);
+const urlValues = valuesOf(urlAlphabet);
 
 export function encodeBase64(octets: Uint8Array): string {
   const text = encode(octets, standardAlphabet);
@@ -17,7 +19,7 @@ export function decodeBase64(text: string): Uint8Array | undefined {
   let end = text.length;
   if (text.endsWith('==')) end -= 2;
   else if (text.endsWith('=')) end -= 1;
-  return decode(text.slice(0, end), standardAlphabet);
+  return decode(text, end, standardValues);
 }
 
 export function encodeBase64Url(octets: Uint8Array): string {
@@ -26,7 +28,7 @@ export function encodeBase64Url(octets: Uint8Array): string {
 
 /** The octets; undefined for what is no base64url without padding. */
 export function decodeBase64Url(text: string): Uint8Array | undefined {
-  return decode(text, urlAlphabet);
+  return decode(text, text.length, urlValues);
 }
 
 function encode(octets: Uint8Array, alphabet: string): string {
@@ -44,14 +46,14 @@ function encode(octets: Uint8Array, alphabet: string): string {
   return held === 0 ? text : text + alphabet.charAt((bits << (6 - held)) & 63);
 }
 
-function decode(text: string, alphabet: string): Uint8Array | undefined {
-  if (text.length % 4 === 1) return undefined;
-  const octets = new Uint8Array(Math.floor((text.length * 3) / 4));
+function decode(text: string, end: number, values: Int8Array): Uint8Array | undefined {
+  if (end % 4 === 1) return undefined;
+  const octets = new Uint8Array(Math.floor((end * 3) / 4));
   let bits = 0;
   let held = 0;
   let length = 0;
-  for (const character of text) {
-    const value = alphabet.indexOf(character);
+  for (let at = 0; at < end; at += 1) {
+    const value = values[text.charCodeAt(at)] ?? -1;
     if (value < 0) return undefined;
     bits = ((bits << 6) | value) & 0xffff;
     held += 6;
@@ -62,4 +64,11 @@ function decode(text: string, alphabet: string): Uint8Array | undefined {
     }
   }
   return (bits & ((1 << held) - 1)) === 0 ? octets : undefined;
+}
+
+/** What each character stands for, by its code; -1: for nothing. */
+function valuesOf(alphabet: string): Int8Array {
+  const values = new Int8Array(128).fill(-1);
+  for (let at = 0; at < alphabet.length; at += 1) values[alphabet.charCodeAt(at)] = at;
+  return values;
 }

@@ -6,13 +6,14 @@
 export type Body = string | Uint8Array | ArrayBuffer;
 
 declare const TextEncoder: { new (): { encode(text: string): Uint8Array } };
+const encoder = new TextEncoder();
 
 /**
  * The octets of a body.
  * @throws TypeError for anything else, such as a body that was parsed: what it was made of cannot be had back from that
  */
 export function octetsOf(body: Body): Uint8Array {
-  if (typeof body === 'string') return new TextEncoder().encode(body);
+  if (typeof body === 'string') return encoder.encode(body);
   if (body instanceof Uint8Array) return body;
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   throw new TypeError('the body must be the text or the bytes as they travel, not what they were parsed to');
@@ -20,11 +21,21 @@ export function octetsOf(body: Body): Uint8Array {
 
 /** What is signed where something stands before the body: the prefix in UTF-8 and the body after it. */
 export function withPrefix(prefix: string, body: Body): Uint8Array {
-  const before = octetsOf(prefix);
-  const after = octetsOf(body);
-  const joined = new Uint8Array(before.length + after.length);
-  joined.set(before);
-  joined.set(after, before.length);
+  return joinOctets([octetsOf(prefix), octetsOf(body)]);
+}
+
+/** One after the other. A single part is given back as it is. */
+export function joinOctets(parts: readonly Uint8Array[]): Uint8Array {
+  const [first] = parts;
+  if (parts.length === 1 && first !== undefined) return first;
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const joined = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
   return joined;
 }
 

@@ -4,11 +4,27 @@
  *
  * A field holds one signature, since every receiver of this scheme reads one. Where a list comes nevertheless, it is enough that one fits.
  */
-import { decodeHex, encodeHex } from './hex.ts';
-import { hmacBytes, hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf, sameOctets } from './octets.ts';
-import { type FieldValue, type Refused, refused, refuseField, signaturesMax } from './refusal.ts';
+import { encodeHex } from './hex.ts';
+import { hmacWithEach } from './hmac.ts';
+import { type Body, octetsOf } from './octets.ts';
+import { prepareKeys } from './prepared-keys.ts';
+import type { FieldValue, Refused } from './refusal.ts';
 import { keysOf, textKey } from './secret.ts';
+import type { HmacRule } from './signature-rule.ts';
+import { verifyByRule } from './verify-by-rule.ts';
+import { webPrimitives } from './web-primitives.ts';
+
+export const plainRule: HmacRule = {
+  kind: 'hmac',
+  header: 'x-hub-signature-256',
+  hash: 'sha256',
+  encoding: 'hex',
+  prefix: 'sha256=',
+  separator: ',',
+  signed: '{body}',
+  key: 'text',
+  toleranceSeconds: 0,
+};
 
 /** The field value. @param signature in lower-case hexadecimal */
 export function plainHeader(signature: string): string {
@@ -46,27 +62,8 @@ export type PlainVerdict = { readonly ok: true } | Refused;
  * @throws TypeError for what can be no secret or body
  */
 export async function verifyPlain({ body, header, secrets }: VerifyPlain): Promise<PlainVerdict> {
-  const keys = keysOf(secrets, textKey);
-  const content = octetsOf(body);
-  const unreadable = refuseField(header);
-  if (unreadable !== undefined) return refused(unreadable);
-  const signatures = readHeader(String(header));
-  if (signatures === undefined) return refused('malformed');
-  const expected = await hmacWithEach(keys, content);
-  const fits = signatures.some((signature) => expected.some((each) => sameOctets(each, signature)));
-  return fits ? { ok: true } : refused('no-match');
-}
-
-function readHeader(header: string): readonly Uint8Array[] | undefined {
-  const items = header.split(',');
-  if (items.length > signaturesMax) return undefined;
-  const signatures: Uint8Array[] = [];
-  for (const item of items) {
-    const at = item.indexOf('=');
-    if (at < 0) return undefined;
-    if (item.slice(0, at).trim() !== 'sha256') continue;
-    const signature = decodeHex(item.slice(at + 1).trim(), hmacBytes);
-    if (signature !== undefined) signatures.push(signature);
-  }
-  return signatures;
+  const message = { body: octetsOf(body), header: () => header ?? undefined };
+  const keys = prepareKeys(plainRule, secrets, webPrimitives);
+  const verdict = await verifyByRule(plainRule, message, keys, { primitives: webPrimitives });
+  return verdict.ok ? { ok: true } : verdict;
 }

@@ -25,8 +25,8 @@ export function refused(reason: RefusalReason): Refused {
   return { ok: false, reason };
 }
 
-/** Why the field cannot be read; undefined: it can be. What is no text came twice, or from somewhere else. */
-export function refuseField(value: FieldValue): 'missing' | 'malformed' | undefined {
+/** Why the field cannot be read; undefined: it can be. What is no text came more than once, or from somewhere else. */
+export function refuseField(value: FieldValue | readonly string[]): 'missing' | 'malformed' | undefined {
   if (value === null || value === undefined || value === '') return 'missing';
   return typeof value !== 'string' || value.length > headerCharactersMax ? 'malformed' : undefined;
 }

@@ -5,12 +5,14 @@
 
 export type SignatureRule = HmacRule | TokenRule;
 
+export type Hash = 'sha1' | 'sha256' | 'sha512';
+
 /** An HMAC over the body and what is signed with it. */
 export type HmacRule = {
   readonly kind: 'hmac';
   /** The field that holds the signatures, in lower case. */
   readonly header: string;
-  readonly hash: 'sha1' | 'sha256' | 'sha512';
+  readonly hash: Hash;
   readonly encoding: 'hex' | 'base64';
   /** What stands before each signature: `sha256=`, `v1=`, `v1,`; may be empty. What begins otherwise is another version, and ignored. */
   readonly prefix: string;
@@ -31,6 +33,8 @@ export type HmacRule = {
   readonly toleranceSeconds: number;
   /** What stands before signatures by Ed25519 over the same text, such as `v1a,`. */
   readonly asymmetricPrefix?: string | undefined;
+  /** Where `{form}` is signed: the parameter of `{url}` that holds the SHA-256 of a body that is no form, in hexadecimal. */
+  readonly bodyDigestParameter?: string | undefined;
 };
 
 /** The field holds a secret itself, which proves who sent the message and nothing of what is in it. */

@@ -2,22 +2,41 @@
  * Standard Webhooks 1.0 (§5.6): `webhook-signature` is a list, with spaces between, of `v1,<base64>` (HMAC-SHA256 keyed with the decoded
  * secret) and `v1a,<base64>` (Ed25519), each over `<webhook-id>.<webhook-timestamp>.<body>`. Other versions are ignored.
  */
-import { decodeBase64, encodeBase64 } from './base64.ts';
+import { encodeBase64 } from './base64.ts';
 import type { KeyDiscovery } from './discover-keys.ts';
 import {
-  anyEd25519,
   type Ed25519PrivateJwk,
   type Ed25519PublicJwk,
-  ed25519SignatureBytes,
   publicKeyOf,
   seedOf,
   signEd25519,
 } from './ed25519.ts';
-import { hmacBytes, hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf, sameOctets, withPrefix } from './octets.ts';
-import { type FieldValue, type Refused, refused, refuseField, signaturesMax } from './refusal.ts';
+import { hmacWithEach } from './hmac.ts';
+import { type Body, octetsOf, withPrefix } from './octets.ts';
+import { prepareKeys } from './prepared-keys.ts';
+import { isSignedId } from './read-signed-fields.ts';
+import { type FieldValue, type Refused, refused } from './refusal.ts';
 import { keysOf, standardKey } from './secret.ts';
-import { readTimestamp, refuseTime, type TimeWindow, timestampOf } from './time-window.ts';
+import type { HmacRule } from './signature-rule.ts';
+import { type TimeWindow, timestampOf, toleranceSecondsDefault } from './time-window.ts';
+import { ed25519By } from './trusted-keys.ts';
+import { verifyByRule } from './verify-by-rule.ts';
+import { webPrimitives } from './web-primitives.ts';
+
+export const standardRule: HmacRule = {
+  kind: 'hmac',
+  header: 'webhook-signature',
+  hash: 'sha256',
+  encoding: 'base64',
+  prefix: 'v1,',
+  separator: ' ',
+  signed: '{id}.{timestamp}.{body}',
+  timestamp: { header: 'webhook-timestamp' },
+  id: 'webhook-id',
+  key: 'base64',
+  toleranceSeconds: toleranceSecondsDefault,
+  asymmetricPrefix: 'v1a,',
+};
 
 /** What is signed before the body. */
 export function standardPrefix(id: string, timestamp: number | string): string {
@@ -30,12 +49,6 @@ export function standardSignature(version: StandardVersion, signature: string): 
 }
 
 export type StandardVersion = 'v1' | 'v1a';
-
-const idCharactersMax = 512;
-/** Each is tried with each public key, at some 100 us: what a stranger sends must not cost more than this. */
-const asymmetricMax = 4;
-/** Visible ASCII without the full stop, which would let the id end elsewhere than where it was signed to end. */
-const idForm = /^[!-\-/-~]+$/;
 
 export type SignStandard = {
   /** The same each time that a message is sent. Visible ASCII without a full stop. */
@@ -59,7 +72,8 @@ export type StandardHeaders = {
 /** @throws TypeError for what can be no id, secret, key, body or timestamp, and without a secret or a key */
 export async function signStandard(options: SignStandard): Promise<StandardHeaders> {
   const { id, body, secrets, privateKeys = [], timestamp } = options;
-  if (!isId(id)) throw new TypeError('the id of a message must be visible ASCII without a full stop');
+  if (!isSignedId(id, '.'))
+    throw new TypeError('the id of a message must be visible ASCII without a full stop');
   const seconds = timestampOf(timestamp);
   const seeds = privateKeys.map(seedOf);
   const keys = secrets === undefined && seeds.length > 0 ? [] : keysOf(secrets ?? [], standardKey);
@@ -102,88 +116,28 @@ export type StandardVerdict =
  * @throws KeyDiscoveryError where only published keys could tell and they cannot be had: no reason to answer 400
  */
 export async function verifyStandard(options: VerifyStandard): Promise<StandardVerdict> {
-  const trusted = readTrusted(options);
-  octetsOf(options.body);
-  const read = readHeaders(options);
-  if (typeof read === 'string') return refused(read);
-  const content = withPrefix(standardPrefix(read.id, read.text), options.body);
-  const version = await findVersion(trusted, read, content);
-  if (version === undefined) return refused('no-match');
-  const reason = refuseTime(read.timestamp, options);
-  if (reason !== undefined) return refused(reason);
-  return { ok: true, id: read.id, timestamp: read.timestamp, version };
-}
-
-type Trusted = {
-  readonly secrets: readonly Uint8Array[];
-  readonly publicKeys: readonly Uint8Array[];
-  readonly discovery: KeyDiscovery | undefined;
-};
-
-function readTrusted({ secrets, publicKeys = [], discovery }: VerifyStandard): Trusted {
-  const keys = publicKeys.map(publicKeyOf);
-  const hasKeys = keys.length > 0 || discovery !== undefined;
-  return {
-    secrets: secrets === undefined && hasKeys ? [] : keysOf(secrets ?? [], standardKey),
-    publicKeys: keys,
-    discovery,
+  const { id, timestamp, signature, publicKeys = [], discovery, toleranceSeconds, nowMs } = options;
+  const ed25519 = ed25519By(publicKeys.map(publicKeyOf), discovery);
+  const keys = prepareKeys(standardRule, secretsOf(options, ed25519 !== undefined), webPrimitives);
+  const fields: Readonly<Record<string, FieldValue>> = {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signature,
   };
+  const message = { body: octetsOf(options.body), header: (name: string) => fields[name] ?? undefined };
+  const asked = { primitives: webPrimitives, ed25519, toleranceSeconds, nowMs };
+  const verdict = await verifyByRule(standardRule, message, keys, asked);
+  if (!verdict.ok) return verdict;
+  if (verdict.id === null || verdict.timestamp === null) return refused('malformed');
+  const version = verdict.secret === null ? 'v1a' : 'v1';
+  return { ok: true, id: verdict.id, timestamp: verdict.timestamp, version };
 }
 
-type Headers = {
-  readonly id: string;
-  readonly timestamp: number;
-  /** The timestamp as it was written, which is how it was signed. */
-  readonly text: string;
-  readonly v1: readonly Uint8Array[];
-  readonly v1a: readonly Uint8Array[];
-};
-
-function readHeaders({ id, timestamp, signature }: VerifyStandard): Headers | 'missing' | 'malformed' {
-  const reasons = [id, timestamp, signature].map(refuseField);
-  if (reasons.includes('missing')) return 'missing';
-  if (reasons.includes('malformed')) return 'malformed';
-  const [idText, text] = [String(id), String(timestamp)];
-  const seconds = readTimestamp(text);
-  const signatures = readSignatures(String(signature));
-  if (!isId(idText) || seconds === undefined || signatures === undefined) return 'malformed';
-  return { id: idText, timestamp: seconds, text, ...signatures };
-}
-
-function readSignatures(list: string): Pick<Headers, 'v1' | 'v1a'> | undefined {
-  const v1: Uint8Array[] = [];
-  const v1a: Uint8Array[] = [];
-  const items = list.split(' ').filter((item) => item !== '');
-  if (items.length > signaturesMax) return undefined;
-  for (const item of items) {
-    const at = item.indexOf(',');
-    if (at < 0) return undefined;
-    const version = item.slice(0, at);
-    if (version !== 'v1' && version !== 'v1a') continue;
-    const octets = decodeBase64(item.slice(at + 1));
-    if (version === 'v1' && octets?.length === hmacBytes) v1.push(octets);
-    if (version === 'v1a' && octets?.length === ed25519SignatureBytes) v1a.push(octets);
+/** None are needed where keys are trusted; an empty list is a mistake even then. */
+function secretsOf({ secrets }: VerifyStandard, hasKeys: boolean): readonly string[] {
+  if (secrets === undefined && hasKeys) return [];
+  if (!Array.isArray(secrets) || secrets.length === 0) {
+    throw new TypeError('secrets must be an array of at least one');
   }
-  return v1a.length > asymmetricMax ? undefined : { v1, v1a };
-}
-
-async function findVersion(
-  { secrets, publicKeys, discovery }: Trusted,
-  { v1, v1a }: Headers,
-  content: Uint8Array,
-): Promise<StandardVersion | undefined> {
-  if (v1.length > 0 && secrets.length > 0) {
-    const expected = await hmacWithEach(secrets, content);
-    if (v1.some((signature) => expected.some((each) => sameOctets(each, signature)))) return 'v1';
-  }
-  if (v1a.length === 0) return undefined;
-  if (await anyEd25519(publicKeys, v1a, content)) return 'v1a';
-  if (discovery === undefined) return undefined;
-  if (await anyEd25519(await discovery.keys(), v1a, content)) return 'v1a';
-  const renewed = await discovery.renew();
-  return (await anyEd25519(renewed, v1a, content)) ? 'v1a' : undefined;
-}
-
-function isId(id: string): boolean {
-  return id.length <= idCharactersMax && idForm.test(id);
+  return secrets;
 }

@@ -2,12 +2,29 @@
  * The timestamped scheme of §5.6: `t=<unix seconds>,v1=<hex>[,v1=<hex>...]`, each `v1` an HMAC-SHA256 over `<t>.<body>` keyed with the
  * whole text of a secret. Other versions, such as `v0`, are ignored.
  */
-import { decodeHex, encodeHex } from './hex.ts';
-import { hmacBytes, hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf, sameOctets, withPrefix } from './octets.ts';
-import { type FieldValue, type Refused, refused, refuseField, signaturesMax } from './refusal.ts';
+import { encodeHex } from './hex.ts';
+import { hmacWithEach } from './hmac.ts';
+import { type Body, octetsOf, withPrefix } from './octets.ts';
+import { prepareKeys } from './prepared-keys.ts';
+import { type FieldValue, type Refused, refused } from './refusal.ts';
 import { keysOf, textKey } from './secret.ts';
-import { readTimestamp, refuseTime, type TimeWindow, timestampOf } from './time-window.ts';
+import type { HmacRule } from './signature-rule.ts';
+import { type TimeWindow, timestampOf, toleranceSecondsDefault } from './time-window.ts';
+import { verifyByRule } from './verify-by-rule.ts';
+import { webPrimitives } from './web-primitives.ts';
+
+export const timestampedRule: HmacRule = {
+  kind: 'hmac',
+  header: 'service-signature',
+  hash: 'sha256',
+  encoding: 'hex',
+  prefix: 'v1=',
+  separator: ',',
+  signed: '{timestamp}.{body}',
+  timestamp: { prefix: 't=' },
+  key: 'text',
+  toleranceSeconds: toleranceSecondsDefault,
+};
 
 /** What is signed before the body. */
 export function timestampedPrefix(timestamp: number | string): string {
@@ -53,47 +70,16 @@ export type TimestampedVerdict = { readonly ok: true; readonly timestamp: number
  * @throws TypeError for what can be no secret, body or tolerance
  */
 export async function verifyTimestamped(options: VerifyTimestamped): Promise<TimestampedVerdict> {
-  const { body, header, secrets } = options;
-  const keys = keysOf(secrets, textKey);
-  octetsOf(body);
-  const unreadable = refuseField(header);
-  if (unreadable !== undefined) return refused(unreadable);
-  const read = readHeader(String(header));
-  if (read === undefined) return refused('malformed');
-  const expected = await hmacWithEach(keys, withPrefix(timestampedPrefix(read.text), body));
-  if (!read.signatures.some((signature) => expected.some((each) => sameOctets(each, signature)))) {
-    return refused('no-match');
-  }
-  const reason = refuseTime(read.timestamp, options);
-  return reason === undefined ? { ok: true, timestamp: read.timestamp } : refused(reason);
-}
-
-type Header = {
-  readonly timestamp: number;
-  /** The timestamp as it was written, which is how it was signed. */
-  readonly text: string;
-  readonly signatures: readonly Uint8Array[];
-};
-
-function readHeader(header: string): Header | undefined {
-  let text: string | undefined;
-  const signatures: Uint8Array[] = [];
-  const items = header.split(',');
-  if (items.length > signaturesMax) return undefined;
-  for (const item of items) {
-    const at = item.indexOf('=');
-    if (at < 0) return undefined;
-    const name = item.slice(0, at).trim();
-    const value = item.slice(at + 1).trim();
-    if (name === 't') {
-      if (text !== undefined) return undefined;
-      text = value;
-    } else if (name === 'v1') {
-      const signature = decodeHex(value, hmacBytes);
-      if (signature !== undefined) signatures.push(signature);
-    }
-  }
-  if (text === undefined) return undefined;
-  const timestamp = readTimestamp(text);
-  return timestamp === undefined ? undefined : { timestamp, text, signatures };
+  const { header, secrets } = options;
+  const body = octetsOf(options.body);
+  const keys = prepareKeys(timestampedRule, secrets, webPrimitives);
+  const message = { body, header: () => header ?? undefined };
+  const { toleranceSeconds, nowMs } = options;
+  const verdict = await verifyByRule(timestampedRule, message, keys, {
+    primitives: webPrimitives,
+    toleranceSeconds,
+    nowMs,
+  });
+  if (!verdict.ok) return verdict;
+  return verdict.timestamp === null ? refused('malformed') : { ok: true, timestamp: verdict.timestamp };
 }

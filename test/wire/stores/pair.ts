@@ -6,7 +6,8 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
@@ -250,6 +251,8 @@ async function startTwin(engine: Engine, configPath: string, moment: Moment): Pr
   const failures: string[] = [];
   const running = await compose({
     providers: new Map(),
+    senderSecrets: new Map(),
+    module: pathToFileURL(resolve(configPath)).href,
     configuration,
     settings,
     metrics: createMetrics(),

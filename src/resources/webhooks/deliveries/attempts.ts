@@ -1,78 +1,9 @@
-/**
- * `/deliveries/{id}/attempts`: what was tried and what came of it (surface "Webhooks out"), oldest first. A cursor is the number of the last
- * attempt on the page before; attempts are only ever added, so nothing more need be in it.
- */
-import type { Problem } from '../../../http/problem.ts';
-import { parseQueryString } from '../../../http/syntax/query-string.ts';
-import { permission } from '../../../model/access.ts';
-import { whenKnown } from '../../../store/when-known.ts';
-import { type Attempt, attemptsOf, attemptsPageMax } from '../../../webhooks/outbound/attempt-row.ts';
+/** `/deliveries/{id}/attempts`: what was tried and what came of it (surface "Webhooks out"), oldest first. */
+import { attemptsOf, attemptsPageMax } from '../../../webhooks/outbound/attempt-row.ts';
 import type { Served } from '../../collection/served.ts';
-import { type MemberStanding, memberStanding, memberValidators } from '../../collection/standing.ts';
-import type { Operation, Proposal, Resource } from '../../resource.ts';
+import type { Resource } from '../../resource.ts';
+import { attemptsResource } from '../attempts/resource.ts';
 
-type Asked = Proposal & { readonly afterNumber: number; readonly limit: number };
-
-const cacheControl = 'private, no-cache';
-const parametersMax = 16;
-const wholeNumber = /^[1-9]\d{0,5}$/;
-const beginning: Asked = { problem: null, afterNumber: 0, limit: attemptsPageMax };
-
-export function attemptsResource(served: Served): Resource {
-  const { collection, store } = served;
-  const operation: Operation<MemberStanding, never, Asked> = {
-    permission: (principal) => permission(collection.access.read, 'read', principal),
-    standing: (ask) => memberStanding(served, ask, 'read'),
-    propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query)),
-    // An attempt is logged in the unit that changes the delivery, so the delivery's revision is that of the list.
-    validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
-    represent: (_ask, standing, proposal = beginning) =>
-      whenKnown(attemptsOf(store, standing.id, proposal), ({ docs, more }) => {
-        const next = more ? `"${numberOf(docs.at(-1))}"` : 'null';
-        return {
-          content: `{"items":[${docs.join(',')}],"nextCursor":${next}}`,
-          mediaType: 'application/json',
-          validators: memberValidators(standing),
-          cacheControl,
-        };
-      }),
-  };
-  return {
-    pattern: `${served.path}/{id}/attempts`,
-    operations: new Map([['GET', operation as Operation]]),
-    constantFields: [],
-    offers: ['application/json'],
-  };
-}
-
-/** Not to be counted: retention may have taken the first ones. */
-function numberOf(doc = '{}'): number | undefined {
-  return (JSON.parse(doc) as Partial<Attempt>).number;
-}
-
-function readAsked(query: string): Asked {
-  let asked = beginning;
-  const pairs = parseQueryString(query, parametersMax);
-  if (pairs === undefined) return { ...beginning, problem: problem('malformed query string') };
-  for (const [name, value] of pairs) {
-    // A credential was looked at before.
-    if (name === 'api_key') continue;
-    const number = wholeNumber.test(value) ? Number(value) : 0;
-    if (name === 'limit' || name === 'per_page') {
-      if (number === 0 || number > attemptsPageMax) {
-        return { ...asked, problem: problem(`${name} must be a whole number from 1 to ${attemptsPageMax}`) };
-      }
-      asked = { ...asked, limit: number };
-    } else if (name === 'cursor') {
-      if (number === 0) return { ...asked, problem: problem('cursor must be the nextCursor of a page') };
-      asked = { ...asked, afterNumber: number };
-    } else {
-      return { ...asked, problem: problem('attempts take the parameters limit and cursor alone') };
-    }
-  }
-  return asked;
-}
-
-function problem(message: string): Problem {
-  return { code: 'query_parameter_invalid', message };
+export function deliveryAttemptsResource(served: Served): Resource {
+  return attemptsResource(served, attemptsPageMax, (id, asked) => attemptsOf(served.store, id, asked));
 }

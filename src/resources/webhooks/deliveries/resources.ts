@@ -6,7 +6,7 @@
 import { deliveriesCollection } from '../../../webhooks/outbound/collections.ts';
 import type { CollectionOperation } from '../../collection/resources.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../collection/serving.ts';
-import { attemptsResource } from './attempts.ts';
+import { deliveryAttemptsResource } from './attempts.ts';
 import type { DeliveryResourcesOptions } from './options.ts';
 import { resendResource } from './resend.ts';
 
@@ -20,7 +20,7 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
     ...plain,
     resources: [
       ...plain.resources,
-      attemptsResource(plain.served),
+      deliveryAttemptsResource(plain.served),
       resendResource(options, plain.served, limits),
     ],
   };

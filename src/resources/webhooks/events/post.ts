@@ -35,19 +35,21 @@ export type PostEventOptions = {
   readonly webhookContentBytesMax: number;
 };
 
-type Proposed = Proposal & { readonly posted: Posted | undefined };
+export type ProposedEvent = Proposal & { readonly posted: Posted | undefined };
 
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 /** Made once, at start: the schemas of the types are compiled here. */
-export function postEventOperation(options: PostEventOptions): Operation<Standing, unknown, Proposed> {
+export function postEventOperation(options: PostEventOptions): Operation<Standing, unknown, ProposedEvent> {
   const validators = createPostedValidators(options.eventTypes, options.validationErrorsMax);
   const { contentLimits, webhookContentBytesMax: bytesMax } = options;
   return {
     permission: (principal) => permission({ bearing: 'webhooks', rule: 'principal' }, 'create', principal),
     contentTypes: ['application/json'],
+    contentBytesMax: bytesMax,
     idempotent: true,
     understand: (_ask, bytes, mediaType) => {
+      // What was within the bound as it came may be beyond it without its content coding.
       if (bytes.length > bytesMax) {
         const message = `an event may have at most ${bytesMax} bytes`;
         return { ok: false, problem: { code: 'content_too_large', message } };
@@ -68,7 +70,7 @@ function propose(
   validators: PostedValidators,
   principal: Principal,
   content: unknown,
-): Proposed {
+): ProposedEvent {
   const read = validators.read(content);
   if ('problem' in read) return { problem: read.problem, posted: undefined };
   const problem =
@@ -125,11 +127,9 @@ function withTenant(posted: Posted, principal: Principal): Posted {
 async function append(options: PostEventOptions, ask: Ask, posted: Posted): Promise<Result> {
   const { store, path, clock } = options;
   const at = clock();
-  const { type, tenant, object } = posted;
   const id = posted.id ?? `evt_${options.newId()}`;
-  const owner = ownerOf(ask.principal);
-  const doc = eventDocument(id, type, at, JSON.stringify(object), tenant);
-  const event: EventEntry = { id, type, collection: noCollection, owner, doc, createdAt: at };
+  const event = postedEntry(posted, { id, at, owner: ownerOf(ask.principal) });
+  const { doc } = event;
   const location = `${path}/${id}`;
   const made: Made = {
     outcome: 'made',
@@ -147,6 +147,15 @@ async function append(options: PostEventOptions, ask: Ask, posted: Posted): Prom
   // A companion that was superseded means that another process took this request over: it answers, not we.
   if (commit.change < changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return again(store, ask, event, commit, { ...made, created: false, queued: false });
+}
+
+/** The event as it is kept. `at` in milliseconds since the epoch. */
+export function postedEntry(
+  { type, tenant, object }: Posted,
+  { id, at, owner }: { readonly id: string; readonly at: number; readonly owner: string | null },
+): EventEntry {
+  const doc = eventDocument(id, type, at, JSON.stringify(object), tenant);
+  return { id, type, collection: noCollection, owner, doc, createdAt: at };
 }
 
 /** The id is taken: by this very event, or by another. */

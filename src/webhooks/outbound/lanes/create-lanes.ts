@@ -1,6 +1,6 @@
 /**
  * The lanes of this process: leased where others share the store, all of them where it has the store for itself. Nothing is leased before
- * there is an endpoint, so a program that sends no webhooks writes nothing for it.
+ * there is an endpoint or something else that needs lanes, so a program that sends nothing writes nothing for it.
  */
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { Lanes } from '../lanes.ts';
@@ -8,6 +8,8 @@ import { Leases, type LeasesOptions } from './leases.ts';
 
 export type LanesOptions = LeasesOptions & {
   readonly directory: Pick<EndpointDirectory, 'all' | 'onChange'>;
+  /** Whether lanes are needed without an endpoint as well: a declared sender hands messages on. */
+  readonly needed?: boolean;
 };
 
 /**
@@ -16,11 +18,11 @@ export type LanesOptions = LeasesOptions & {
  */
 export async function createLanes(options: LanesOptions): Promise<Lanes> {
   if (!options.store.shared) return everyLane;
-  const { directory } = options;
+  const { directory, needed = false } = options;
   const leases = new Leases(options);
   let opening: Promise<void> | undefined;
   const openWhenNeeded = (): void => {
-    if (opening === undefined && hasAny(directory.all())) opening = leases.open();
+    if (opening === undefined && (needed || hasAny(directory.all()))) opening = leases.open();
   };
   const stopFollowing = directory.onChange(openWhenNeeded);
   openWhenNeeded();

@@ -1,7 +1,8 @@
 /** The whole program in this process on either store, behind a real socket, with a clock that can be moved on. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { compose } from '../../../../src/compose.ts';
 import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../../src/config/load-settings.ts';
@@ -52,6 +53,8 @@ export async function serveOn(
       configuration,
       settings,
       providers,
+      senderSecrets: new Map(),
+      module: pathToFileURL(resolve(configPath)).href,
       metrics: createMetrics(),
       clock: now,
       observe: (fact) => {

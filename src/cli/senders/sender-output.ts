@@ -1,0 +1,101 @@
+/** A sender as the server shows it, for people and for programs. A new secret is alone on stdout, for `SECRET=$(...)`. */
+import { labelledLines } from '../labelled-lines.ts';
+import { printable, tableText } from '../table.ts';
+
+/** As resources/webhooks/senders shows it. */
+export type Sender = Secrets & {
+  readonly name: string;
+  readonly description: string;
+  readonly preset: string | null;
+  readonly path: string;
+  readonly signature: {
+    readonly kind: string;
+    readonly header: string;
+    readonly hash?: string;
+    readonly encoding?: string;
+    readonly toleranceSeconds?: number;
+  };
+  readonly handOn: { readonly kind: string } | Forward;
+  readonly schedule: readonly number[];
+  readonly inFlightMax: number | null;
+};
+
+type Secrets = {
+  readonly secretSource: string;
+  readonly secretVariable: string;
+  readonly secretCount: number;
+  readonly oldSecretsUntil: string | null;
+};
+
+type Forward = Secrets & { readonly kind: 'forward'; readonly url: string; readonly scheme: string };
+
+export type RotatedSecret = { readonly sender: string; readonly use: string; readonly secret: string };
+
+export function senderPath(name: string): string {
+  return `/senders/${encodeURIComponent(name)}`;
+}
+
+export function senderText(sender: Sender): string {
+  const { name, description, preset, path, handOn, schedule, inFlightMax } = sender;
+  const forward = forwardOf(sender);
+  return labelledLines([
+    ['name', name],
+    ['description', description === '' ? undefined : description],
+    ['path', path],
+    ['preset', preset],
+    ['signature', signatureText(sender)],
+    ['secrets', secretsText(sender)],
+    ['handed on', forward === undefined ? handOn.kind : `forwarded to ${forward.url} as ${forward.scheme}`],
+    ['its secrets', forward === undefined ? undefined : secretsText(forward)],
+    ['retries', handOn.kind === 'inbox' ? undefined : `after ${schedule.join(', ')} s`],
+    ['in flight', inFlightMax === null ? undefined : `at most ${inFlightMax}`],
+  ]);
+}
+
+export function sendersText(senders: readonly Sender[]): string {
+  const rows = senders.map((sender) => [
+    ...[
+      sender.name,
+      sender.preset ?? '',
+      sender.handOn.kind,
+      sender.secretSource,
+      String(sender.secretCount),
+    ],
+    sender.path,
+  ]);
+  return tableText([['NAME', 'PRESET', 'HANDED ON', 'SECRETS FROM', 'SECRETS', 'PATH'], ...rows]);
+}
+
+export function tellRotated(rotated: RotatedSecret, isGiven: boolean, json: boolean): void {
+  if (json) {
+    console.log(JSON.stringify(rotated, undefined, 2));
+    return;
+  }
+  const sender = printable(rotated.sender);
+  if (isGiven) {
+    console.error(`comity: ${sender}: the secret that was given is good from now on`);
+    return;
+  }
+  console.log(rotated.secret);
+  const whom = rotated.use === 'forward' ? 'whoever its messages are forwarded to' : 'the sender';
+  console.error(`comity: ${sender}: the secret is shown this once; give it to ${whom} now`);
+}
+
+function forwardOf({ handOn }: Sender): Forward | undefined {
+  return handOn.kind === 'forward' && 'url' in handOn ? handOn : undefined;
+}
+
+function signatureText({
+  signature: { kind, header, hash, encoding, toleranceSeconds = 0 },
+}: Sender): string {
+  if (kind === 'token') return `a token in ${header}`;
+  const window = toleranceSeconds === 0 ? '' : `, at most ${toleranceSeconds} s old`;
+  return `HMAC ${hash} in ${header} as ${encoding}${window}`;
+}
+
+function secretsText({ secretSource, secretVariable, secretCount, oldSecretsUntil }: Secrets): string {
+  const from =
+    secretSource === 'environment' ? `from ${secretVariable}` : `kept here, ${secretVariable} is not set`;
+  const until = oldSecretsUntil === null ? '' : `; the last of the old ones until ${oldSecretsUntil}`;
+  return `${secretCount} ${from}${until}`;
+}

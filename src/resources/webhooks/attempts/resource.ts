@@ -1,0 +1,92 @@
+/**
+ * `/{id}/attempts` of a delivery or of a received message: what was tried and what came of it (surface "Webhooks out"), oldest first. A
+ * cursor is the number of the last attempt on the page before; attempts are only ever added, so nothing more need be in it.
+ */
+import type { Problem } from '../../../http/problem.ts';
+import { parseQueryString } from '../../../http/syntax/query-string.ts';
+import { permission } from '../../../model/access.ts';
+import type { MaybePromise } from '../../../store/store.ts';
+import { whenKnown } from '../../../store/when-known.ts';
+import type { Served } from '../../collection/served.ts';
+import { type MemberStanding, memberStanding, memberValidators } from '../../collection/standing.ts';
+import type { Operation, Proposal, Resource } from '../../resource.ts';
+
+/** Where a page of attempts begins, and how many are on it at most. */
+export type AttemptsAsked = { readonly afterNumber: number; readonly limit: number };
+
+export type AttemptsPage = {
+  /** Documents, each with its `number`, oldest first. */
+  readonly docs: readonly string[];
+  readonly more: boolean;
+};
+
+/** Of the member with this id, which may be seen. */
+export type ReadAttempts = (id: string, asked: AttemptsAsked) => MaybePromise<AttemptsPage>;
+
+type Asked = Proposal & AttemptsAsked;
+
+const cacheControl = 'private, no-cache';
+const parametersMax = 16;
+const wholeNumber = /^[1-9]\d{0,5}$/;
+
+/** @param pageMax attempts on one page, at most and where nobody says */
+export function attemptsResource(served: Served, pageMax: number, read: ReadAttempts): Resource {
+  const beginning: Asked = { problem: null, afterNumber: 0, limit: pageMax };
+  const operation: Operation<MemberStanding, never, Asked> = {
+    permission: (principal) => permission(served.collection.access.read, 'read', principal),
+    standing: (ask) => memberStanding(served, ask, 'read'),
+    propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning)),
+    // An attempt is logged in the unit that changes the member, so the member's revision is that of the list.
+    validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
+    represent: (_ask, standing, proposal = beginning) =>
+      whenKnown(read(standing.id, proposal), ({ docs, more }) => {
+        const next = more ? `"${numberOf(docs.at(-1))}"` : 'null';
+        return {
+          content: `{"items":[${docs.join(',')}],"nextCursor":${next}}`,
+          mediaType: 'application/json',
+          validators: memberValidators(standing),
+          cacheControl,
+        };
+      }),
+  };
+  return {
+    pattern: `${served.path}/{id}/attempts`,
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
+}
+
+/** Not to be counted: retention may have taken the first ones. */
+function numberOf(doc = '{}'): number | undefined {
+  return (JSON.parse(doc) as { readonly number?: number }).number;
+}
+
+/** @param beginning what is asked where the query says nothing; its limit is the most that may be asked for */
+function readAsked(query: string, beginning: Asked): Asked {
+  let asked = beginning;
+  const pageMax = beginning.limit;
+  const pairs = parseQueryString(query, parametersMax);
+  if (pairs === undefined) return { ...beginning, problem: problem('malformed query string') };
+  for (const [name, value] of pairs) {
+    // A credential was looked at before.
+    if (name === 'api_key') continue;
+    const number = wholeNumber.test(value) ? Number(value) : 0;
+    if (name === 'limit' || name === 'per_page') {
+      if (number === 0 || number > pageMax) {
+        return { ...asked, problem: problem(`${name} must be a whole number from 1 to ${pageMax}`) };
+      }
+      asked = { ...asked, limit: number };
+    } else if (name === 'cursor') {
+      if (number === 0) return { ...asked, problem: problem('cursor must be the nextCursor of a page') };
+      asked = { ...asked, afterNumber: number };
+    } else {
+      return { ...asked, problem: problem('attempts take the parameters limit and cursor alone') };
+    }
+  }
+  return asked;
+}
+
+function problem(message: string): Problem {
+  return { code: 'query_parameter_invalid', message };
+}

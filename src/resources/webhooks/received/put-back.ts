@@ -1,0 +1,34 @@
+/**
+ * What a replay makes of a message: pending, due at once, with the whole schedule before it. One whose sender only keeps messages waits to
+ * be marked again, as when it came. The attempts that were made stay in the log and are counted on.
+ */
+import type { DeclaredSender } from '../../../config/senders.ts';
+import type { Problem } from '../../../http/problem.ts';
+import { type Received, receivedDocument } from '../../../model/received.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import type { Change, Row } from '../../../store/store.ts';
+
+/** @param at milliseconds since the epoch, not before the row's last change */
+export function putBackChange(
+  table: string,
+  row: Row,
+  { handOn }: Pick<DeclaredSender, 'handOn'>,
+  at: number,
+): { readonly change: Change; readonly received: Received } {
+  const now = new Date(at).toISOString();
+  const received: Received = {
+    ...(JSON.parse(row.doc) as Received),
+    status: 'pending',
+    scheduledAttempts: 0,
+    dueAt: handOn.kind === 'inbox' ? null : now,
+    lastError: null,
+    updatedAt: now,
+  };
+  const next = keptRow(receivedDocument(received), row.owner, row.createdAt, at);
+  return { change: { table, id: row.id, expect: { rev: row.rev }, next }, received };
+}
+
+/** Nobody says any more what is to become of its messages. */
+export const senderGone: Problem = { code: 'sender_unavailable' };
+
+export const contentGone: Problem = { code: 'content_unavailable' };

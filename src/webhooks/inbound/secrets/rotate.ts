@@ -1,0 +1,60 @@
+/**
+ * A sender gets another secret (§5.6, §6.7): one made here, or one that the sender gave. The others are taken beside it for as long as the
+ * sender needs to learn it; one that would have ended sooner still does. What may be rotated is the caller's to know: secrets of the
+ * environment are not, and whether the rule can use a given one is said by config/senders/secret-rule.ts.
+ */
+import { StoreUnavailable } from '../../../store/store.ts';
+import { makeEndpointSecret } from '../../outbound/secret-text.ts';
+import type { SecretName, SenderSecret } from '../sender-secrets.ts';
+import type { MakingSecrets } from './make.ts';
+import { readSenderSecretsRow, secretsChange } from './row.ts';
+
+export type Rotation = {
+  /** Undefined: one is made. */
+  readonly secret?: string | undefined;
+  /** How long the others are taken still, in milliseconds; 0: no longer. */
+  readonly overlapMs: number;
+};
+
+/** Secrets of a sender at once: beyond it the one that was rotated away first goes. Each is tried with every signature. */
+export const senderSecretsMax = 10;
+
+/** How often a rotation that lost a race begins again. */
+const attemptsMax = 8;
+
+/**
+ * Other processes know it as soon as the store tells them, this one after `SenderSecrets.refresh`.
+ * @throws StoreUnavailable also where others kept being faster
+ */
+export async function rotateSenderSecret(
+  { store, clock, random }: MakingSecrets,
+  name: SecretName,
+  { secret = makeEndpointSecret(random), overlapMs }: Rotation,
+): Promise<{ readonly secret: string }> {
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    const stood = await readSenderSecretsRow(store, name);
+    const at = clock();
+    const secrets = rotatedSenderSecrets(stood?.secrets ?? [], secret, at + overlapMs, at);
+    const commit = await store.commit({ changes: [secretsChange(name, stood, secrets, at)], events: [] });
+    if (commit.outcome === 'committed') return { secret };
+  }
+  throw new StoreUnavailable('the secrets of the sender kept changing', { retryAfterSeconds: 1 });
+}
+
+/**
+ * The new one first, the others behind it in the order in which they stood.
+ * @param until when the others end @param at now; both in milliseconds since the epoch
+ */
+export function rotatedSenderSecrets(
+  stood: readonly SenderSecret[],
+  secret: string,
+  until: number,
+  at: number,
+): readonly SenderSecret[] {
+  const others = stood
+    // One that is given again is the current one, and has no end.
+    .filter((each) => each.secret !== secret)
+    .map((each) => ({ secret: each.secret, until: Math.min(each.until ?? Number.POSITIVE_INFINITY, until) }))
+    .filter((each) => each.until > at);
+  return [{ secret, until: null }, ...others.slice(0, senderSecretsMax - 1)];
+}

@@ -1,0 +1,61 @@
+/** Whose messages are received: a preset by name, one with parts of it replaced, or a rule of one's own. */
+import { type PresetName, presetNames, presets } from '../presets/presets.ts';
+import type { SenderRule } from '../presets/sender-rule.ts';
+import type { HmacRule, SignatureRule, TokenRule } from '../signature/signature-rule.ts';
+
+export type Sender = PresetName | SenderRule | AdjustedPreset;
+
+/** A preset of which single parts are replaced. */
+export type AdjustedPreset = {
+  readonly preset: PresetName;
+  /** Parts of the preset's signature, or a whole one. */
+  readonly signature?: Partial<HmacRule> | TokenRule | undefined;
+  /** How far the signed time may be from now, in seconds; 0: any time. */
+  readonly toleranceSeconds?: number | undefined;
+  readonly dedupe?: SenderRule['dedupe'] | undefined;
+  readonly type?: SenderRule['type'] | undefined;
+  readonly challenge?: SenderRule['challenge'] | undefined;
+  readonly keep?: SenderRule['keep'] | undefined;
+};
+
+/** @throws TypeError for what is no preset and no rule */
+export function ruleOf(sender: Sender): SenderRule {
+  if (typeof sender === 'string') return presetOf(sender);
+  if ('preset' in sender) return adjusted(presetOf(sender.preset), sender);
+  if (typeof sender !== 'object' || sender === null || typeof sender.signature !== 'object') {
+    throw new TypeError(`sender must be a rule, or a preset: ${presetNames.join(', ')}`);
+  }
+  return sender;
+}
+
+/** What a sender is called where its receiver gives it no name. */
+export function nameOf(sender: Sender): string {
+  if (typeof sender === 'string') return sender;
+  return 'preset' in sender ? sender.preset : 'sender';
+}
+
+function presetOf(name: string): SenderRule {
+  const known = presetNames.find((each) => each === name);
+  if (known === undefined)
+    throw new TypeError(`no preset is called that; there are ${presetNames.join(', ')}`);
+  return presets[known];
+}
+
+function adjusted(preset: SenderRule, adjustment: AdjustedPreset): SenderRule {
+  return {
+    signature: adjustedSignature(preset.signature, adjustment),
+    dedupe: adjustment.dedupe ?? preset.dedupe,
+    type: adjustment.type ?? preset.type,
+    challenge: adjustment.challenge ?? preset.challenge,
+    keep: adjustment.keep ?? preset.keep,
+  };
+}
+
+function adjustedSignature(preset: SignatureRule, adjustment: AdjustedPreset): SignatureRule {
+  const { signature = {}, toleranceSeconds } = adjustment;
+  if (signature.kind === 'token') return signature;
+  const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
+  if (preset.kind === 'hmac') return { ...preset, ...signature, ...tolerance };
+  if (signature.kind === undefined && toleranceSeconds === undefined) return preset;
+  throw new TypeError('the preset takes a token, which has no parts of a signature: write a rule instead');
+}

@@ -1,0 +1,147 @@
+/**
+ * The one way in which a signature is verified (§4.14.2, §5.6), by a rule that says how its sender signs. The cryptography is given: where
+ * that answers at once, so does this. Every signature of the rule's version is tried with every secret, and compared in constant time.
+ *
+ * It does not read what is in a message, and does not know whether it came before.
+ */
+import { decodeHex } from './hex.ts';
+import { joinOctets, octetsOf, sameOctets } from './octets.ts';
+import type { MacPrimitives, MaybePromise, PreparedKeys } from './prepared-keys.ts';
+import { readSignedFields, type SignedFields } from './read-signed-fields.ts';
+import { type Refused, refused, refuseField } from './refusal.ts';
+import type { HmacRule, SignatureRule, TokenRule } from './signature-rule.ts';
+import {
+  type BodyCover,
+  bodyCoverOf,
+  type SignedContent,
+  type SignedMessage,
+  signedContents,
+} from './signed-content.ts';
+import { refuseTime } from './time-window.ts';
+
+const otherRule = 'these keys were prepared for another rule';
+const sha256Bytes = 32;
+
+export type VerifyByRule<Key> = {
+  readonly primitives: MacPrimitives<Key>;
+  /** In place of the rule's. */
+  readonly toleranceSeconds?: number | undefined;
+  /** Milliseconds since the epoch; the runtime's clock if not said. */
+  readonly nowMs?: number | undefined;
+  /** Whether a key of the sender made one of the signatures by Ed25519 (trusted-keys.ts); without it they are ignored. */
+  readonly ed25519?:
+    | ((signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>)
+    | undefined;
+};
+
+export type RuleVerdict = Believed | Refused;
+
+/** What was signed with the body, and by whom. */
+export type Believed = {
+  readonly ok: true;
+  /** Unix seconds; null: the rule signs none. */
+  readonly timestamp: number | null;
+  /** Null: the rule signs none. */
+  readonly id: string | null;
+  /** Which secret fitted, by its index, the first of those that do; null: an Ed25519 key. */
+  readonly secret: number | null;
+};
+
+/**
+ * Whether the sender signed this message, and did so now. `stale` and `ahead` are said only of what a secret or a key did sign. Whatever
+ * stands in the message, it does not throw.
+ * @param keys those that were prepared for this very rule
+ * @throws TypeError for what can be no tolerance, and for a missing URL where the rule signs it
+ */
+export function verifyByRule<Key>(
+  rule: SignatureRule,
+  message: SignedMessage,
+  keys: PreparedKeys<Key>,
+  options: VerifyByRule<Key>,
+): MaybePromise<RuleVerdict> {
+  if (rule.kind === 'token') return verifyToken(rule, message, keys);
+  if (keys.kind !== 'hmac') throw new TypeError(otherRule);
+  const fields = readSignedFields(rule, message.header, keys.template.idEnd);
+  if (typeof fields === 'string') return refused(fields);
+  const cover = bodyCoverOf(rule, keys.template, message);
+  const contents = signedContents(keys.template, message, fields, cover);
+  if (contents === 'malformed') return refused('malformed');
+  const asked: Asked<Key> = { rule, message, fields, cover, contents, keys: keys.keys, options };
+  const secret = findSecret(asked, 0);
+  return secret instanceof Promise ? secret.then((found) => conclude(asked, found)) : conclude(asked, secret);
+}
+
+type Asked<Key> = {
+  readonly rule: HmacRule;
+  readonly message: SignedMessage;
+  readonly fields: SignedFields;
+  readonly cover: BodyCover;
+  readonly contents: readonly SignedContent[];
+  readonly keys: readonly Key[];
+  readonly options: VerifyByRule<Key>;
+};
+
+/** The index of the first secret that made one of the signatures. @param from of the tries: each secret with each content */
+function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number | undefined> {
+  const { rule, fields, contents, keys, options } = asked;
+  if (fields.signatures.length === 0) return undefined;
+  for (let at = from; at < keys.length * contents.length; at += 1) {
+    const index = Math.floor(at / contents.length);
+    const key = keys[index];
+    const content = contents[at % contents.length];
+    if (key === undefined || content === undefined) return undefined;
+    const mac = options.primitives.mac(key, rule.hash, content);
+    if (mac instanceof Promise) {
+      return mac.then((made) => (isAmong(fields.signatures, made) ? index : findSecret(asked, at + 1)));
+    }
+    if (isAmong(fields.signatures, mac)) return index;
+  }
+  return undefined;
+}
+
+/** @param secret undefined: none fits, and a key may */
+function conclude<Key>(asked: Asked<Key>, secret: number | undefined): MaybePromise<RuleVerdict> {
+  const { fields, contents, cover, message, options } = asked;
+  if (secret === undefined) {
+    const [content] = contents;
+    if (options.ed25519 === undefined || content === undefined || fields.asymmetric.length === 0) {
+      return refused('no-match');
+    }
+    const fits = options.ed25519(fields.asymmetric, joinOctets(content));
+    return fits.then((made) => (made ? believe(asked, null) : refused('no-match')));
+  }
+  if (typeof cover === 'string') return believe(asked, secret);
+  const signed = decodeHex(cover.sha256, sha256Bytes);
+  if (signed === undefined) return refused('no-match');
+  const digest = options.primitives.sha256(message.body);
+  const compare = (made: Uint8Array) =>
+    sameOctets(made, signed) ? believe(asked, secret) : refused('no-match');
+  return digest instanceof Promise ? digest.then(compare) : compare(digest);
+}
+
+function believe<Key>({ rule, fields, options }: Asked<Key>, secret: number | null): RuleVerdict {
+  const { timestamp, id } = fields;
+  const { toleranceSeconds = rule.toleranceSeconds, nowMs } = options;
+  const reason = timestamp === null ? undefined : refuseTime(timestamp, { toleranceSeconds, nowMs });
+  return reason === undefined ? { ok: true, timestamp, id, secret } : refused(reason);
+}
+
+function verifyToken<Key>(
+  { header }: TokenRule,
+  message: SignedMessage,
+  keys: PreparedKeys<Key>,
+): RuleVerdict {
+  if (keys.kind !== 'token') throw new TypeError(otherRule);
+  const value = message.header(header);
+  const reason = refuseField(value);
+  if (reason !== undefined) return refused(reason);
+  const token = octetsOf(String(value));
+  let secret: number | undefined;
+  for (const [at, each] of keys.tokens.entries()) if (sameOctets(each, token)) secret ??= at;
+  return secret === undefined ? refused('no-match') : { ok: true, timestamp: null, id: null, secret };
+}
+
+function isAmong(signatures: readonly Uint8Array[], mac: Uint8Array): boolean {
+  for (const signature of signatures) if (sameOctets(signature, mac)) return true;
+  return false;
+}

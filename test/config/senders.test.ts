@@ -1,0 +1,399 @@
+/** Senders of webhooks as a configuration declares them (§4.14): what is filled in, and every sentence that refuses a declaration. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { resolveConfiguration } from '../../src/config/configuration.ts';
+import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
+import { reservedHeaderNames } from '../../src/webhooks/outbound/send/reserved-headers.ts';
+import { presetNames, presets } from '../../src/webhooks/presets/presets.ts';
+import { prepareKeys } from '../../src/webhooks/signature/prepared-keys.ts';
+
+function resolve(senders: unknown): ReadonlyMap<string, DeclaredSender> {
+  return resolveConfiguration({ collections: {}, senders } as never).senders;
+}
+
+function mistakesIn(senders: unknown): readonly string[] {
+  try {
+    resolve(senders);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.mistakes;
+    throw error;
+  }
+  return [];
+}
+
+/** Of one sender `x`, without the beginning that says so. */
+function refusalsOf(declaration: unknown): readonly string[] {
+  return mistakesIn({ x: declaration }).map((mistake) => {
+    assert.ok(mistake.startsWith('sender x: '), mistake);
+    return mistake.slice('sender x: '.length);
+  });
+}
+
+function declared(declaration: unknown): DeclaredSender {
+  const sender = resolve({ x: declaration }).get('x');
+  assert.ok(sender !== undefined);
+  return sender;
+}
+
+const names = presetNames.join(', ');
+const whole = {
+  kind: 'hmac',
+  header: 'X-Signature',
+  hash: 'sha512',
+  encoding: 'base64',
+  prefix: '',
+  separator: null,
+  signed: '{timestamp}:{body}',
+  timestamp: { header: 'X-Time' },
+  key: 'text',
+  toleranceSeconds: 300,
+};
+const key = `whpk_${Buffer.alloc(32, 7).toString('base64')}`;
+const noPrefix = 'must be up to 32 printable characters';
+const noSchedule = 'must be a list of at most 100 whole numbers of seconds from 1 to 2592000';
+const noVariable =
+  'must be a name of a variable: a capital letter, then up to 127 capital letters, digits and _';
+const noKeysUrl =
+  'keysUrl must be an https URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)';
+const noForwardUrl = 'forward.url must be an http or https URL without user, password and fragment';
+const forwarded = (forward: object) => ({
+  preset: 'plain',
+  forward: { url: 'http://10.0.0.7/hooks', ...forward },
+});
+const signed = (signature: object) => ({ signature: { ...whole, ...signature } });
+
+test('fills in what the preset says and what nothing says', () => {
+  for (const preset of presetNames) {
+    const { rule, ...sender } = declared({ preset });
+    assert.deepEqual(rule, { challenge: undefined, ...presets[preset] });
+    assert.deepEqual(sender, {
+      ...{ name: 'x', description: '', preset, secretVariable: 'X_WEBHOOK_SECRET', publicKeys: [] },
+      ...{ keysUrl: undefined, handOn: { kind: 'inbox' }, schedule: handOnScheduleDefault },
+      inFlightMax: undefined,
+    });
+  }
+});
+
+test('every preset passes the checks that a rule of a user must', () => {
+  for (const preset of presetNames) {
+    const { signature, dedupe, type, challenge, keep } = presets[preset];
+    const again = { signature, dedupe, type, keep, ...(challenge === undefined ? {} : { challenge }) };
+    assert.deepEqual(refusalsOf(again), [], preset);
+    assert.deepEqual(refusalsOf({ ...again, preset }), [], preset);
+  }
+});
+
+test('replaces single parts of a preset, and leaves the others', () => {
+  const { rule } = declared({
+    preset: 'stripe',
+    signature: { toleranceSeconds: 600, header: 'X-Own' },
+    dedupe: [{ header: 'X-Id' }, { form: 'id' }],
+    keep: ['X-Id', 'x-id', 'X-Other'],
+  });
+  const { signature, ...others } = presets.stripe;
+  assert.deepEqual(rule, {
+    ...others,
+    challenge: undefined,
+    signature: { ...signature, header: 'x-own', toleranceSeconds: 600, id: undefined },
+    dedupe: [{ header: 'x-id' }, { form: 'id' }],
+    keep: ['x-id', 'x-other'],
+  });
+  assert.deepEqual(declared({ preset: 'github', signature: {} }).rule.signature, {
+    ...presets.github.signature,
+    ...{ id: undefined, timestamp: undefined },
+  });
+});
+
+test('an undefined that is written takes away what may be missing', () => {
+  const unsigned = { signed: '{body}', timestamp: undefined, id: undefined, toleranceSeconds: 0 };
+  const { signature } = declared({ preset: 'standard', signature: unsigned }).rule;
+  assert.ok(signature.kind === 'hmac');
+  assert.deepEqual(
+    [signature.timestamp, signature.id, signature.header],
+    [undefined, undefined, 'webhook-signature'],
+  );
+});
+
+test('takes a whole signature without a preset, and knows the place of nothing else', () => {
+  const { preset, rule } = declared({ signature: whole });
+  assert.equal(preset, null);
+  assert.deepEqual(rule, {
+    signature: { ...whole, header: 'x-signature', timestamp: { header: 'x-time' }, id: undefined },
+    ...{ dedupe: [], type: [], keep: [], challenge: undefined },
+  });
+  assert.deepEqual(declared({ signature: { kind: 'token', header: 'X-Token' } }).rule.signature, {
+    kind: 'token',
+    header: 'x-token',
+  });
+});
+
+test('knows who messages are handed on to', () => {
+  assert.deepEqual(declared({ preset: 'plain', handler: async () => undefined }).handOn, { kind: 'handler' });
+  const [forward] = resolve({
+    'a-b': forwarded({ scheme: 'timestamped', headers: { Authorization: 'Bearer x' } }),
+  }).values();
+  assert.deepEqual(forward?.handOn, {
+    kind: 'forward',
+    url: new URL('http://10.0.0.7/hooks'),
+    scheme: 'timestamped',
+    secretVariable: 'A_B_FORWARD_SECRET',
+    headers: { authorization: 'Bearer x' },
+  });
+  assert.equal(forward?.secretVariable, 'A_B_WEBHOOK_SECRET');
+  assert.deepEqual(declared({ preset: 'plain', schedule: [], inFlightMax: 1 }).schedule, []);
+});
+
+test('takes keys of senders that sign with a key pair', () => {
+  const { publicKeys, keysUrl } = declared({
+    ...{
+      preset: 'standard',
+      publicKeys: [key],
+      keysUrl: 'https://partner.example/.well-known/jwks.json?a=1',
+    },
+  });
+  assert.deepEqual(publicKeys, [key]);
+  assert.equal(keysUrl?.href, 'https://partner.example/.well-known/jwks.json?a=1');
+});
+
+const wholes: readonly (readonly [unknown, string])[] = [
+  [[], 'senders must be an object, not a list'],
+  [{ x: 7 }, 'sender x: must be an object, not a number'],
+  [
+    { 'My Sender': { preset: 'plain', secretVariable: 'MINE' } },
+    'sender My Sender: the name stands in the path and must be up to 64 lower-case letters, digits and -, of which the first is no -; did you mean my-sender?',
+  ],
+  [
+    { '4eyes': { preset: 'plain' } },
+    `sender 4eyes: must have a secretVariable: 4EYES_WEBHOOK_SECRET ${noVariable}`,
+  ],
+  [
+    { comity: { preset: 'standard' } },
+    'sender comity: must have a secretVariable: COMITY_WEBHOOK_SECRET must not begin with COMITY_, which is kept for settings',
+  ],
+  [
+    { a: { preset: 'plain', secretVariable: 'B_WEBHOOK_SECRET' }, b: { preset: 'plain' } },
+    'sender b: secretVariable is B_WEBHOOK_SECRET, which sender a has already: each secret needs its own',
+  ],
+  [
+    { a: forwarded({ secretVariable: 'A_WEBHOOK_SECRET' }) },
+    'sender a: forward.secretVariable is A_WEBHOOK_SECRET, which sender a has already: each secret needs its own',
+  ],
+];
+for (const [senders, sentence] of wholes) {
+  test(`says "${sentence}"`, () => assert.deepEqual(mistakesIn(senders), [sentence]));
+}
+
+const single: readonly (readonly [unknown, ...string[]])[] = [
+  [{}, `must have a preset (${names}) or a signature, which say how it signs`],
+  [{ preset: 'strpe' }, `preset must be one of ${names}; did you mean stripe?`],
+  [{ preset: 7 }, `preset must be one of ${names}`],
+  [{ preset: 'plain', handlr: 1 }, '"handlr" is not a property of a sender; did you mean handler?'],
+  [{ preset: 'plain', description: 7 }, 'description must be a string of at most 2000 characters'],
+  // Signatures.
+  [{ signature: 'x' }, 'signature must be an object, not a string'],
+  [{ signature: { kind: 'hmc' } }, 'signature.kind must be one of hmac, token; did you mean hmac?'],
+  [{ signature: { kind: 'token' } }, 'signature.header must be the name of a header field'],
+  [{ preset: 'gitlab', signature: { header: 'x-token', hash: 'sha1' } }, 'signature has no member "hash"'],
+  [
+    { signature: { header: 'x', signed: '{body}', key: 'text' } },
+    'signature lacks hash, encoding, prefix, separator, toleranceSeconds; with a preset, such as "hmac", it need not be whole',
+  ],
+  [{ preset: 'plain', signature: { hader: 'x' } }, 'signature has no member "hader"; did you mean header?'],
+  [signed({ header: 'a b' }), 'signature.header must be the name of a header field'],
+  [signed({ hash: 'md5' }), 'signature.hash must be one of "sha256", "sha512", "sha1"'],
+  [signed({ encoding: 'base64url' }), 'signature.encoding must be one of "hex", "base64"'],
+  [signed({ separator: ';' }), 'signature.separator must be one of ",", " ", null'],
+  [signed({ key: 'hex' }), 'signature.key must be one of "text", "base64"'],
+  [signed({ prefix: ' v1=' }), `signature.prefix ${noPrefix}`],
+  [signed({ prefix: 'é' }), `signature.prefix ${noPrefix}`],
+  [
+    signed({ prefix: 'v1,', separator: ',' }),
+    'signature.prefix holds the separator, at which it would be cut',
+  ],
+  [
+    signed({ asymmetricPrefix: '', prefix: 'v1=' }),
+    'signature.asymmetricPrefix must be 1 to 32 printable characters',
+    'signature.prefix begins like asymmetricPrefix, and one could be taken for the other',
+  ],
+  [
+    signed({ timestamp: { prefix: 't=' }, separator: ',' }),
+    'signature.timestamp.prefix begins like prefix, and one could be taken for the other',
+  ],
+  [
+    signed({ timestamp: { prefix: 't=' }, prefix: 'v1=' }),
+    'signature.timestamp is in the field of the signatures, which needs a separator',
+  ],
+  [signed({ timestamp: 'x-time' }), "signature.timestamp must be { header: 'name' } or { prefix: 't=' }"],
+  [signed({ toleranceSeconds: -1 }), 'signature.toleranceSeconds must be a whole number from 0 to 86400'],
+  [signed({ toleranceSeconds: 86_401 }), 'signature.toleranceSeconds must be a whole number from 0 to 86400'],
+  [
+    { preset: 'plain', signature: { toleranceSeconds: 300 } },
+    'signature.toleranceSeconds means nothing without a timestamp that is signed',
+  ],
+  [
+    signed({ signed: '' }),
+    'signature.signed must be a text of 1 to 500 characters, such as {timestamp}.{body}',
+  ],
+  [
+    signed({ signed: '{timestamp}.{bdy}.{body}' }),
+    'signature.signed holds {bdy}, which stands for nothing; did you mean body?',
+  ],
+  [signed({ signed: '{timestamp}.{body}}' }), 'signature.signed has a brace without the other'],
+  [
+    signed({ signed: '{timestamp}.{url}' }),
+    'signature.signed must hold {body} or {form}: who does not sign what is said proves nothing of it',
+  ],
+  [
+    signed({ signed: '{timestamp}.{body}{form}' }),
+    'signature.signed may hold one of {body} and {form}: each is the whole body',
+  ],
+  [
+    signed({ signed: '{id}.{timestamp}.{body}' }),
+    'signature.signed holds {id}, which needs id to say where it stands',
+  ],
+  [
+    signed({ timestamp: undefined, toleranceSeconds: 0 }),
+    'signature.signed holds {timestamp}, which needs timestamp to say where it stands',
+  ],
+  [
+    signed({ signed: '{body}' }),
+    'signature.timestamp is there, but signed does not hold {timestamp}: anybody could change it',
+  ],
+  [
+    signed({ id: 7 }),
+    'signature.id must be the name of a header field',
+    'signature.id is there, but signed does not hold {id}: anybody could change it',
+  ],
+  [
+    signed({ bodyDigestParameter: 'sum' }),
+    'signature.bodyDigestParameter means nothing where {url} and {form} are not signed',
+  ],
+  // Places.
+  [
+    { preset: 'plain', dedupe: { json: '/id' } },
+    "dedupe must be a list of at most 16 places, such as [{ json: '/id' }], not an object",
+  ],
+  [{ preset: 'plain', dedupe: [{ json: 'id' }] }, 'dedupe[0].json must be a JSON Pointer, such as /data/id'],
+  [
+    { preset: 'plain', dedupe: [{ json: '/a~2' }] },
+    'dedupe[0].json must be a JSON Pointer, such as /data/id',
+  ],
+  [{ preset: 'plain', dedupe: [{ header: 'a:' }] }, 'dedupe[0].header must be the name of a header field'],
+  [{ preset: 'plain', dedupe: [{ form: '' }] }, 'dedupe[0].form must be the name of a form field'],
+  [
+    { preset: 'plain', dedupe: [{ json: '/a', form: 'b' }, '/id'] },
+    'dedupe[0] must be one of { header }, { json } and { form }',
+    'dedupe[1] must be one of { header }, { json } and { form }',
+  ],
+  [
+    { preset: 'plain', type: [{ json: '/type' }] },
+    "type[0] must be a list of at most 16 places, such as [{ json: '/id' }], not an object",
+  ],
+  [
+    { preset: 'plain', type: 'type' },
+    "type must be a list of at most 16 lists of places, such as [[{ json: '/type' }]], not a string",
+  ],
+  [{ preset: 'plain', type: [[]] }, 'type[0] must hold at least one place'],
+  [{ preset: 'plain', keep: 'x-id' }, 'keep must be a list of names of header fields, not a string'],
+  [{ preset: 'plain', keep: ['a b'] }, 'keep[0] must be the name of a header field'],
+  [{ preset: 'plain', keep: ['Cookie'] }, 'keep[0] is cookie, which holds a secret and is not kept'],
+  [
+    { preset: 'gitlab', keep: ['X-Gitlab-Token'] },
+    'keep[0] is x-gitlab-token, which holds a secret and is not kept',
+  ],
+  [{ preset: 'plain', challenge: true }, 'challenge must be an object, not a boolean'],
+  [
+    { preset: 'plain', challenge: { json: 'type', is: '', answer: 'a', echo: '/c' } },
+    'challenge.json must be a JSON Pointer, such as /challenge',
+    'challenge.is must be a text of 1 to 200 characters',
+  ],
+  // Secrets and keys.
+  [{ preset: 'plain', secretVariable: 'lower' }, `secretVariable ${noVariable}`],
+  [{ preset: 'plain', secretVariable: 7 }, `secretVariable ${noVariable}`],
+  [
+    { preset: 'plain', secretVariable: 'COMITY_HOST' },
+    'secretVariable must not begin with COMITY_, which is kept for settings',
+  ],
+  [
+    { preset: 'plain', publicKeys: [key] },
+    'publicKeys means nothing, for no signature of this sender is made with a key pair',
+  ],
+  [
+    { preset: 'gitlab', keysUrl: 'https://x.example/keys' },
+    'keysUrl means nothing, for no signature of this sender is made with a key pair',
+  ],
+  [
+    { preset: 'standard', publicKeys: ['whpk_AAAA'] },
+    'publicKeys must be a list of at most 10 texts: "whpk_" and base64 of 32 octets',
+  ],
+  [{ preset: 'standard', keysUrl: 'http://x.example/keys' }, noKeysUrl],
+  [{ preset: 'standard', keysUrl: 'https://me@x.example/keys' }, noKeysUrl],
+  // Handing on.
+  [{ preset: 'plain', handler: 'run' }, 'handler must be a function of (message, resources), not a string'],
+  [
+    { preset: 'plain', handler: (a: unknown, b: unknown, c: unknown) => [a, b, c] },
+    'handler has 3 parameters, and is given two: message and resources',
+  ],
+  [
+    { ...forwarded({}), handler: () => undefined },
+    'handler and forward exclude each other; a handler may send on what it likes',
+  ],
+  [{ preset: 'plain', forward: 'http://x' }, 'forward must be an object, not a string'],
+  [{ preset: 'plain', forward: {} }, noForwardUrl],
+  [forwarded({ url: 'ftp://x/' }), noForwardUrl],
+  [forwarded({ url: 'http://me:word@x/' }), noForwardUrl],
+  [forwarded({ url: 'http://x/#y' }), noForwardUrl],
+  [forwarded({ uri: 'http://x' }), 'forward has no member "uri"; did you mean url?'],
+  [forwarded({ scheme: 'svix' }), 'forward.scheme must be one of standard, timestamped, plain'],
+  [forwarded({ secretVariable: 'a' }), `forward.secretVariable ${noVariable}`],
+  [forwarded({ headers: [] }), 'forward.headers must be an object, not a list'],
+  [forwarded({ headers: { 'a b': '' } }), 'forward.headers["a b"] is not the name of a header field'],
+  [forwarded({ headers: { A: '1', a: '2' } }), 'forward.headers["a"] is there twice'],
+  [
+    forwarded({ headers: { a: 'x\r\ny: z' } }),
+    'forward.headers["a"] must be a text of at most 4096 characters that a header field can hold',
+  ],
+  [{ preset: 'plain', schedule: [0] }, `schedule ${noSchedule}`],
+  [{ preset: 'plain', schedule: 5 }, `schedule ${noSchedule}`],
+  [{ preset: 'plain', inFlightMax: 0 }, 'inFlightMax must be a whole number from 1 to 1024'],
+  [{ preset: 'plain', inFlightMax: 1025 }, 'inFlightMax must be a whole number from 1 to 1024'],
+];
+for (const [declaration, ...sentences] of single) {
+  test(`says "${sentences.join('" and "')}"`, () => assert.deepEqual(refusalsOf(declaration), sentences));
+}
+
+test('tells every mistake of every sender at once', () => {
+  const mistakes = mistakesIn({
+    a: { preset: 'none', handler: 1, keep: [''] },
+    b: { signature: { ...whole, hash: 'x', key: 'y' }, inFlightMax: '2' },
+  });
+  assert.deepEqual(
+    mistakes.map((mistake) => mistake.split(' ', 3).join(' ')),
+    [
+      'sender a: preset',
+      'sender a: keep[0]',
+      'sender a: handler',
+      'sender b: signature.hash',
+      'sender b: signature.key',
+      'sender b: inFlightMax',
+    ],
+  );
+});
+
+test('reserves the header fields that webhooks of our own have, and those that say where a message came from', () => {
+  for (const name of [...reservedHeaderNames, 'Comity-Sender']) {
+    assert.deepEqual(refusalsOf(forwarded({ headers: { [name]: 'x' } })), [
+      `forward.headers["${name}"] is a field that the program makes itself`,
+    ]);
+  }
+});
+
+test('a rule that is taken is one that can be verified by', () => {
+  const primitives = { importKey: () => 0, mac: () => new Uint8Array(), sha256: () => new Uint8Array() };
+  for (const declaration of [{ signature: whole }, ...presetNames.map((preset) => ({ preset }))]) {
+    const { signature } = declared(declaration).rule;
+    const secret = `whsec_${Buffer.alloc(32).toString('base64')}`;
+    assert.equal(prepareKeys(signature, [secret], primitives).kind, signature.kind);
+  }
+});

@@ -1,0 +1,49 @@
+/** The presets as data: sound by themselves, before any message. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
+import { presetNames, presets } from '../../../src/webhooks/presets/presets.ts';
+import type { Place } from '../../../src/webhooks/presets/sender-rule.ts';
+import { prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+
+const token = /^[a-z0-9-]+$/;
+
+test('there is a preset for each name, whose rule can be verified by', () => {
+  assert.deepEqual(Object.keys(presets).sort(), [...presetNames].sort());
+  for (const name of presetNames) prepareKeys(presets[name].signature, ['whsec_c2VjcmV0'], nodeMac);
+});
+
+test('names of fields are in lower case, JSON Pointers begin with a slash, and nothing is kept twice', () => {
+  for (const name of presetNames) {
+    const { signature, dedupe, type, keep } = presets[name];
+    const places: readonly Place[] = [...dedupe, ...type.flat()];
+    const fields = places.flatMap((place) => ('header' in place ? [place.header] : []));
+    const signed = signature.kind === 'token' ? [] : [signature.id ?? signature.header];
+    for (const field of [...fields, ...keep, ...signed, signature.header]) assert.match(field, token, name);
+    for (const place of places) if ('json' in place) assert.ok(place.json.startsWith('/'), name);
+    assert.equal(new Set(keep).size, keep.length, name);
+  }
+});
+
+test('no field that proves something is kept', () => {
+  for (const name of presetNames) {
+    const { signature, keep } = presets[name];
+    assert.ok(!keep.includes(signature.header), name);
+    for (const field of keep) assert.doesNotMatch(field, /signature|hmac|authorization|cookie/, name);
+  }
+});
+
+test('every field that a message is known by is kept with it', () => {
+  for (const name of presetNames) {
+    const { dedupe, keep } = presets[name];
+    for (const place of dedupe) if ('header' in place) assert.ok(keep.includes(place.header), name);
+  }
+});
+
+test('senders that sign a time have a tolerance of 300 seconds', () => {
+  for (const name of presetNames) {
+    const { signature } = presets[name];
+    if (signature.kind === 'token') continue;
+    assert.equal(signature.toleranceSeconds, signature.timestamp === undefined ? 0 : 300, name);
+  }
+});

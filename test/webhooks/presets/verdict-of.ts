@@ -1,0 +1,34 @@
+/** The verdict on a message by a rule: of both cryptographies, which must agree. */
+import assert from 'node:assert/strict';
+import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
+import { prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
+import { type RuleVerdict, verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
+import { webPrimitives } from '../../../src/webhooks/signature/web-primitives.ts';
+import { nowSeconds, type Sent } from './signed-message.ts';
+
+export type Judging = { readonly nowSeconds?: number; readonly toleranceSeconds?: number };
+
+export async function verdictOf(
+  rule: SignatureRule,
+  { body, headers, url }: Sent,
+  secrets: readonly string[],
+  { nowSeconds: now = nowSeconds, toleranceSeconds }: Judging = {},
+): Promise<RuleVerdict> {
+  const message = { body, header: (name: string) => headers[name], url };
+  const options = { nowMs: now * 1000, toleranceSeconds };
+  const atOnce = verifyByRule(rule, message, prepareKeys(rule, secrets, nodeMac), {
+    ...options,
+    primitives: nodeMac,
+  });
+  assert.ok(
+    !(atOnce instanceof Promise),
+    'with cryptography that answers at once, the verdict is there at once',
+  );
+  const later = await verifyByRule(rule, message, prepareKeys(rule, secrets, webPrimitives), {
+    ...options,
+    primitives: webPrimitives,
+  });
+  assert.deepEqual(later, atOnce);
+  return atOnce;
+}

@@ -1,0 +1,13 @@
+/** Crashes lose no message and double no write (crash-rounds.ts says what is held). Two rounds here; `npm run soak` takes more, on both stores. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { crashRounds } from './crash-rounds.ts';
+
+const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 2);
+
+test('handles every message that was answered across kills, and writes what follows from it once', async (context) => {
+  const figures = await crashRounds({ rounds });
+  context.diagnostic(JSON.stringify(figures));
+  assert.equal(figures.kills, rounds);
+  assert.ok(figures.acknowledged > rounds && figures.leftToDo > 0, JSON.stringify(figures));
+});

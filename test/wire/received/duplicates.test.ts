@@ -1,0 +1,65 @@
+/** Repetitions that come at once, to two processes on one database and to the one that has an embedded store (§4.14.4, §6.3). */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { testServer } from '../../postgres/cluster.ts';
+import { type Program, startProgram } from '../program.ts';
+import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
+
+const copies = 30;
+
+async function becomesProcessed(program: Program, message: Message): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const found = await allOf(program, `received?dedupeKey=${message.id}`);
+    assert.equal(found.length, 1, 'a repetition was kept');
+    if (found[0]?.status === 'processed') return;
+    await delay(25);
+  }
+  assert.fail('the message was never handled');
+}
+
+async function showOnce(programs: readonly Program[]): Promise<void> {
+  const messages = [bankMessage({ amount: 5 }), bankMessage({ amount: 7 })];
+  const answers = await Promise.all(
+    messages.flatMap((message) =>
+      Array.from({ length: copies }, (_, at) =>
+        sendToBank(programs[at % programs.length] ?? assert.fail(), message),
+      ),
+    ),
+  );
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]));
+  const [first = assert.fail()] = programs;
+  for (const message of messages) await becomesProcessed(first, message);
+  assert.equal((await allOf(first, 'received')).length, messages.length);
+  assert.equal((await allOf(first, 'entries')).length, messages.length);
+  assert.equal((await first.send('GET', '/api/v1/sums/all')).json().amount, 12);
+}
+
+describe('thirty copies of a message at once', { concurrency: 2 }, () => {
+  test('are one message, handled once, with an embedded store', async () => {
+    const program = await startProgram({ env: ledgerEnvironment, config: ledgerConfig });
+    try {
+      await showOnce([program]);
+    } finally {
+      await program.stop();
+    }
+  });
+
+  test('are one message, handled once, by two processes on PostgreSQL', async () => {
+    const server = await testServer();
+    const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
+    const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: server.url };
+    const start = () => startProgram({ env, config: ledgerConfig, folder });
+    const programs = [await start(), await start()];
+    try {
+      await showOnce(programs);
+    } finally {
+      await Promise.all(programs.map((program) => program.stop()));
+      await server.dispose();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -2,23 +2,9 @@
  * What each folder of src/ may import. `scripts/checks/imports.ts` holds the code to it, and fails on a row that no
  * longer says anything. The arrows are those of ARCHITECTURE.md: change both together and say why in docs/decisions/.
  */
-
-export type FolderRow = {
-  /** Path of a folder, or of one file, relative to the root. The longest row that covers a file is its row. */
-  readonly folder: string;
-  /** Other rows that its files may import from. A row's own files may always import each other. */
-  readonly may: readonly string[];
-  /** Modules of Node that its files may import; `any` where the boundary does not matter. */
-  readonly node: readonly string[] | 'any';
-  /** Packages of npm that its files may import, and do. */
-  readonly packages: readonly string[];
-};
-
-const http = ['src/http', 'src/http/syntax'];
-const values = [...http, 'src/model'];
-const observed = [...values, 'src/config', 'src/observe'];
-const stored = [...observed, 'src/store'];
-const rooms = ['src/auth', 'src/resources', 'src/resources/accounts', 'src/openapi'];
+import type { FolderRow } from './folder-row.ts';
+import { observed, stored, values } from './import-layers.ts';
+import { programRows } from './import-table-program.ts';
 
 export const importTable: readonly FolderRow[] = [
   // Values: no I/O, no clock, no Node.
@@ -26,9 +12,9 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/http', may: ['src/http/syntax'], node: [], packages: [] },
   { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
 
-  // What every room may lean on.
   // What a sender of webhooks is, as data; signatures are pure and stand below.
   { folder: 'src/webhooks/presets', may: ['src/webhooks/signature'], node: [], packages: [] },
+  // What every room may lean on.
   {
     folder: 'src/config',
     may: [...values, 'src/webhooks/signature', 'src/webhooks/presets'],
@@ -137,7 +123,7 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/outbound',
       'src/typebox-bundle.ts',
     ],
-    node: ['node:crypto', 'node:url', 'node:worker_threads'],
+    node: ['node:async_hooks', 'node:crypto', 'node:worker_threads', 'node:zlib'],
     packages: ['typebox'],
   },
   {
@@ -168,169 +154,5 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:url'],
     packages: [],
   },
-
-  // The program.
-  { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
-  {
-    folder: 'src/store-tables.ts',
-    may: [
-      ...stored,
-      'src/auth',
-      'src/resources',
-      'src/resources/accounts',
-      'src/webhooks/inbound',
-      'src/webhooks/outbound',
-    ],
-    node: [],
-    packages: [],
-  },
-  { folder: 'src/package-version.ts', may: [], node: ['node:fs'], packages: [] },
-  {
-    folder: 'src/open-store.ts',
-    may: [
-      ...stored,
-      'src/store/sqlite',
-      'src/store/postgres',
-      'src/store-tables.ts',
-      'src/package-version.ts',
-    ],
-    node: ['node:crypto'],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-accounts.ts',
-    may: [...stored, 'src/auth', 'src/mail', 'src/resources', 'src/resources/accounts'],
-    node: ['node:os'],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-document.ts',
-    may: [
-      ...observed,
-      'src/openapi',
-      'src/resources',
-      'src/resources/accounts',
-      'src/resources/webhooks',
-      'src/webhooks/outbound',
-    ],
-    node: [],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-webhooks.ts',
-    may: [
-      ...stored,
-      'src/auth',
-      'src/egress',
-      'src/package-version.ts',
-      'src/resources',
-      'src/resources/webhooks',
-      'src/webhooks/outbound',
-    ],
-    node: ['node:fs', 'node:os'],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-received.ts',
-    may: [
-      ...stored,
-      'src/egress',
-      'src/package-version.ts',
-      'src/resources',
-      'src/resources/webhooks',
-      'src/webhooks/inbound',
-      'src/webhooks/outbound',
-    ],
-    node: [],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-handler.ts',
-    may: [
-      ...stored,
-      'src/auth',
-      'src/openapi',
-      'src/resources',
-      'src/resources/accounts',
-      'src/compose-accounts.ts',
-      'src/compose-document.ts',
-      'src/compose-received.ts',
-      'src/compose-webhooks.ts',
-    ],
-    node: [],
-    packages: [],
-  },
-  {
-    folder: 'src/compose.ts',
-    may: [
-      ...stored,
-      'src/open-store.ts',
-      ...rooms,
-      'src/egress',
-      'src/webhooks/inbound',
-      'src/webhooks/outbound',
-      'src/server',
-      'src/compose-accounts.ts',
-      'src/compose-handler.ts',
-      'src/compose-received.ts',
-      'src/compose-webhooks.ts',
-    ],
-    node: 'any',
-    packages: [],
-  },
-  {
-    folder: 'src/create-comity.ts',
-    may: [...observed, 'src/compose.ts'],
-    node: ['node:http'],
-    packages: [],
-  },
-  {
-    folder: 'src/index.ts',
-    may: [...values, 'src/config', 'src/create-comity.ts'],
-    node: [],
-    packages: ['typebox'],
-  },
-  {
-    folder: 'src/cli',
-    may: [
-      ...stored,
-      'src/store/backup-file',
-      'src/store/sqlite',
-      'src/store/postgres',
-      'src/store-tables.ts',
-      'src/package-version.ts',
-      'src/webhooks/signature',
-      'src/webhooks/inbound',
-      'src/webhooks/outbound',
-      ...rooms,
-      'src/server',
-      'src/compose.ts',
-    ],
-    node: 'any',
-    packages: ['commander'],
-  },
-  // Threads that import a configuration use it as well.
-  { folder: 'src/typebox-bundle.ts', may: [], node: ['node:fs', 'node:module'], packages: [] },
-  {
-    folder: 'src/main.ts',
-    may: ['src/cli', 'src/typebox-bundle.ts'],
-    node: ['node:module', 'node:process'],
-    packages: [],
-  },
-
-  {
-    folder: 'examples/receive-express',
-    may: ['src/webhooks/index.ts'],
-    node: ['node:http'],
-    packages: ['express'],
-  },
-  { folder: 'examples/receive-fastify', may: ['src/webhooks/index.ts'], node: [], packages: ['fastify'] },
-  {
-    folder: 'examples/receive-hono',
-    may: ['src/webhooks/index.ts'],
-    node: [],
-    packages: ['@hono/node-server', 'hono'],
-  },
-  // A configuration, or a program, sees what a user of the package sees.
-  { folder: 'examples', may: ['src/index.ts', 'src/webhooks/index.ts'], node: 'any', packages: [] },
+  ...programRows,
 ];

@@ -154,29 +154,14 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
-    showGauges(options.metrics, listener, store, [
-      ...accounts.gauges,
-      ...webhooks.gauges,
-      ...received.gauges,
-    ]);
-    const rules = [
-      ...retentionRules(settings),
-      ...accounts.retention,
-      ...webhooks.retention,
-      ...received.retention,
-    ];
+    const parts = [accounts, webhooks, received];
+    const gauges = parts.flatMap((part) => part.gauges);
+    showGauges(options.metrics, listener, store, gauges);
+    const rules = [...retentionRules(settings), ...parts.flatMap((part) => part.retention)];
     const stopRetention = startRetention(store, rules, clock, observe);
     const stop = stopOf({
-      ...options,
-      store,
-      drain,
-      listener,
-      operations,
-      webhooks,
-      received,
-      accounts,
-      rates,
-      stopRetention,
+      ...{ ...options, store, drain, listener, operations },
+      ...{ webhooks, received, accounts, rates, stopRetention },
     });
     const listensAt = (url: string, own: OwnListener): void => {
       listening = url;

@@ -7,7 +7,7 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import type { FolderRow } from '../import-table.ts';
+import type { FolderRow } from '../folder-row.ts';
 import { importTable } from '../import-table.ts';
 import type { ImportEdge } from '../parse-source.ts';
 import { parseSource } from '../parse-source.ts';

@@ -25,6 +25,17 @@ export type Metrics = {
 const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const unitsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
+const faultsCounter = {
+  name: 'comity_faults_total',
+  help: 'Facts that somebody should look at, by kind.',
+  labelNames: ['kind'],
+} as const;
+const clientErrorsCounter = {
+  name: 'comity_client_errors_total',
+  help: 'Messages that were not HTTP requests, by code.',
+  labelNames: ['code'],
+} as const;
+
 /**
  * @param options.process whether to add the metrics of the process itself: memory, processor, garbage collection, the
  * delay of the event loop; its sampling of the loop costs about 0.1 % of a processor
@@ -36,18 +47,8 @@ export function createMetrics(options: { process: boolean } = { process: true })
   const cells = new RequestCells();
   registerRequests(registry, cells);
   const countCommit = countCommits(registry);
-  const faults = new Counter({
-    name: 'comity_faults_total',
-    help: 'Facts that somebody should look at, by kind.',
-    labelNames: ['kind'],
-    registers,
-  });
-  const clientErrors = new Counter({
-    name: 'comity_client_errors_total',
-    help: 'Messages that were not HTTP requests, by code.',
-    labelNames: ['code'],
-    registers,
-  });
+  const faults = new Counter({ ...faultsCounter, registers });
+  const clientErrors = new Counter({ ...clientErrorsCounter, registers });
   const accounts = countAccounts(registry, faults);
   const webhooks = countWebhooks(registry, faults);
   const received = countReceived(registry, faults);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findImportProblems } from '../../scripts/checks/imports.ts';
-import type { FolderRow } from '../../scripts/import-table.ts';
+import type { FolderRow } from '../../scripts/folder-row.ts';
 import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree } from './fixture-tree.ts';
 

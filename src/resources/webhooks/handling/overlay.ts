@@ -6,7 +6,15 @@
  * has read is never written over a newer one: the unit is superseded, and the message handled anew.
  */
 import type { Change as ChangeKind } from '../../../model/event.ts';
-import type { EventEntry, Expectation, MaybePromise, NextRow, Row, Store } from '../../../store/store.ts';
+import type {
+  EventEntry,
+  Expectation,
+  MaybePromise,
+  NextRow,
+  Row,
+  Store,
+  Change as StoreChange,
+} from '../../../store/store.ts';
 import { whenKnown } from '../../../store/when-known.ts';
 
 /** What one row has become, over all that was done to it. */
@@ -84,8 +92,8 @@ export function createOverlay(store: Store): Overlay {
     lastRev -= 1;
     const row = next === null ? undefined : { id, rev: lastRev, ...next };
     const first = seen.get(key);
-    const stood =
-      own?.write.before ?? (own === undefined ? await standing(table, id, change.expect) : undefined);
+    const read = lastReadKey === key ? lastRead : undefined;
+    const stood = own === undefined ? await standing(store, change, read) : own.write.before;
     const write: NetWrite = {
       table,
       id,
@@ -102,13 +110,6 @@ export function createOverlay(store: Store): Overlay {
     return { outcome: 'committed', rev: lastRev };
   }
 
-  /** What the first write to a row found, softly deleted counting as nothing. */
-  async function standing(table: string, id: string, expect: Expectation): Promise<Row | undefined> {
-    if ('absent' in expect) return undefined;
-    const row = lastReadKey === keyOf(table, id) ? lastRead : await store.read(table, id);
-    return row === undefined || row.deletedAt !== null ? undefined : row;
-  }
-
   return {
     store: { ...store, read, commit },
     writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
@@ -119,6 +120,17 @@ export function createOverlay(store: Store): Overlay {
     size: () => entries.size,
     characters: () => characters,
   };
+}
+
+/** What the first write to a row found, softly deleted counting as nothing. @param read the row, where it was read just now */
+async function standing(
+  store: Store,
+  { table, id, expect }: StoreChange,
+  read: Row | undefined,
+): Promise<Row | undefined> {
+  if ('absent' in expect) return undefined;
+  const row = read ?? (await store.read(table, id));
+  return row === undefined || row.deletedAt !== null ? undefined : row;
 }
 
 function keyOf(table: string, id: string): string {

@@ -90,7 +90,8 @@ class HandlerTransaction implements Transaction {
     if (call.do === 'list') {
       this.#countRead();
       const { principal, serving } = this.#shared;
-      return listPage(this.#shared.served(call.collection), principal, call.query, serving.queryLimits);
+      const served = this.#shared.served(call.collection);
+      return listPage(served, this.#overlay.store, principal, call.query, serving.queryLimits);
     }
     const made = this.#last.then(() => (call.do === 'emit' ? this.#emit(call) : this.#write(call)));
     this.#last = made.catch(() => undefined);

@@ -1,0 +1,7 @@
+/** What rooms may lean on together, as rows of scripts/import-table.ts name it. */
+
+export const http = ['src/http', 'src/http/syntax'];
+export const values = [...http, 'src/model'];
+export const observed = [...values, 'src/config', 'src/observe'];
+export const stored = [...observed, 'src/store'];
+export const rooms = ['src/auth', 'src/resources', 'src/resources/accounts', 'src/openapi'];

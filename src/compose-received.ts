@@ -65,11 +65,6 @@ export type Received = {
   close(): Promise<void>;
 };
 
-/** Whether any of them hands its messages on. */
-export function handsOn(senders: Configuration['senders']): boolean {
-  return [...senders.values()].some(({ handOn }) => handOn.kind !== 'inbox');
-}
-
 /** @throws ConfigurationError where a handler is declared and no module is there to import it from */
 export async function composeReceived(options: ReceivedOptions): Promise<Received> {
   const { configuration, settings } = options;
@@ -91,7 +86,7 @@ export async function composeReceived(options: ReceivedOptions): Promise<Receive
       openTransaction = createOpenTransaction({ serving, collections, eventTypes, limits: settings });
       return [receivedResources({ senders, ...settings }, serving)];
     },
-    resources: resourcesOf(options, secrets, keys),
+    resources: resourcesOf(options, secrets, keys, engine),
     retention: inboundRetention(settings),
     gauges: gaugesOf(engine),
     start: () => engine.start(),
@@ -143,10 +138,14 @@ function resourcesOf(
   options: ReceivedOptions,
   secrets: SenderSecrets,
   { fetch: fetchKeys }: GuardedFetch,
+  engine: HandingOn,
 ): readonly Resource[] {
   const { configuration, settings, store, clock, random } = options;
   const { base, senders } = configuration;
-  const accept = createAccept({ ...options, ...settings, senders, secrets, fetchKeys });
+  const accept = createAccept({
+    ...{ ...options, ...settings, senders, secrets, fetchKeys },
+    accepted: (sender) => engine.wake(sender),
+  });
   return [
     ...receiveResources({ ...settings, senders, base, accept }),
     ...senderResources({

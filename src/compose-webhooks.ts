@@ -53,8 +53,6 @@ export type WebhooksOptions<S extends Store> = {
   readonly newId: () => string;
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
-  /** Whether lanes are needed without an endpoint as well. */
-  readonly lanesNeeded: boolean;
   /** Where the program listens: nothing is sent there. */
   readonly ownListeners: () => readonly OwnListener[];
 };
@@ -139,7 +137,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const lanes = await createLanes({
-    ...{ store, directory, clock, monotonic, settings, observe, isAlive, needed: parts.lanesNeeded },
+    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
     holder: { host: machine(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
   });
   const keys = await createWebhookKeys({ ...parts, ...settings });

@@ -8,7 +8,7 @@ import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
 import { composeHandler } from './compose-handler.ts';
-import { composeReceived, handsOn, type Received } from './compose-received.ts';
+import { composeReceived, type Received } from './compose-received.ts';
 import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
@@ -132,7 +132,6 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...common,
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
-      lanesNeeded: handsOn(configuration.senders),
       ownListeners: () => ownListeners,
     });
     const received = await composeReceived({ ...common, ...webhooks });

@@ -9,11 +9,15 @@ const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 
 /** A server that has just started, beside others, may answer nothing within a short cell; then the cell is measured again. */
 const attemptsMax = 4;
+/** Fewer than lie between two cells. */
+const attemptCreatesMax = 1_000_000;
 
 /** Throws when any answer was wrong, and when there was none: figures of such a load mean nothing. */
 export async function generateLoad(pinning: Pinning, plan: LoadPlan): Promise<LoadResult> {
   for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-    const result = await generateOnce(pinning, plan);
+    // What it created unseen is there: the next attempt creates others.
+    const createFrom = plan.createFrom + (attempt - 1) * attemptCreatesMax;
+    const result = await generateOnce(pinning, { ...plan, createFrom });
     if (result.latency.count > 0) return result;
   }
   throw new Error(`${plan.kind}: no answers while measuring`);

@@ -41,11 +41,10 @@ export const draftReleaseNote: Handler = async (message, resources) => {
   await resources.create('articles', { title: release?.name, body: release?.body ?? '', published: false });
 };
 
-/** Found by the stock-keeping unit, and then read: should somebody change it before the commit, the message is handled anew. */
+/** Should somebody change what is found before the commit, the message is handled anew. */
 async function productOf(sku: unknown, resources: HandlerResources): Promise<HandledResource> {
   const [found] = await resources.list('products', { filter: { sku: String(sku) }, limit: 1 });
-  const product = found === undefined ? undefined : await resources.read('products', found.id);
   // Trying again would not help. The message has failed, and can be replayed when the product is there.
-  if (product === undefined) throw new UnprocessableMessage(`no product has the sku ${String(sku)}`);
-  return product;
+  if (found === undefined) throw new UnprocessableMessage(`no product has the sku ${String(sku)}`);
+  return found;
 }

@@ -173,7 +173,7 @@ test('refuses a database or a folder that holds a store already, in one line', a
   assert.deepEqual([twice.code, twice.stdout], [1, '']);
   assert.match(
     twice.stderr,
-    /^comity: the schema "comity" of [^@\n]* holds rows already \(server_secrets, signing_keys, endpoint_generation, webhook_keys\); [^\n]*\n$/,
+    /^comity: the schema "comity" of [^@\n]* holds rows already \(server_secrets, signing_keys, endpoint_generation, webhook_keys, sender_secrets\); [^\n]*\n$/,
   );
   const there = await runProgram(['restore', copy, '--data', data], { COMITY_CONFIG: shop });
   assert.deepEqual(
@@ -230,7 +230,8 @@ test('leaves an empty schema when it is interrupted', async (context) => {
     client.on('error', () => undefined);
     await client.connect();
   }
-  for (const table of ['server_secrets', 'signing_keys', 'endpoint_generation', 'webhook_keys']) {
+  const made = ['server_secrets', 'signing_keys', 'endpoint_generation', 'webhook_keys', 'sender_secrets'];
+  for (const table of made) {
     await look.query(`DELETE FROM comity.${table}`);
   }
   await holder.query('BEGIN; SELECT FROM comity.comity_counters WHERE n = 0 FOR UPDATE');

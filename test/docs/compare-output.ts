@@ -123,14 +123,20 @@ const volatile: readonly (readonly [kind: string, numbered: boolean, pattern: Re
   ['cursor', true, /(?<=cursor=|"nextCursor":")[\w-]{20,}/g],
   // "12", "1c.p", "12-gzip", "1c.p.Q7bnx2Kd", W/"12"; and the version of a result that is kept. Those of lists are in base 36.
   ['mark', true, /(?<="[\da-z]+\.\w\.)[\w-]{8}(?=[";-])/g],
-  ['rev', true, /(?<=")(?:\d+(?=(?:-[^"\s]*)?"(?!:))|[\da-z]+(?=\.p[.";-]))|(?<=\/results\/)[\da-z]+/g],
+  ['rev', true, /(?<=")\d+(?=(?:-[^"\s]*)?"(?!:))/g],
+  ['list-rev', true, /(?<=")[\da-z]+(?=\.p[.";-])|(?<=\/results\/)[\da-z]+/g],
 ];
+
+/** The same revision has one name, however it is written. */
+function keyOf(kind: string, value: string): string {
+  return kind === 'list-rev' ? `rev ${Number.parseInt(value, 36)}` : `${kind} ${value}`;
+}
 
 function rename(line: string, names: Names): string {
   let text = line;
   for (const [kind, numbered, pattern] of volatile) {
     text = text.replace(pattern, (value) =>
-      numbered ? `<${kind} ${numberOf(`${kind} ${value}`, names)}>` : `<${kind}>`,
+      numbered ? `<${kind} ${numberOf(keyOf(kind, value), names)}>` : `<${kind}>`,
     );
   }
   return text;

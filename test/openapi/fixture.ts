@@ -7,11 +7,13 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { AccountOptions } from '../../src/openapi/accounts/account-paths.ts';
 import { type OpenApiOptions, type OpenApiVersion, openApiDocument } from '../../src/openapi/document.ts';
+import type { ReceivingOptions } from '../../src/openapi/webhooks/receiving-setting.ts';
 import {
   auditCollection,
   keysCollection,
   usersCollection,
 } from '../../src/resources/accounts/collections.ts';
+import { inboxCollection } from '../../src/resources/webhooks/received/collection.ts';
 import { webhooksOf } from './webhooks-options.ts';
 
 export type Item = { readonly [name: string]: unknown };
@@ -56,6 +58,15 @@ export const accounts: AccountOptions = {
 
 export const shopConfiguration = resolveConfiguration(shop);
 export const shopCollections = shopConfiguration.collections;
+
+/** As the defaults of the settings have it. */
+export const shopReceiving: ReceivingOptions = {
+  collection: inboxCollection,
+  senders: shopConfiguration.senders,
+  receivedBytesMax: 25 * 1024 * 1024,
+  receivedReplayMax: 10_000,
+  secretOverlapSecondsMax: 86_400,
+};
 
 export function documentOf(
   collections: ReadonlyMap<string, Collection>,

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Answer, type Program, startProgram } from '../wire/program.ts';
-import { accounts, documentOf, type Item, shopCollections } from './fixture.ts';
+import { accounts, documentOf, type Item, shopCollections, shopReceiving } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
 const document = documentOf(shopCollections, '3.2', {
+  receiving: shopReceiving,
   accounts: { ...accounts, registration: 'closed', verifiedEmailRequired: true, providers: [] },
 });
 const email = 'ada@shop.example';

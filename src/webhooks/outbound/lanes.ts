@@ -5,6 +5,8 @@ export type Lanes = {
    * Whether this process sends for the endpoint, and will until an attempt that begins now is over whatever happens to its lease.
    */
   owns(endpointId: string): boolean;
+  /** Something besides endpoints has to be done in lanes: asks for some, where that was not done before. */
+  need(): void;
   /** An attempt to the endpoint begins: its lane is not handed on in good order before `release`. */
   hold(endpointId: string): void;
   /** The attempt is written down, or given up. */

@@ -2,10 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { receivedContentsTable, senderSecretsTable } from '../../../src/webhooks/inbound/tables.ts';
-import { createLanes } from '../../../src/webhooks/outbound/lanes/create-lanes.ts';
-import { fakeTime } from '../engine/fake-time.ts';
 import { attemptsOf, done, failed, message, put, rewrite, sender, standing, table } from './fixture.ts';
 import {
   after,
@@ -326,8 +323,9 @@ test('hands on for the senders of its lanes alone, and takes up others when it g
   const mine = new Set(['sender/billing']);
   let changed: (() => void) | undefined;
   const held: string[] = [];
-  const lanes: SceneOptions['lanes'] = {
+  const lanes: NonNullable<SceneOptions['lanes']> = {
     owns: (id) => mine.has(id),
+    need: () => undefined,
     hold: (id) => void held.push(id),
     release: (id) => void held.splice(held.indexOf(id), 1),
     onChange: (listener) => {
@@ -355,22 +353,33 @@ test('hands on for the senders of its lanes alone, and takes up others when it g
   await played.close();
 });
 
-test('asks for lanes without an endpoint only where a sender hands on', async () => {
-  const store: Store = { ...embedded, shared: true };
-  const time = fakeTime(start);
-  const opened = [true, false].map((needed) =>
-    createLanes({
-      ...{ store, needed, clock: time.clock, monotonic: time.clock, timers: time.timers },
-      directory: { all: () => [], onChange: () => () => undefined },
-      settings: { webhookLeaseMs: 25_000, webhookTimeoutMs: 15_000 },
-      holder: { host: `needs ${needed}`, pid: 1, startedAt: start },
-      ...{ isAlive: () => true, observe: () => undefined },
-    }),
-  );
-  const [needing, other] = await Promise.all(opened);
-  assert.equal(needing?.owns('sender/billing'), true);
-  assert.equal(other?.owns('sender/billing'), false);
-  await Promise.all([needing?.close(), other?.close()]);
+test('asks for lanes with the first message that is due, and not before', async () => {
+  let asked = 0;
+  let come: (() => void) | undefined;
+  const lanes: NonNullable<SceneOptions['lanes']> = {
+    owns: () => asked > 0,
+    need: () => {
+      asked += 1;
+      come?.();
+    },
+    hold: () => undefined,
+    release: () => undefined,
+    onChange: (listener) => {
+      come = listener;
+      return () => undefined;
+    },
+  };
+  const played = await scene(async () => done, { lanes });
+  await played.engine.start();
+  played.engine.wake('billing');
+  await played.pass(1000);
+  assert.equal(asked, 0);
+  await arrive(played, 1);
+  played.engine.wake('billing');
+  await played.pass(1000);
+  assert.equal(asked, 1);
+  assert.equal(played.begun.length, 1);
+  await played.close();
 });
 
 test('tries again soon what was given up without reason, and counts nothing', async () => {
@@ -415,7 +424,7 @@ test('goes on when a read of what is due failed', async () => {
   assert.equal(played.begun.length, 1);
   assert.deepEqual(
     played.observed.map(({ kind }) => kind),
-    ['receiving-failed', 'received-handed-on'],
+    ['receiving-failed', 'receiving-failed', 'received-handed-on'],
   );
   await played.close();
 });

@@ -42,7 +42,7 @@ export type Scene = {
 export type SceneOptions = {
   readonly senders?: readonly DeclaredSender[];
   readonly settings?: Partial<HandingOnSettings>;
-  readonly lanes?: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;
+  readonly lanes?: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   /** Begins with the messages of the one before, and at its time. */
   readonly keep?: boolean;
 };
@@ -51,6 +51,7 @@ export const embedded = await openStore();
 
 const everyLane: NonNullable<SceneOptions['lanes']> = {
   owns: () => true,
+  need: () => undefined,
   hold: () => undefined,
   release: () => undefined,
   onChange: () => () => undefined,

@@ -276,6 +276,7 @@ async function handOnAll(store: Store, by: number, ids: readonly string[]): Prom
     senders: new Map([['both', sender('both')]]),
     lanes: {
       owns: () => true,
+      need: () => undefined,
       hold: () => undefined,
       release: () => undefined,
       onChange: () => () => undefined,

@@ -203,7 +203,8 @@ describe('a handler that takes its thread down', () => {
     ]);
     assert.equal(failure(again).error, 'thread-ended');
     assert.equal(other.outcome, 'processed');
-    assert.deepEqual(endings().slice(-2), ['exit', 'exit']);
+    // Threads of the tests before may end meanwhile, for other reasons.
+    assert.equal(endings().filter((reason) => reason === 'exit').length, 2);
   });
 
   it('may need only so much memory', async () => {

@@ -32,6 +32,8 @@ export type AcceptOptions = {
   readonly observe: Observe;
   /** Where senders reach this program, for those that sign the URL; undefined: at the Host that they name. */
   readonly publicUrl: string | undefined;
+  /** Told when a message of the sender is kept that is none yet. */
+  readonly accepted?: (sender: string) => void;
   /** Asks for keys that a sender publishes, through the egress guard; undefined: `keysUrl` has no effect. */
   readonly fetchKeys?: FetchKeys | undefined;
 };
@@ -76,7 +78,10 @@ export function createAccept(options: AcceptOptions): Accept {
       const now = clock();
       const at = { ms: now, text: timeText(now) };
       const commit = await store.commit(unitOf(sender, verified, newId(), at));
-      if (commit.outcome === 'committed') return told('accepted');
+      if (commit.outcome === 'committed') {
+        options.accepted?.(sender.name);
+        return told('accepted');
+      }
       if (commit.outcome === 'superseded' && commit.change === 0) return told('duplicate');
       throw new Error(`a message could not be kept: ${commit.outcome}`);
 

@@ -24,8 +24,11 @@ import { createReading } from './reading.ts';
 import { SenderQueue } from './sender-queue.ts';
 import { Shares } from './shares.ts';
 
-/** Between two looks for what changes of the table told of, and longer with more senders than that: a look takes 40 µs. */
-const hintMsMin = 10;
+/**
+ * Between two looks for what changes of the table told of, each 40 µs for each sender. What this process accepts it is told of at once; replays and
+ * other processes can wait so long.
+ */
+const hintMs = 100;
 /** After the time for draining: what is aborted is written down still. */
 const abortMs = 1000;
 
@@ -81,6 +84,7 @@ class Engine implements HandingOn {
   /** Ends the time in which hints are gathered; undefined: the next is heeded at once. */
   #stopGathering: (() => void) | undefined;
   #isHinted = false;
+  #hasLanes = false;
 
   constructor(options: HandingOnOptions) {
     const { store, senders, handOnOf, clock, random, settings, observe } = options;
@@ -117,12 +121,15 @@ class Engine implements HandingOn {
     const { store, lanes } = this.#options;
     this.#isOpen = true;
     this.#stops = [store.onChange(receivedCollection.name, this.#hint), lanes.onChange(this.#onLanes)];
+    await this.#needLanes();
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
   }
 
   wake(sender: string): void {
     const queue = this.#queues.get(sender);
-    if (queue !== undefined) this.#wakeQueue(queue);
+    if (queue === undefined) return;
+    if (!this.#hasLanes) void this.#needLanes();
+    this.#wakeQueue(queue);
   }
 
   drain(ms: number): Promise<void> {
@@ -167,13 +174,28 @@ class Engine implements HandingOn {
       return;
     }
     this.#isHinted = false;
-    const gatherMs = Math.max(hintMsMin, this.#queues.size);
-    this.#stopGathering = this.#timers.after(gatherMs, () => {
+    void this.#needLanes();
+    this.#stopGathering = this.#timers.after(hintMs, () => {
       this.#stopGathering = undefined;
       if (this.#isHinted && this.#isOpen) this.#hint();
     });
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
   };
+
+  /** Lanes are asked for with the first message that is due, whoever may own its sender: a program that receives nothing leases nothing. */
+  async #needLanes(): Promise<void> {
+    if (this.#hasLanes) return;
+    try {
+      for (const { rows } of this.#queues.values()) {
+        if ((await rows.first(1)).length === 0) continue;
+        this.#hasLanes = true;
+        this.#options.lanes.need();
+        return;
+      }
+    } catch (error) {
+      this.#options.observe({ kind: 'receiving-failed', what: 'looking for messages', error });
+    }
+  }
 
   #wakeQueue(queue: SenderQueue): void {
     if (!this.#isOpen || !this.#options.lanes.owns(queue.lane)) return;

@@ -25,7 +25,7 @@ export type HandingOnOptions = {
   /** Whose commits add deliveries: what handlers write is announced. */
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange'>;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
-  readonly lanes: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;
+  readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   /** Who messages of the sender are handed to; undefined: nobody, they wait to be marked. Asked once for each sender. */
   readonly handOnOf: (sender: DeclaredSender) => HandOn | undefined;
   /** Milliseconds since the epoch: what messages are due by. */

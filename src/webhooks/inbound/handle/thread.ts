@@ -5,6 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Handler } from '../../../config/handler.ts';
+import { useTypeboxBundle } from '../../../typebox-bundle.ts';
 import { failureOf } from './failure-of.ts';
 import {
   type FromThread,
@@ -33,6 +34,7 @@ function post(message: FromThread): void {
 }
 
 async function load(): Promise<ReadonlyMap<string, Handler>> {
+  useTypeboxBundle();
   const imported = (await import(module)) as {
     default?: { senders?: Record<string, { handler?: Handler }> };
   };

@@ -8,8 +8,6 @@ import { Leases, type LeasesOptions } from './leases.ts';
 
 export type LanesOptions = LeasesOptions & {
   readonly directory: Pick<EndpointDirectory, 'all' | 'onChange'>;
-  /** Whether lanes are needed without an endpoint as well: a declared sender hands messages on. */
-  readonly needed?: boolean;
 };
 
 /**
@@ -18,17 +16,21 @@ export type LanesOptions = LeasesOptions & {
  */
 export async function createLanes(options: LanesOptions): Promise<Lanes> {
   if (!options.store.shared) return everyLane;
-  const { directory, needed = false } = options;
+  const { directory } = options;
   const leases = new Leases(options);
   let opening: Promise<void> | undefined;
+  const need = (): void => {
+    opening ??= leases.open();
+  };
   const openWhenNeeded = (): void => {
-    if (opening === undefined && (needed || hasAny(directory.all()))) opening = leases.open();
+    if (hasAny(directory.all())) need();
   };
   const stopFollowing = directory.onChange(openWhenNeeded);
   openWhenNeeded();
   await opening;
   return {
     owns: (endpointId) => leases.owns(endpointId),
+    need,
     hold: (endpointId) => leases.hold(endpointId),
     release: (endpointId) => leases.release(endpointId),
     onChange: (listener) => leases.onChange(listener),
@@ -49,6 +51,7 @@ function hasAny(all: Iterable<unknown>): boolean {
 /** Those of a process that has the store for itself. */
 const everyLane: Lanes = {
   owns: () => true,
+  need: () => undefined,
   hold: () => undefined,
   release: () => undefined,
   onChange: () => () => undefined,

@@ -57,7 +57,7 @@ export type LeasesOptions = {
  * believes in a lease again; then it takes up sending as a new process. A process that stands still in the middle of an attempt for
  * longer than that (SIGSTOP) may send what another sends; the revision of the delivery decides whose attempt counts.
  */
-export class Leases implements Lanes {
+export class Leases implements Omit<Lanes, 'need'> {
   readonly #options: LeasesOptions;
   readonly #timers: Timers;
   readonly #plan: ReturnType<typeof leasePlan>;

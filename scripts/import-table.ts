@@ -123,7 +123,7 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/outbound',
       'src/typebox-bundle.ts',
     ],
-    node: ['node:async_hooks', 'node:crypto', 'node:worker_threads', 'node:zlib'],
+    node: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:os', 'node:worker_threads', 'node:zlib'],
     packages: ['typebox'],
   },
   {

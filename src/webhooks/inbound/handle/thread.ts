@@ -17,6 +17,7 @@ import {
 } from './protocol.ts';
 import { receivedMessage } from './received-message.ts';
 import { ThreadCalls } from './thread-calls.ts';
+import { yieldToOthers } from './yield-to-others.ts';
 
 type ActiveRun = {
   readonly number: number;
@@ -34,6 +35,7 @@ function post(message: FromThread): void {
 }
 
 async function load(): Promise<ReadonlyMap<string, Handler>> {
+  yieldToOthers();
   useTypeboxBundle();
   const imported = (await import(module)) as {
     default?: { senders?: Record<string, { handler?: Handler }> };

@@ -243,15 +243,16 @@ test('does not hand on what was marked after it was read', async () => {
   await played.close();
 });
 
-test('runs a handler again at once where others changed what it read, at most five times', async () => {
+test('runs a handler again at once where others than its like changed what it read, at most five times', async () => {
   const id = 'nobody';
   const stale = {
     ...{ table: senderSecretsTable, id, expect: { rev: 1 } },
     next: keptRow('{}', null, start, start),
   } as const;
-  const played = await scene(async () => ({
-    ...{ outcome: 'processed', statusCode: null, unit: { changes: [stale], events: [] } },
-  }));
+  const stales = async () => ({
+    ...({ outcome: 'processed', statusCode: null, unit: { changes: [stale], events: [] } } as const),
+  });
+  const played = await scene(stales, { senders: [sender('billing', { inFlightMax: 1 })] });
   await arrive(played, 1);
   await played.engine.start();
   await played.pass(1000);
@@ -350,6 +351,35 @@ test('hands on for the senders of its lanes alone, and takes up others when it g
     'forge',
   ]);
   assert.deepEqual(held, []);
+  await played.close();
+});
+
+test('runs handlers that all write one resource until each has, one after the other, and counts one attempt', async () => {
+  const at = start;
+  const sum = 'sum of all';
+  const put = (value: number, expect: { rev: number } | { absent: true }) => ({
+    ...{ table: senderSecretsTable, id: sum, expect },
+    next: keptRow(JSON.stringify({ value }), null, at, at),
+  });
+  const adds = async (claimed: { received: { id: string } }, time: { passTo(ms: number): unknown }) => {
+    void time;
+    const row = await embedded.read(senderSecretsTable, sum);
+    const value = row === undefined ? 0 : (JSON.parse(row.doc) as { value: number }).value;
+    // Every third takes longer than the others, and would lose to them for ever.
+    const turns = claimed.received.id.endsWith('0') ? 20 : 2;
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    const change = put(value + 1, row === undefined ? { absent: true } : { rev: row.rev });
+    return { outcome: 'processed', statusCode: null, unit: { changes: [change], events: [] } } as const;
+  };
+  const played = await scene(adds);
+  await arrive(played, 40);
+  await played.engine.start();
+  for (let passes = 0; passes < 200 && played.observed.length < 40; passes += 1) await played.pass(1);
+  assert.equal(played.observed.length, 40);
+  assert.ok(played.observed.every((fact) => 'outcome' in fact && fact.outcome === 'processed'));
+  assert.ok(played.begun.every(({ attempt }) => attempt === 1));
+  const row = await embedded.read(senderSecretsTable, sum);
+  assert.deepEqual(JSON.parse(row?.doc ?? '{}'), { value: 40 });
   await played.close();
 });
 

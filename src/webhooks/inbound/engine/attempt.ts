@@ -11,8 +11,8 @@ import type { Attempt, EngineParts } from './parts.ts';
 import type { SenderQueue } from './sender-queue.ts';
 import { settleSurely } from './settle-surely.ts';
 
-/** How often a handler is run again because others changed what it had read. */
-const rerunsMax = 5;
+/** How often a handler is run again because others than handlers of its sender changed what it had read. */
+const foreignRerunsMax = 5;
 /** After something of our own that failed, which will not be better at once. */
 const storePauseMs = 1000;
 const faultPauseMs = 30_000;
@@ -41,31 +41,54 @@ export async function attempt(parts: EngineParts, { queue, due, probe }: Attempt
   ready(queue);
 }
 
-/** @returns undefined where nothing came of it: there was nothing to do any more, or the program stops */
-async function handOn(parts: EngineParts, { queue, due }: Attempt): Promise<Concluded | undefined> {
-  const { clock, running, settling } = parts;
-  for (let reruns = 0; !running.aborted; reruns += 1) {
-    const found = await claim(parts, queue, due);
-    if (found === undefined) return undefined;
-    const { claimed, hasContent } = found;
-    const startedAt = clock();
-    const handedOn: HandedOn = hasContent ? await queue.handOn(claimed, running) : contentGone;
-    if (handedOn.outcome === 'aborted') {
-      // Given up by whoever it was handed to, though we go on: it is still due.
-      if (!running.aborted) pause(parts, queue, storePauseMs);
-      return undefined;
+/**
+ * Handlers of one sender that write the same resource lose against each other. Those that lost run again in turn, and none begins meanwhile: so each
+ * loses at most to those that were under way, and then to nobody of its sender.
+ *
+ * @returns undefined where nothing came of it: there was nothing to do any more, or the program stops
+ */
+async function handOn(parts: EngineParts, begun: Attempt): Promise<Concluded | undefined> {
+  const first = await handOnOnce(parts, begun, true);
+  if (first !== 'rerun') return first;
+  const { queue } = begun;
+  const letGo = await queue.rerunTurn();
+  try {
+    const rerunsMax = queue.inFlightMax - 1 + foreignRerunsMax;
+    for (let reruns = 1; !parts.running.aborted; reruns += 1) {
+      const concluded = await handOnOnce(parts, begun, reruns < rerunsMax);
+      if (concluded !== 'rerun') return concluded;
     }
-    const run = { handedOn, startedAt, endedAt: clock() };
-    const mayRerun = reruns < rerunsMax;
-    const settled = await settleSurely(() => parts.settle(claimed, run, mayRerun), parts);
-    if (settled === undefined) {
-      // Done and not written down: done again at once it would be done again and again.
-      if (!settling.aborted) pause(parts, queue, faultPauseMs);
-      return undefined;
-    }
-    if (settled.kind === 'settled') return { claimed, run, settled };
+    return undefined;
+  } finally {
+    letGo();
   }
-  return undefined;
+}
+
+async function handOnOnce(
+  parts: EngineParts,
+  { queue, due }: Attempt,
+  mayRerun: boolean,
+): Promise<Concluded | 'rerun' | undefined> {
+  const { clock, running, settling } = parts;
+  if (running.aborted) return undefined;
+  const found = await claim(parts, queue, due);
+  if (found === undefined) return undefined;
+  const { claimed, hasContent } = found;
+  const startedAt = clock();
+  const handedOn: HandedOn = hasContent ? await queue.handOn(claimed, running) : contentGone;
+  if (handedOn.outcome === 'aborted') {
+    // Given up by whoever it was handed to, though we go on: it is still due.
+    if (!running.aborted) pause(parts, queue, storePauseMs);
+    return undefined;
+  }
+  const run = { handedOn, startedAt, endedAt: clock() };
+  const settled = await settleSurely(() => parts.settle(claimed, run, mayRerun), parts);
+  if (settled === undefined) {
+    // Done and not written down: done again at once it would be done again and again.
+    if (!settling.aborted) pause(parts, queue, faultPauseMs);
+    return undefined;
+  }
+  return settled.kind === 'settled' ? { claimed, run, settled } : 'rerun';
 }
 
 function pause({ clock }: EngineParts, queue: SenderQueue, ms: number): void {

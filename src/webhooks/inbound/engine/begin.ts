@@ -35,8 +35,8 @@ function isPaused({ clock, alarm }: EngineParts, queue: SenderQueue): boolean {
 }
 
 /** Whether one must end first, after which it is ready. */
-function isFull({ share, inFlightMax, breaker }: SenderQueue): boolean {
-  return share.inFlight >= inFlightMax || breaker.probing;
+function isFull({ share, inFlightMax, breaker, rerunning }: SenderQueue): boolean {
+  return share.inFlight >= inFlightMax || breaker.probing || rerunning > 0;
 }
 
 /** @returns whether something that is due is at hand */

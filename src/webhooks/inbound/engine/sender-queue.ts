@@ -50,6 +50,10 @@ export class SenderQueue {
   mayHoldMore = true;
   nextDueAt = Number.POSITIVE_INFINITY;
 
+  /** Messages whose handler is run again, or waits to be: as long as there are some, no other begins. */
+  rerunning = 0;
+  #rerun: Promise<void> = Promise.resolve();
+
   #buffer: Due[] = [];
   /** Where in the buffer the first one stands. */
   #at = 0;
@@ -83,6 +87,19 @@ export class SenderQueue {
   /** Rows that a read asks for. */
   get wanted(): number {
     return this.#taken.size + Math.min(Math.max(2 * this.inFlightMax, wantedMin), wantedMax);
+  }
+
+  /** Resolves in turn with what lets the next one go: what lost a race against its own kind runs again one at a time. */
+  async rerunTurn(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = this.#rerun;
+    this.#rerun = promise;
+    this.rerunning += 1;
+    await before;
+    return () => {
+      this.rerunning -= 1;
+      resolve();
+    };
   }
 
   /** The oldest of those read. */

@@ -72,3 +72,16 @@ export const problemMembers: ReadonlySet<string> = new Set([
   'title',
   'type',
 ]);
+
+/**
+ * Header fields, in lower case, that nobody adds to what is sent: what frames the message, what belongs to the connection (RFC 9110 §7.6.1), and what a
+ * receiver believes of the sender (§5.6).
+ */
+export const reservedHeaderNames: ReadonlySet<string> = new Set([
+  ...['host', 'content-length', 'transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'http2-settings'],
+  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'proxy-authenticate'],
+  ...['content-type', 'content-encoding', 'accept-encoding', 'user-agent', 'date'],
+  ...['service-signature', 'x-hub-signature-256', 'x-hub-signature-256-previous'],
+  ...['x-service-event', 'x-service-delivery'],
+  ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+]);

@@ -1,8 +1,9 @@
 /**
  * Fetch through the guard (§6.8), for documents that a configuration names and others publish, such as the keys of a sender. Rare requests:
- * no connection is kept for longer than a moment. What it answers is bounded by who reads it.
+ * no connection is kept for longer than a moment. What it answers is bounded by who reads it. The package that speaks HTTP is loaded with the
+ * first request, as for exchanges (late-exchanges.ts): most programs never make one.
  */
-import { Agent, fetch } from 'undici';
+import type { Agent, buildConnector } from 'undici';
 import type { Dial } from './dial.ts';
 import { hostnameOf, portOf } from './policy.ts';
 
@@ -18,35 +19,46 @@ export type GuardedFetch = {
   close(): Promise<void>;
 };
 
-type AgentOptions = NonNullable<ConstructorParameters<typeof Agent>[0]>;
-type Connect = Extract<AgentOptions['connect'], (...given: never[]) => unknown>;
+export type GuardedFetchOptions = { readonly dial: Dial; readonly egressHeadBytesMax: number };
 
 const keepAliveMs = 1000;
 
-export function createGuardedFetch(options: {
-  readonly dial: Dial;
-  readonly egressHeadBytesMax: number;
-}): GuardedFetch {
-  const connect: Connect = ({ hostname, port, protocol }, callback) => {
-    const origin = new URL(
-      `${protocol}//${hostname}:${port === '' || port === null ? (protocol === 'https:' ? 443 : 80) : port}`,
-    );
-    const tls = protocol === 'https:' ? { tls: {} } : {};
-    options.dial({ hostname: hostnameOf(origin), port: portOf(origin), ...tls }).then(
-      ({ socket }) => callback(null, socket),
-      (error: unknown) =>
-        callback(error instanceof Error ? error : new Error('The dial was given up', { cause: error }), null),
-    );
+export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
+  let loading: Promise<Loaded> | undefined;
+  return {
+    async fetch(url, init) {
+      loading ??= load(options);
+      const { fetch, agent } = await loading;
+      return (await fetch(url, { ...init, dispatcher: agent })) as unknown as Response;
+    },
+    async close() {
+      await (await loading)?.agent.destroy();
+    },
   };
+}
+
+type Loaded = { readonly fetch: typeof import('undici')['fetch']; readonly agent: Agent };
+
+async function load({ dial, egressHeadBytesMax }: GuardedFetchOptions): Promise<Loaded> {
+  const { Agent, fetch } = await import('undici');
   const agent = new Agent({
-    connect,
-    maxHeaderSize: options.egressHeadBytesMax,
+    connect: connectorOf(dial),
+    maxHeaderSize: egressHeadBytesMax,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
     connections: 1,
   });
-  return {
-    fetch: (url, init) => fetch(url, { ...init, dispatcher: agent }) as unknown as Promise<Response>,
-    close: () => agent.destroy(),
+  return { fetch, agent };
+}
+
+function connectorOf(dial: Dial): buildConnector.connector {
+  return ({ hostname, port, protocol }, callback) => {
+    const origin = new URL(`${protocol}//${hostname}${port === '' ? '' : `:${port}`}`);
+    const tls = protocol === 'https:' ? { tls: {} } : {};
+    dial({ hostname: hostnameOf(origin), port: portOf(origin), ...tls }).then(
+      ({ socket }) => callback(null, socket),
+      (error: unknown) =>
+        callback(error instanceof Error ? error : new Error('The dial was given up', { cause: error }), null),
+    );
   };
 }

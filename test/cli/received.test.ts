@@ -11,7 +11,9 @@ import type { Received } from '../../src/model/received.ts';
 import type { SecretName } from '../../src/webhooks/inbound/sender-secrets.ts';
 import { openSuiteStore } from '../webhooks/endpoints/suite-store.ts';
 import { dropContent, logAttempts, openInbox, senderOf } from '../webhooks/received/room.ts';
+import { captureOutput } from './captured-output.ts';
 import { startInboxServer } from './inbox-server.ts';
+import type { Outcome } from './spawn-program.ts';
 
 const adminKey = 'sk_test_0123456789abcdef0123456789';
 const rotated: (SecretName & { readonly overlapMs: number })[] = [];
@@ -35,26 +37,8 @@ const room = openInbox(await openSuiteStore(), {
 const server = await startInboxServer(room, adminKey);
 after(() => server.close());
 
-type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
-
-async function comity(...args: readonly string[]): Promise<Outcome> {
-  const texts = { stdout: '', stderr: '' };
-  const log = mock.method(console, 'log', (text: string) => {
-    texts.stdout += `${text}\n`;
-  });
-  const error = mock.method(console, 'error', (text: string) => {
-    texts.stderr += `${text}\n`;
-  });
-  const write = mock.method(process.stderr, 'write', (text: string) => {
-    texts.stderr += text;
-    return true;
-  });
-  try {
-    const code = await runProgram(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
-    return { code, ...texts };
-  } finally {
-    for (const mocked of [log, error, write]) mocked.mock.restore();
-  }
+function comity(...args: readonly string[]): Promise<Outcome> {
+  return captureOutput(() => runProgram(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }));
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {

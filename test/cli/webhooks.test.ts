@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, before, mock, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { type Receiver, startReceiver } from '../../examples/receiver/start-receiver.ts';
 import type { Attempted } from '../../src/cli/deliveries/delivery-output.ts';
 import type { ShownSecret } from '../../src/cli/endpoints/endpoint-output.ts';
@@ -14,6 +14,7 @@ import { runProgram as runCommand } from '../../src/cli/program.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import type { Recovery } from '../../src/webhooks/outbound/recovery/recovery.ts';
+import { captureOutput } from './captured-output.ts';
 import {
   type Outcome,
   plainEnvironment,
@@ -44,24 +45,8 @@ after(async () => {
   await server.ended;
 });
 
-async function comity(...args: readonly string[]): Promise<Outcome> {
-  const texts = { stdout: '', stderr: '' };
-  const log = mock.method(console, 'log', (text: string) => {
-    texts.stdout += `${text}\n`;
-  });
-  const error = mock.method(console, 'error', (text: string) => {
-    texts.stderr += `${text}\n`;
-  });
-  const write = mock.method(process.stderr, 'write', (text: string) => {
-    texts.stderr += text;
-    return true;
-  });
-  try {
-    const code = await runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
-    return { code, ...texts };
-  } finally {
-    for (const mocked of [log, error, write]) mocked.mock.restore();
-  }
+function comity(...args: readonly string[]): Promise<Outcome> {
+  return captureOutput(() => runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }));
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {

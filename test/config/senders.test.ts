@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { reservedHeaderNames } from '../../src/config/reserved-names.ts';
 import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
-import { reservedHeaderNames } from '../../src/webhooks/outbound/send/reserved-headers.ts';
 import { presetNames, presets } from '../../src/webhooks/presets/presets.ts';
 import { prepareKeys } from '../../src/webhooks/signature/prepared-keys.ts';
 

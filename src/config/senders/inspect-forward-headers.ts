@@ -1,21 +1,14 @@
 /**
  * Checks header fields that are said to go with a forwarded message. Those that frame it, belong to the connection or say who signed it are
- * not the configuration's to say: the same as for endpoints (webhooks/outbound/send/reserved-headers.ts, which stands above this folder).
+ * not the configuration's to say: the same as for endpoints.
  */
 import { isRecord, kindOf } from '../inspection.ts';
+import { reservedHeaderNames } from '../reserved-names.ts';
 import { headerNameOf, type Refuse } from './refuse.ts';
 
 const headersMax = 32;
 const valueCharactersMax = 4096;
 
-const reserved: ReadonlySet<string> = new Set([
-  ...['host', 'content-length', 'transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'http2-settings'],
-  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'proxy-authenticate'],
-  ...['content-type', 'content-encoding', 'accept-encoding', 'user-agent', 'date'],
-  ...['service-signature', 'x-hub-signature-256', 'x-hub-signature-256-previous'],
-  ...['x-service-event', 'x-service-delivery'],
-  ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
-]);
 /** What tells where a message came from. */
 const ownPrefix = 'comity-';
 
@@ -34,7 +27,7 @@ export function inspectForwardHeaders(written: unknown, refuse: Refuse): Readonl
     const name = headerNameOf(field);
     const place = `forward.headers["${field}"]`;
     if (name === undefined) refuse(`${place} is not the name of a header field`);
-    else if (reserved.has(name) || name.startsWith(ownPrefix))
+    else if (reservedHeaderNames.has(name) || name.startsWith(ownPrefix))
       refuse(`${place} is a field that the program makes itself`);
     else if (headers.has(name)) refuse(`${place} is there twice`);
     else if (typeof value !== 'string' || value.length > valueCharactersMax || !fieldValue.test(value)) {

@@ -1,4 +1,5 @@
 /** Deliveries (§3, §6): the log as a collection, the attempts of one, and sending it again, as in resources/webhooks/deliveries. */
+
 import { actionDescription } from '../accounts/action.ts';
 import { collectionPaths } from '../collection-paths.ts';
 import { type Item, ref } from '../item.ts';
@@ -6,10 +7,8 @@ import { memberTraits } from '../member-traits.ts';
 import type { PathDescription } from '../path-item.ts';
 import { pathParameter } from '../path-parameter.ts';
 import { builtInNames } from '../schema-names.ts';
+import { attemptsParameters } from './attempts-parameters.ts';
 import type { WebhookSetting } from './webhook-setting.ts';
-
-/** As webhooks/outbound/attempt-row.ts has it. */
-const attemptsPageMax = 200;
 
 export function deliveryPaths(setting: WebhookSetting): readonly PathDescription[] {
   const { collections, base, limits, components } = setting;
@@ -35,7 +34,7 @@ export function deliveryPaths(setting: WebhookSetting): readonly PathDescription
           summary: 'What was tried, and what came of it',
           description: 'Oldest first.',
           traits: { ...memberTraits(deliveries, 'read'), proposalCodes: ['query_parameter_invalid'] },
-          parameters: pageParameters,
+          parameters: attemptsParameters,
           content: {
             representation: {
               'application/json': { schema: page, example: { items: [attemptExample], nextCursor: null } },
@@ -70,21 +69,6 @@ export function deliveryPaths(setting: WebhookSetting): readonly PathDescription
     },
   ];
 }
-
-const pageParameters: readonly Item[] = [
-  {
-    name: 'limit',
-    in: 'query',
-    description: 'Attempts on a page.',
-    schema: { type: 'integer', minimum: 1, maximum: attemptsPageMax, default: attemptsPageMax },
-  },
-  {
-    name: 'cursor',
-    in: 'query',
-    description: '`nextCursor` of a page: goes on after it.',
-    schema: { type: 'string', minLength: 1 },
-  },
-];
 
 const resendContent = {
   schema: {

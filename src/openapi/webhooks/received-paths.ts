@@ -8,10 +8,10 @@ import type { PathDescription } from '../path-item.ts';
 import { pathParameter } from '../path-parameter.ts';
 import { builtInNames } from '../schema-names.ts';
 import { gateOf } from '../traits.ts';
+import { attemptsParameters } from './attempts-parameters.ts';
 import {
   attemptExample,
   attemptSchema,
-  attemptsParameters,
   attemptsSchema,
   replayedSchema,
   replaySchema,

@@ -1,9 +1,6 @@
 /** What the resources of received messages take and answer besides the messages, as in resources/webhooks/received. */
 import { type Item, ref } from '../item.ts';
 
-/** As resources/webhooks/received/attempts.ts has it. */
-const attemptsPageMax = 200;
-
 const count: Item = { type: 'integer', minimum: 0 };
 
 export const replaySchema: Item = {
@@ -29,21 +26,6 @@ export const replayedSchema: Item = {
   },
   required: ['dryRun', 'replayed', 'skipped', 'more', 'lastId'],
 };
-
-export const attemptsParameters: readonly Item[] = [
-  {
-    name: 'limit',
-    in: 'query',
-    description: 'Attempts on a page.',
-    schema: { type: 'integer', minimum: 1, maximum: attemptsPageMax, default: attemptsPageMax },
-  },
-  {
-    name: 'cursor',
-    in: 'query',
-    description: '`nextCursor` of a page: goes on after it.',
-    schema: { type: 'string', minLength: 1 },
-  },
-];
 
 export const attemptSchema: Item = {
   description: 'One attempt to hand a message on.',

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
-import { rotatedSecrets, secretsMax } from '../../../src/resources/webhooks/endpoints/rotate-secret.ts';
 import { eventsTable } from '../../../src/store/store.ts';
+import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
 import { type EndpointSecrets, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
 import { openRoom, type WebhookRoom } from './room.ts';
 import { openSuiteStore } from './suite-store.ts';

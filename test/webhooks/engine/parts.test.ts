@@ -10,7 +10,7 @@ import {
   type CapacityTicket,
   type Holding,
 } from '../../../src/webhooks/outbound/engine/capacity.ts';
-import { DueRows } from '../../../src/webhooks/outbound/engine/due-rows.ts';
+import { DueRows, dueDeliveries } from '../../../src/webhooks/outbound/engine/due-rows.ts';
 import { EndpointQueue } from '../../../src/webhooks/outbound/engine/endpoint-queue.ts';
 import { TokenBucket } from '../../../src/webhooks/outbound/engine/token-bucket.ts';
 import { Turns } from '../../../src/webhooks/outbound/engine/turns.ts';
@@ -341,7 +341,7 @@ describe('queue of an endpoint', () => {
   const made = () => {
     const budget = { buffered: 0 };
     const breaker = { webhookBreakerFailuresMax: 1, webhookBreakerSeconds: 1, webhookBreakerSecondsMax: 1 };
-    const rows = new DueRows({ plan: () => plan }, 'ep_1');
+    const rows = new DueRows({ plan: () => plan }, dueDeliveries, 'ep_1');
     return {
       budget,
       queue: new EndpointQueue({ id: 'ep_1', rows, inFlightMax: 4, breaker, random: Math.random, budget }),

@@ -1,4 +1,5 @@
 /** Secrets of senders that stand in the store (§5.6, §6.7): made once, whoever starts at the same time, followed, and rotated with an overlap. */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,12 +7,9 @@ import { inspectSenders } from '../../../src/config/inspect-senders.ts';
 import { weaknessOf } from '../../../src/config/senders/secret-rule.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { type LoadedSenderSecrets, loadSenderSecrets } from '../../../src/webhooks/inbound/secrets/load.ts';
-import {
-  rotatedSenderSecrets,
-  rotateSenderSecret,
-  senderSecretsMax,
-} from '../../../src/webhooks/inbound/secrets/rotate.ts';
+import { rotateSenderSecret } from '../../../src/webhooks/inbound/secrets/rotate.ts';
 import type { SecretName } from '../../../src/webhooks/inbound/sender-secrets.ts';
+import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
 import { standardKey } from '../../../src/webhooks/signature/secret.ts';
 import { engines, openEmbedded } from '../../resources/shared-stores.ts';
 
@@ -166,16 +164,16 @@ test('a rotation makes nothing last longer, drops what is over, and keeps ten at
     { secret: 'soon', until: 1500 },
     { secret: 'over', until: 1000 },
   ];
-  assert.deepEqual(rotatedSenderSecrets(stood, 'new', 2000, 1000), [
+  assert.deepEqual(rotatedSecrets(stood, 'new', 1000, 1000), [
     { secret: 'new', until: null },
     { secret: 'current', until: 2000 },
     { secret: 'soon', until: 1500 },
   ]);
-  assert.deepEqual(rotatedSenderSecrets(stood, 'soon', 2000, 1000), [
+  assert.deepEqual(rotatedSecrets(stood, 'soon', 1000, 1000), [
     { secret: 'soon', until: null },
     { secret: 'current', until: 2000 },
   ]);
-  const many = Array.from({ length: senderSecretsMax }, (_, at) => ({ secret: `${at}`, until: null }));
-  const rotated = rotatedSenderSecrets(many, 'new', 2000, 1000).map(({ secret }) => secret);
+  const many = Array.from({ length: secretsMax }, (_, at) => ({ secret: `${at}`, until: null }));
+  const rotated = rotatedSecrets(many, 'new', 1000, 1000).map(({ secret }) => secret);
   assert.deepEqual(rotated, ['new', ...many.slice(0, -1).map(({ secret }) => secret)]);
 });

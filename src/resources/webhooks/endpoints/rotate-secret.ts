@@ -5,8 +5,8 @@
  */
 import { Type } from 'typebox';
 import { permission } from '../../../model/access.ts';
-import type { EndpointSecret } from '../../../model/endpoint.ts';
 import { keptRow } from '../../../store/kept-row.ts';
+import { rotatedSecrets } from '../../../webhooks/outbound/rotated-secrets.ts';
 import { makeEndpointSecret } from '../../../webhooks/outbound/secret-text.ts';
 import { type EndpointSecrets, endpointSecretsTable } from '../../../webhooks/outbound/tables.ts';
 import { type ActionOptions, actionResource, type Done } from '../../action/action.ts';
@@ -15,9 +15,6 @@ import { memberStanding } from '../../collection/standing.ts';
 import type { Ask, Resource } from '../../resource.ts';
 import type { EndpointResourcesOptions } from './options.ts';
 import { inForce } from './with-generation.ts';
-
-/** Secrets of an endpoint at once, so many signatures there may be: beyond it the one that was rotated away first goes. */
-export const secretsMax = 10;
 
 /** How often a rotation that lost a race begins again. */
 const attemptsMax = 8;
@@ -70,23 +67,4 @@ async function rotate(
     return { content: { ...JSON.parse(row.doc), secret } };
   }
   return { refused: { code: 'unavailable' } };
-}
-
-/**
- * @param at milliseconds since the epoch
- * @returns the new one first, the others in the order of their making, the latest first
- */
-export function rotatedSecrets(
-  stood: readonly EndpointSecret[],
-  secret: string,
-  at: number,
-  overlapMs: number,
-): readonly EndpointSecret[] {
-  const others = stood
-    .map((each) => ({
-      secret: each.secret,
-      until: Math.min(each.until ?? Number.POSITIVE_INFINITY, at + overlapMs),
-    }))
-    .filter(({ until }) => until > at);
-  return [{ secret, until: null }, ...others.slice(0, secretsMax - 1)];
 }

@@ -2,20 +2,15 @@
  * `/event-types` (surface "Webhooks out"): the types that endpoints may ask for, each with the schema of its object and a sample. Types of
  * collections that the caller could never read are not told of: their samples would say what nobody showed it.
  */
-import { permission } from '../../../model/access.ts';
+import { type Permission, permission } from '../../../model/access.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import {
   type EventType,
   type EventTypes,
   sampleEvent,
 } from '../../../webhooks/outbound/event-types/event-types.ts';
-import { contentTag } from '../../program/document.ts';
-import type { Ask, Operation, Representation, Resource, Standing } from '../../resource.ts';
-
-type Shown = Standing & { readonly content: string; readonly tag: string };
-
-const cacheControl = 'private, no-cache';
-const missing: Shown = { exists: false, visible: false, permitted: false, content: '', tag: '' };
+import type { Ask, Resource } from '../../resource.ts';
+import { missing, type Shown, shown, shownList, shownResource } from '../shown-resource.ts';
 
 /** @param path `/api/v1/event-types` */
 export function eventTypeResources(eventTypes: EventTypes, path: string): readonly Resource[] {
@@ -25,43 +20,23 @@ export function eventTypeResources(eventTypes: EventTypes, path: string): readon
     for (const type of eventTypes.values()) {
       if (isTold(type, ask.principal)) items.push(texts.get(type.type) ?? '');
     }
-    return shown(`{"items":[${items.join(',')}],"nextCursor":null}`);
+    return shownList(items);
   };
   const one = (ask: Ask): Shown => {
     const type = eventTypes.get(ask.captures[0] ?? '');
     if (type === undefined || !isTold(type, ask.principal)) return missing;
     return shown(texts.get(type.type) ?? '');
   };
-  return [resource(path, list), resource(`${path}/{type}`, one)];
+  return [shownResource(path, mayRead, list), shownResource(`${path}/{type}`, mayRead, one)];
 }
 
-function resource(pattern: string, standing: (ask: Ask) => Shown): Resource {
-  const operation: Operation<Shown> = {
-    permission: (principal) => permission({ bearing: 'webhooks', rule: 'principal' }, 'read', principal),
-    standing,
-    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
-    represent: (_ask, { content, tag }): Representation => ({
-      content,
-      mediaType: 'application/json',
-      validators: { tag, modifiedAt: null },
-      cacheControl,
-    }),
-  };
-  return {
-    pattern,
-    operations: new Map([['GET', operation as Operation]]),
-    constantFields: [],
-    offers: ['application/json'],
-  };
+function mayRead(principal: Principal): Permission {
+  return permission({ bearing: 'webhooks', rule: 'principal' }, 'read', principal);
 }
 
 function isTold({ collection }: EventType, principal: Principal): boolean {
   if (collection === undefined || isAdministrator(principal)) return true;
   return permission(collection.access.read, 'read', principal) !== 'denied';
-}
-
-function shown(content: string): Shown {
-  return { exists: true, visible: true, permitted: true, content, tag: contentTag(content) };
 }
 
 function textOf(type: EventType): string {

@@ -42,16 +42,17 @@ export type OpenTransactionOptions = {
 type Shared = OpenTransactionOptions & {
   readonly principal: Authenticated;
   readonly served: (name: string) => Served;
-  readonly emits: ReturnType<typeof postEventOperation>;
+  readonly emits: () => ReturnType<typeof postEventOperation>;
 };
 
 /** Characters of all documents of one unit: it goes to the store as one message. */
 const unitCharactersMax = 64 * 1024 * 1024;
 
-/** Made once, at start; the schemas of a collection are compiled when a handler first names it. */
+/** Made once, at start; the schemas of a collection are compiled when a handler first names it, those of event types when one first emits. */
 export function createOpenTransaction(options: OpenTransactionOptions): OpenTransaction {
   const { serving, collections, eventTypes, limits } = options;
   const known = new Map<string, Served>();
+  let emits: ReturnType<typeof postEventOperation> | undefined;
   const shared: Shared = {
     ...options,
     principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'webhooks', 'admin'] }),
@@ -63,7 +64,10 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
       known.set(name, served);
       return served;
     },
-    emits: postEventOperation({ ...serving, ...limits, eventTypes, collections, path: '' }),
+    emits() {
+      emits ??= postEventOperation({ ...serving, ...limits, eventTypes, collections, path: '' });
+      return emits;
+    },
   };
   return () => new HandlerTransaction(shared);
 }
@@ -136,7 +140,8 @@ class HandlerTransaction implements Transaction {
 
   async #emit(call: Extract<ResourceCall, { do: 'emit' }>): Promise<undefined> {
     this.#countChange();
-    const { emits, principal, serving } = this.#shared;
+    const { principal, serving } = this.#shared;
+    const emits = this.#shared.emits();
     const ask = askOf(principal, []);
     const { type, tenant } = call;
     const object: unknown = typeof call.object === 'string' ? JSON.parse(call.object) : call.object;

@@ -3,13 +3,13 @@
  * handed on one after the other, and no handler reads what the one before it has not committed.
  */
 import { StoreUnavailable } from '../../../store/store.ts';
+import { settleSurely } from '../../outbound/engine/settle-surely.ts';
 import type { Claimed, HandedOn } from '../hand-on.ts';
 import { type Run, supersededError } from '../settle/conclude.ts';
 import type { Settled } from '../settle/settle.ts';
 import { claim, contentGone } from './claim.ts';
 import type { Attempt, EngineParts } from './parts.ts';
 import type { SenderQueue } from './sender-queue.ts';
-import { settleSurely } from './settle-surely.ts';
 
 /** How often a handler is run again because others than handlers of its sender changed what it had read. */
 const foreignRerunsMax = 5;
@@ -82,7 +82,10 @@ async function handOnOnce(
     return undefined;
   }
   const run = { handedOn, startedAt, endedAt: clock() };
-  const settled = await settleSurely(() => parts.settle(claimed, run, mayRerun), parts);
+  const settled = await settleSurely(() => parts.settle(claimed, run, mayRerun), {
+    ...{ timers: parts.timers, signal: settling },
+    onFailed: (error) => parts.observe({ kind: 'receiving-failed', what: 'writing down an attempt', error }),
+  });
   if (settled === undefined) {
     // Done and not written down: done again at once it would be done again and again.
     if (!settling.aborted) pause(parts, queue, faultPauseMs);

@@ -11,6 +11,8 @@
  * or everything fails (the breaker), the whole sender waits.
  */
 import { Alarm } from '../../outbound/engine/alarm.ts';
+import { DueRows, dueIndexOf } from '../../outbound/engine/due-rows.ts';
+import { createReading } from '../../outbound/engine/reading.ts';
 import { runtimeTimers, type Timers } from '../../outbound/engine/timers.ts';
 import { Turns } from '../../outbound/engine/turns.ts';
 import { receivedCollection } from '../collections.ts';
@@ -18,9 +20,7 @@ import { createSettle } from '../settle/settle.ts';
 import { heedAsked } from './asked.ts';
 import { attempt } from './attempt.ts';
 import { begin } from './begin.ts';
-import { DueMessages } from './due-messages.ts';
 import type { Attempt, EngineParts, HandingOnOptions } from './parts.ts';
-import { createReading } from './reading.ts';
 import { SenderQueue } from './sender-queue.ts';
 import { Shares } from './shares.ts';
 
@@ -29,6 +29,9 @@ import { Shares } from './shares.ts';
  * other processes can wait so long.
  */
 const hintMs = 100;
+const readsAtOnce = 8;
+/** As many as may be under way at once, and a buffer. */
+const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
 /** After the time for draining: what is aborted is written down still. */
 const abortMs = 1000;
 
@@ -99,7 +102,7 @@ class Engine implements HandingOn {
     const shares = new Shares(settings.handOnInFlightMax, handed.length);
     for (const { sender, handOn } of handed) {
       const inFlightMax = sender.inFlightMax ?? settings.senderInFlightDefault;
-      const rows = new DueMessages(store, sender.name);
+      const rows = new DueRows(store, dueMessages, sender.name);
       const share = shares.add(inFlightMax);
       const parts = { sender, handOn, rows, share, inFlightMax, breaker: settings, random };
       this.#queues.set(sender.name, new SenderQueue(parts));
@@ -110,7 +113,11 @@ class Engine implements HandingOn {
       held: new Set(),
       turns: new Turns(),
       settle: createSettle({ store, random }),
-      read: createReading({ clock, timers, observe, ready }),
+      read: createReading<SenderQueue>({
+        ...{ clock, timers, ready, readsAtOnce },
+        wanted: (queue) => queue.wanted,
+        onFailed: (error) => observe({ kind: 'receiving-failed', what: 'reading messages', error }),
+      }),
       running: this.#running.signal,
       settling: this.#settling.signal,
     };

@@ -12,8 +12,8 @@ import type { DeclaredSender } from '../../../config/senders.ts';
 import type { Received } from '../../../model/received.ts';
 import type { Row } from '../../../store/store.ts';
 import { Breaker, type BreakerSettings } from '../../outbound/engine/breaker.ts';
+import type { DueRows } from '../../outbound/engine/due-rows.ts';
 import type { HandOn } from '../hand-on.ts';
-import type { DueMessages } from './due-messages.ts';
 import type { Share } from './shares.ts';
 
 /** A message that was due when it was read. */
@@ -22,7 +22,7 @@ export type Due = Pick<Received, 'id' | 'dedupeKey'>;
 export type SenderQueueOptions = {
   readonly sender: DeclaredSender;
   readonly handOn: HandOn;
-  readonly rows: DueMessages;
+  readonly rows: DueRows;
   readonly share: Share;
   readonly inFlightMax: number;
   readonly breaker: BreakerSettings;
@@ -36,7 +36,7 @@ const wantedMax = 256;
 export class SenderQueue {
   readonly sender: DeclaredSender;
   readonly handOn: HandOn;
-  readonly rows: DueMessages;
+  readonly rows: DueRows;
   readonly share: Share;
   readonly inFlightMax: number;
   readonly breaker: Breaker;

@@ -9,8 +9,9 @@
  */
 
 import type { KeyObject } from 'node:crypto';
+import { reservedHeaderNames } from '../../../config/reserved-names.ts';
 import { isToken } from '../../../http/syntax/token.ts';
-import { ownFields, reservedHeaderNames } from '../../outbound/send/reserved-headers.ts';
+import { ownFields } from '../../outbound/send/reserved-headers.ts';
 import {
   messageId,
   plainFields,

@@ -4,8 +4,9 @@
  * environment are not, and whether the rule can use a given one is said by config/senders/secret-rule.ts.
  */
 import { StoreUnavailable } from '../../../store/store.ts';
+import { rotatedSecrets } from '../../outbound/rotated-secrets.ts';
 import { makeEndpointSecret } from '../../outbound/secret-text.ts';
-import type { SecretName, SenderSecret } from '../sender-secrets.ts';
+import type { SecretName } from '../sender-secrets.ts';
 import type { MakingSecrets } from './make.ts';
 import { readSenderSecretsRow, secretsChange } from './row.ts';
 
@@ -15,9 +16,6 @@ export type Rotation = {
   /** How long the others are taken still, in milliseconds; 0: no longer. */
   readonly overlapMs: number;
 };
-
-/** Secrets of a sender at once: beyond it the one that was rotated away first goes. Each is tried with every signature. */
-export const senderSecretsMax = 10;
 
 /** How often a rotation that lost a race begins again. */
 const attemptsMax = 8;
@@ -34,27 +32,9 @@ export async function rotateSenderSecret(
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const stood = await readSenderSecretsRow(store, name);
     const at = clock();
-    const secrets = rotatedSenderSecrets(stood?.secrets ?? [], secret, at + overlapMs, at);
+    const secrets = rotatedSecrets(stood?.secrets ?? [], secret, at, overlapMs);
     const commit = await store.commit({ changes: [secretsChange(name, stood, secrets, at)], events: [] });
     if (commit.outcome === 'committed') return { secret };
   }
   throw new StoreUnavailable('the secrets of the sender kept changing', { retryAfterSeconds: 1 });
-}
-
-/**
- * The new one first, the others behind it in the order in which they stood.
- * @param until when the others end @param at now; both in milliseconds since the epoch
- */
-export function rotatedSenderSecrets(
-  stood: readonly SenderSecret[],
-  secret: string,
-  until: number,
-  at: number,
-): readonly SenderSecret[] {
-  const others = stood
-    // One that is given again is the current one, and has no end.
-    .filter((each) => each.secret !== secret)
-    .map((each) => ({ secret: each.secret, until: Math.min(each.until ?? Number.POSITIVE_INFINITY, until) }))
-    .filter((each) => each.until > at);
-  return [{ secret, until: null }, ...others.slice(0, senderSecretsMax - 1)];
 }

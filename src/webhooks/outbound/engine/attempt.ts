@@ -54,7 +54,10 @@ async function settle(
   claim: Claim,
   attempted: Attempted,
 ): Promise<Settled | undefined> {
-  return await settleSurely({ settle, timers, observe, signal: settling }, claim, attempted);
+  return await settleSurely(() => settle(claim, attempted), {
+    ...{ timers, signal: settling },
+    onFailed: (error) => observe({ kind: 'sending-failed', what: 'writing down an attempt', error }),
+  });
 }
 
 function isAccepted({ outcome }: Attempted): boolean {

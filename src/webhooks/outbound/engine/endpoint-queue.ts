@@ -31,6 +31,13 @@ export type QueueOptions = {
   readonly budget: Budget;
 };
 
+/** Rows that one read brings at most: more make the reads no cheaper. */
+const wantedMax = 256;
+/** Rows that one turn can use. */
+const wantedMin = 4;
+/** Rows that all endpoints together have in memory, about 1 KiB each, before a read brings no more than that. */
+const bufferedMax = 8192;
+
 export class EndpointQueue {
   readonly id: string;
   readonly rows: DueRows;
@@ -77,6 +84,12 @@ export class EndpointQueue {
 
   get reading(): boolean {
     return this.#released !== undefined;
+  }
+
+  /** Rows that a read asks for. */
+  get wanted(): number {
+    const most = this.#budget.buffered < bufferedMax ? wantedMax : wantedMin;
+    return this.taken + Math.min(Math.max(2 * this.window.size, wantedMin), most);
   }
 
   /** Nothing of it is under way. */

@@ -22,6 +22,7 @@ import { createRoster, isSendable, type Roster } from './roster.ts';
 import { runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
+const readsAtOnce = 16;
 /** Between two sweeps over all endpoints, where other processes write and a wake may be lost. */
 const sweepMs = 60_000;
 /** After the time for draining: what is aborted is written down still. */
@@ -96,7 +97,11 @@ class DeliveryEngine implements Engine {
       alarm: new Alarm({ clock, timers, ring: this.#wake }),
       held: new Set(),
       turns: new Turns(),
-      read: createReading({ clock, timers, observe, ready, budget }).read,
+      read: createReading<EndpointQueue>({
+        ...{ clock, timers, ready, readsAtOnce },
+        wanted: (queue) => queue.wanted,
+        onFailed: (error) => observe({ kind: 'sending-failed', what: 'reading deliveries', error }),
+      }),
       sending: this.#sending.signal,
       settling: this.#settling.signal,
     };

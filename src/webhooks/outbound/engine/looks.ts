@@ -5,7 +5,7 @@
  */
 import type { Observe } from '../../../observe/observation.ts';
 import type { Store } from '../../../store/store.ts';
-import { DueRows } from './due-rows.ts';
+import { DueRows, dueDeliveries } from './due-rows.ts';
 import type { Timers } from './timers.ts';
 
 const looksAtOnce = 8;
@@ -49,7 +49,7 @@ export class Looks {
     for (const id of this.#wanted) {
       this.#wanted.delete(id);
       try {
-        const rows = new DueRows(this.#options.store, id).first(1);
+        const rows = new DueRows(this.#options.store, dueDeliveries, id).first(1);
         const [row] = rows instanceof Promise ? await rows : rows;
         if (this.#closed) break;
         if (row !== undefined) this.#options.onDue(id, dueAtOf(row.doc));

@@ -4,7 +4,7 @@
  */
 import type { Store } from '../../../store/store.ts';
 import type { BreakerSettings } from './breaker.ts';
-import { DueRows } from './due-rows.ts';
+import { DueRows, dueDeliveries } from './due-rows.ts';
 import { type Budget, EndpointQueue } from './endpoint-queue.ts';
 
 /** Idle queues that are kept: about 2 KiB each. */
@@ -48,7 +48,7 @@ export class Queues {
       return known;
     }
     const { store, breaker, random, budget } = this.#options;
-    const rows = new DueRows(store, id);
+    const rows = new DueRows(store, dueDeliveries, id);
     const queue = new EndpointQueue({ id, rows, inFlightMax, breaker, random, budget });
     this.#queues.set(id, queue);
     return queue;

@@ -1,45 +1,47 @@
-/** Reads what is due for an endpoint: at once where the store answers at once, and not for too many endpoints together. */
-import type { Observe } from '../../../observe/observation.ts';
-import type { Row } from '../../../store/store.ts';
-import type { Budget, EndpointQueue } from './endpoint-queue.ts';
+/** Reads what is due in a queue: at once where the store answers at once, and not for too many queues together. */
+import type { MaybePromise, Row } from '../../../store/store.ts';
 import type { Timers } from './timers.ts';
 
-/** Rows that one read brings at most: more make the reads no cheaper. */
-const wantedMax = 256;
-/** Rows that one turn can use. */
-const wantedMin = 4;
-/** Rows that all endpoints together have in memory, about 1 KiB each, before a read brings no more than that. */
-const bufferedMax = 8192;
-const readsAtOnce = 16;
 /** After the store was away. */
 const againMs = 1000;
 
-export type ReadingOptions = {
+/** A queue that is filled from the store: endpoint-queue.ts, and that of received messages. */
+export type ReadQueue = {
+  readonly reading: boolean;
+  readonly rows: { first(count: number): MaybePromise<readonly Row[]> };
+  /** @returns what `endRead` must be given */
+  beginRead(): number;
+  endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void;
+  failRead(): void;
+};
+
+export type ReadingOptions<Q extends ReadQueue> = {
   readonly clock: () => number;
   readonly timers: Timers;
-  readonly observe: Observe;
-  readonly ready: (queue: EndpointQueue) => void;
-  readonly budget: Budget;
+  readonly ready: (queue: Q) => void;
+  readonly readsAtOnce: number;
+  /** Rows that a read of the queue asks for. */
+  readonly wanted: (queue: Q) => number;
+  /** Told of the first of the failures in a row. */
+  readonly onFailed: (error: unknown) => void;
 };
 
-export type Reading = {
-  /** @returns whether what there is is there already; otherwise the queue is made ready when it is */
-  read(queue: EndpointQueue): boolean;
-};
+/** @returns whether what there is is there already; otherwise the queue is made ready when it is */
+export type Read<Q extends ReadQueue> = (queue: Q) => boolean;
 
-export function createReading({ clock, timers, observe, ready, budget }: ReadingOptions): Reading {
-  const waiting = new Set<EndpointQueue>();
+export function createReading<Q extends ReadQueue>(options: ReadingOptions<Q>): Read<Q> {
+  const { clock, timers, ready, readsAtOnce, onFailed } = options;
+  const waiting = new Set<Q>();
   let reads = 0;
   let failing = false;
 
-  function read(queue: EndpointQueue): boolean {
+  function read(queue: Q): boolean {
     if (queue.reading) return false;
     if (reads >= readsAtOnce) {
       waiting.add(queue);
       return false;
     }
-    const most = budget.buffered < bufferedMax ? wantedMax : wantedMin;
-    const wanted = queue.taken + Math.min(Math.max(2 * queue.window.size, wantedMin), most);
+    const wanted = options.wanted(queue);
     const now = clock();
     const epoch = queue.beginRead();
     try {
@@ -58,7 +60,7 @@ export function createReading({ clock, timers, observe, ready, budget }: Reading
   }
 
   async function finish(
-    queue: EndpointQueue,
+    queue: Q,
     rows: Promise<readonly Row[]>,
     end: (rows: readonly Row[]) => void,
   ): Promise<void> {
@@ -77,12 +79,12 @@ export function createReading({ clock, timers, observe, ready, budget }: Reading
     }
   }
 
-  function failed(queue: EndpointQueue, error: unknown): void {
+  function failed(queue: Q, error: unknown): void {
     queue.failRead();
-    if (!failing) observe({ kind: 'sending-failed', what: 'reading deliveries', error });
+    if (!failing) onFailed(error);
     failing = true;
     timers.after(againMs, () => ready(queue));
   }
 
-  return { read };
+  return read;
 }

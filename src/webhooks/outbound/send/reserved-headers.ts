@@ -2,17 +2,8 @@
  * Header fields that an endpoint may add to its deliveries, and those that are not its to say: what frames the message, what belongs to
  * the connection (RFC 9110 §7.6.1), and what a receiver believes of the sender (§5.6).
  */
+import { reservedHeaderNames } from '../../../config/reserved-names.ts';
 import { isToken } from '../../../http/syntax/token.ts';
-
-/** In lower case. */
-export const reservedHeaderNames: ReadonlySet<string> = new Set([
-  ...['host', 'content-length', 'transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'http2-settings'],
-  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'proxy-authenticate'],
-  ...['content-type', 'content-encoding', 'accept-encoding', 'user-agent', 'date'],
-  ...['service-signature', 'x-hub-signature-256', 'x-hub-signature-256-previous'],
-  ...['x-service-event', 'x-service-delivery'],
-  ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
-]);
 
 export const headerNameCharactersMax = 128;
 

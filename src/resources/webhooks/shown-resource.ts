@@ -1,0 +1,46 @@
+/** A resource that is read alone and whose representation is made from what the program was started with: types of events, senders. */
+import type { Permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import { contentTag } from '../program/document.ts';
+import type { Ask, Operation, Representation, Resource, Standing } from '../resource.ts';
+
+export type Shown = Standing & { readonly content: string; readonly tag: string };
+
+const cacheControl = 'private, no-cache';
+
+/** What is not there for whoever asks. */
+export const missing: Shown = { exists: false, visible: false, permitted: false, content: '', tag: '' };
+
+/** @param content JSON text */
+export function shown(content: string): Shown {
+  return { exists: true, visible: true, permitted: true, content, tag: contentTag(content) };
+}
+
+/** @param items JSON texts */
+export function shownList(items: readonly string[]): Shown {
+  return shown(`{"items":[${items.join(',')}],"nextCursor":null}`);
+}
+
+export function shownResource(
+  pattern: string,
+  permission: (principal: Principal) => Permission,
+  standing: (ask: Ask) => Shown,
+): Resource {
+  const operation: Operation<Shown> = {
+    permission,
+    standing,
+    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
+    represent: (_ask, { content, tag }): Representation => ({
+      content,
+      mediaType: 'application/json',
+      validators: { tag, modifiedAt: null },
+      cacheControl,
+    }),
+  };
+  return {
+    pattern,
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
+}

@@ -4,7 +4,7 @@ import { observed, rooms, stored, values } from './import-layers.ts';
 
 export const programRows: readonly FolderRow[] = [
   // The program.
-  { folder: 'src/server', may: [...stored, ...rooms], node: 'any', packages: [] },
+  { folder: 'src/server', may: [...stored, ...rooms, 'src/connections'], node: 'any', packages: [] },
   {
     folder: 'src/store-tables.ts',
     may: [
@@ -95,11 +95,19 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/compose-connections.ts',
+    may: [...stored, 'src/auth', 'src/compose-accounts.ts', 'src/connections', 'src/egress', 'src/resources'],
+    node: [],
+    packages: [],
+  },
+  {
     folder: 'src/compose.ts',
     may: [
       ...stored,
       'src/open-store.ts',
       ...rooms,
+      'src/compose-connections.ts',
+      'src/connections',
       'src/egress',
       'src/webhooks/inbound',
       'src/webhooks/outbound',

@@ -97,6 +97,22 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:dns/promises', 'node:http', 'node:net', 'node:os', 'node:stream', 'node:tls', 'node:zlib'],
     packages: ['undici'],
   },
+  // What a connection can become.
+  {
+    folder: 'src/connections',
+    may: [...observed, 'src/auth', 'src/egress'],
+    node: [
+      'node:buffer',
+      'node:crypto',
+      'node:dgram',
+      'node:http',
+      'node:http2',
+      'node:net',
+      'node:stream',
+      'node:url',
+    ],
+    packages: ['ws'],
+  },
   // Signatures, usable without the server: on any runtime with Web Crypto.
   { folder: 'src/webhooks/signature', may: [], node: [], packages: [] },
   // Receiving, usable without the server: what is in a message once it is verified, and one call that does it all.

@@ -32,12 +32,6 @@ const keyCharactersAdvised = 24;
 /** What the commands that ask a running server read (cli/server-client.ts, cli/listen), and the server does not. */
 const clientVariables: ReadonlySet<string> = new Set(['COMITY_URL', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
 
-/** Settings of later versions that must not be taken for granted: to ignore one would be unsafe. */
-const unsupported: ReadonlyMap<string, string> = new Map([
-  ['COMITY_TLS_CERT', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
-  ['COMITY_TLS_KEY', 'put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on'],
-]);
-
 /**
  * @param environment variables by name; an empty one counts as unset
  * @param configured `settings` of the configuration, or what code passes
@@ -89,9 +83,7 @@ function inspectNames(
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith('COMITY_') || value === undefined || value === '') continue;
     if (variables.has(variable) || isProviderVariable(variable) || clientVariables.has(variable)) continue;
-    const instead = unsupported.get(variable);
-    if (instead !== undefined) mistakes.push(`${variable} is not supported by this version: ${instead}`);
-    else warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
+    warnings.push(`${variable} is not a setting and was ignored${suggestion(variable, variables)}`);
   }
   for (const name of Object.keys(configured)) {
     if (!Object.hasOwn(settings, name)) {
@@ -192,10 +184,27 @@ function compare(loaded: Settings, mistakes: string[]): void {
       'COMITY_CORS_ORIGINS is *, which no browser lets be combined with credentials, and COMITY_CORS_CREDENTIALS is on: name the origins',
     );
   }
-  if (!loaded.behindProxy && !isLoopback(loaded.host)) {
+  compareTls(loaded, mistakes);
+}
+
+/** Credentials cross a network encrypted or not at all. */
+function compareTls(loaded: Settings, mistakes: string[]): void {
+  const { tlsCert, tlsKey, tlsPort, host, behindProxy } = loaded;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    mistakes.push('COMITY_TLS_CERT and COMITY_TLS_KEY need each other');
+  } else if (tlsPort !== undefined && tlsCert === undefined) {
+    mistakes.push('COMITY_TLS_PORT needs COMITY_TLS_CERT and COMITY_TLS_KEY');
+  }
+  if (behindProxy || isLoopback(host)) return;
+  if (tlsCert === undefined) {
     mistakes.push(
-      `COMITY_HOST is ${echo(loaded.host)}, which is not a loopback address, and this version does not speak TLS: ` +
-        'put a proxy that does in front and set COMITY_BEHIND_PROXY=on, or listen on 127.0.0.1',
+      `COMITY_HOST is ${echo(host)}, which is not a loopback address, and nothing says how credentials are kept from being read: ` +
+        'set COMITY_TLS_CERT and COMITY_TLS_KEY, put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on, or listen on 127.0.0.1',
+    );
+  } else if (tlsPort !== undefined) {
+    mistakes.push(
+      `COMITY_HOST is ${echo(host)}, which is not a loopback address, and with COMITY_TLS_PORT the other port stays cleartext: ` +
+        'leave COMITY_TLS_PORT out, so that COMITY_PORT speaks TLS, or set COMITY_BEHIND_PROXY=on',
     );
   }
 }

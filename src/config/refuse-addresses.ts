@@ -42,3 +42,8 @@ function isNumber(text: string, least: number, most: number): boolean {
   if (!digits.test(text)) return false;
   return Number(text) >= least && Number(text) <= most;
 }
+
+/** A port, or 0 for a free one. */
+export function refusePortNumber(value: string): string | undefined {
+  return isNumber(value, 0, portMax) ? undefined : `must be a port from 0 to ${portMax}`;
+}

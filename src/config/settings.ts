@@ -8,6 +8,7 @@
  */
 import type { ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
+import { http2Settings, realtimeSettings, tlsSettings, tunnelSettings } from './settings/connections.ts';
 import { egressSettings } from './settings/egress.ts';
 import { limitsSettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
@@ -22,6 +23,8 @@ import { webhooksSettings } from './settings/webhooks.ts';
 export const settings = {
   ...programSettings,
   ...listeningSettings,
+  ...tlsSettings,
+  ...http2Settings,
   ...requestsSettings,
   ...limitsSettings,
   ...accountsSettings,
@@ -29,6 +32,8 @@ export const settings = {
   ...webhooksSettings,
   ...sendersSettings,
   ...egressSettings,
+  ...realtimeSettings,
+  ...tunnelSettings,
   ...listsSettings,
   ...storeSettings,
   ...postgresSettings,

@@ -15,6 +15,11 @@ export type Request = {
   /** Name, value, name, value ... as received. */
   readonly rawFields: readonly string[];
   /**
+   * `:protocol` of an extended CONNECT (RFC 8441 §4), which is handed on as the GET that an Upgrade over HTTP/1.1 would have been; undefined
+   * for every other request. What an Upgrade asks for stands in the fields.
+   */
+  readonly protocol?: string | undefined;
+  /**
    * Reads the whole content as transferred (still content-coded), at most `bytesMax` octets.
    * May be called once. Sends 100 (Continue) first where the client waits for it.
    */
@@ -38,6 +43,11 @@ export type Response = {
   readonly content: string | Uint8Array | null | ContentStream;
   /** For HEAD: the fields are those of GET, the content is not sent. */
   readonly headOnly?: boolean;
+  /**
+   * What the connection, over HTTP/2 the stream, becomes with this answer (§4.13). Status 101 and no content; over HTTP/2 the
+   * server says 200 instead (RFC 8441 §5). It adds Upgrade, Connection and the fields of the handshake.
+   */
+  readonly conversation?: Conversation | undefined;
   /** The connection cannot be used after this answer. */
   readonly close?: boolean;
   /** For the log and metrics: the pattern of the resource, and the code of a refusal. Never sent. */
@@ -56,6 +66,36 @@ export type ContentSink = {
   write(text: string): boolean;
   onReady(listener: () => void): void;
   end(): void;
+};
+
+/** Messages in both directions, whatever carries them (§4.13). */
+export type Conversation = {
+  /** The subprotocol that was chosen; undefined: the client asked for none. */
+  readonly subprotocol: string | undefined;
+  /** Called once, when the client can be spoken to. What it does first may be to close. */
+  readonly open: (peer: ConversationPeer) => ConversationListener;
+};
+
+export type ConversationPeer = {
+  /**
+   * Sends one text, UTF-8 where it is octets. False: more waits than a client should have waiting, and `onReady` tells when it has taken
+   * it; nothing is lost, and nothing keeps the caller from sending on. Does nothing once closed.
+   */
+  send(text: string | Uint8Array): boolean;
+  /** Octets that the client has not taken yet. */
+  waitingBytes(): number;
+  onReady(listener: () => void): void;
+  /**
+   * Ends it with a status code of RFC 6455 §7.4 and a reason of at most 123 octets. What was sent before still goes out, as far as the client
+   * takes it within its time.
+   */
+  close(code: number, reason: string): void;
+};
+
+export type ConversationListener = {
+  onMessage(text: string): void;
+  /** Called once, whoever ended it and however; nothing is received afterwards. */
+  onClosed(): void;
 };
 
 /** Answers one request. Synchronous where nothing had to be waited for. */

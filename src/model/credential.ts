@@ -2,6 +2,7 @@
  * What is known of a credential that was found good (§5.1): whom it stands for, how it came, and whether it still holds. Access rules
  * see the principal alone; the rest is for logout, for limits and for what outlives the request.
  */
+import type { HostRules } from './host-rules.ts';
 import type { Authenticated } from './principal.ts';
 
 /** How a principal was authenticated (§5.2). */
@@ -22,6 +23,8 @@ export type Known = {
   readonly session: string | null;
   /** The API key that was used; null for the administrator key and for other schemes. */
   readonly key: string | null;
+  /** Hosts that the key may be used to tunnel to, besides what holds for the principal; undefined: no list of its own. */
+  readonly hosts?: HostRules | undefined;
   /**
    * Where other processes write to the store too: resolves false when one of them has revoked or changed what the credential rests
    * on since it was last looked at. Nothing may be done for the caller, and nothing said, before it resolved.

@@ -7,13 +7,8 @@
  */
 import pino from 'pino';
 import { describeError, describeForeignError } from './describe-error.ts';
-import type {
-  AccountObservation,
-  Observation,
-  Observe,
-  ReceivedObservation,
-  WebhookObservation,
-} from './observation.ts';
+import type { Observation, Observe } from './observation.ts';
+import { type Line, roomLines } from './room-lines.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
@@ -22,8 +17,6 @@ export type LogOptions = {
   /** Receives whole lines; default: standard error. */
   readonly destination?: { write(line: string): void };
 };
-
-type Line = { readonly level: Exclude<LogLevel, 'silent'>; readonly message: string };
 
 const standardError = 2;
 const firstServerError = 500;
@@ -96,41 +89,9 @@ function lineOf(observation: Observation): Line {
         message: `another process on the same store has ${observation.what}: start all with the same configuration`,
       };
     default:
-      return otherLines[observation.kind];
+      return roomLines[observation.kind];
   }
 }
-
-const otherLines: Readonly<
-  Record<(AccountObservation | WebhookObservation | ReceivedObservation)['kind'], Line>
-> = {
-  'login-judged': { level: 'debug', message: 'login judged' },
-  'session-reused': { level: 'warn', message: 'a refresh token came twice: its session was ended' },
-  'hashing-refused': { level: 'warn', message: 'too many passwords wait to be hashed' },
-  'mail-sent': { level: 'debug', message: 'mail sent' },
-  'mail-delayed': { level: 'warn', message: 'mail not sent yet' },
-  'mail-given-up': { level: 'error', message: 'mail given up' },
-  'signing-key-made': { level: 'info', message: 'signing key made' },
-  'signing-key-retired': { level: 'info', message: 'signing key retired' },
-  'issuer-failed': { level: 'error', message: 'trusted issuer cannot be asked' },
-  'provider-failed': { level: 'error', message: 'identity provider did not answer as it should' },
-  'delivery-attempted': { level: 'debug', message: 'delivery attempted' },
-  'endpoint-left-alone': { level: 'warn', message: 'an endpoint fails and is left alone for a while' },
-  'endpoint-answers-again': { level: 'info', message: 'an endpoint answers again' },
-  'endpoint-failing': { level: 'warn', message: 'an endpoint fails for long: its owner was told' },
-  'endpoint-disabled': { level: 'warn', message: 'an endpoint was disabled' },
-  'egress-refused': { level: 'info', message: 'a destination was refused by the egress guard' },
-  'lanes-held': { level: 'debug', message: 'sends for a part of the endpoints' },
-  'sending-failed': { level: 'error', message: 'sending webhooks failed' },
-  'webhook-received': { level: 'debug', message: 'webhook received' },
-  'received-handed-on': { level: 'debug', message: 'received message handed on' },
-  'sender-paused': {
-    level: 'warn',
-    message: 'messages of a sender cannot be handed on and wait for a while',
-  },
-  'handler-thread-ended': { level: 'warn', message: 'a thread of handlers was ended' },
-  'receiving-failed': { level: 'error', message: 'receiving webhooks failed' },
-  'audit-dropped': { level: 'error', message: 'facts are missing in the audit trail' },
-};
 
 /** The members of the fact as they are; an error becomes its name, message and stack. */
 function membersOf(observation: Observation): Record<string, unknown> {

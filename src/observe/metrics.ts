@@ -7,6 +7,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { countAccounts } from './count-accounts.ts';
+import { countConnections } from './count-connections.ts';
 import { countReceived } from './count-received.ts';
 import { countWebhooks } from './count-webhooks.ts';
 import type { Observation, Observe } from './observation.ts';
@@ -52,6 +53,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
   const accounts = countAccounts(registry, faults);
   const webhooks = countWebhooks(registry, faults);
   const received = countReceived(registry, faults);
+  const connections = countConnections(registry, faults);
   const observe = (observation: Observation): void => {
     switch (observation.kind) {
       case 'answered':
@@ -95,6 +97,17 @@ export function createMetrics(options: { process: boolean } = { process: true })
       case 'handler-thread-ended':
       case 'receiving-failed':
         received(observation);
+        return;
+      case 'certificate-loaded':
+      case 'certificate-failed':
+      case 'http2-cut':
+      case 'websocket-closed':
+      case 'tunnel-refused':
+      case 'tunnel-reported':
+      case 'tunnel-opened':
+      case 'tunnel-closed':
+      case 'connection-failed':
+        connections(observation);
         return;
       default:
         accounts(observation);

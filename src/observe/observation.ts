@@ -43,7 +43,8 @@ export type Observation =
   | { readonly kind: 'processes-differ'; readonly what: string }
   | AccountObservation
   | WebhookObservation
-  | ReceivedObservation;
+  | ReceivedObservation
+  | ConnectionObservation;
 
 /** What accounts, their credentials and the services that they need can report (§5). */
 export type AccountObservation =
@@ -91,7 +92,7 @@ export type WebhookObservation =
   /** Its owner was told so. */
   | { readonly kind: 'endpoint-failing'; readonly endpoint: string }
   | { readonly kind: 'endpoint-disabled'; readonly endpoint: string; readonly reason: 'gone' | 'failing' }
-  /** The guard let nothing through to a destination; `why` may name a private network, and is for operators alone. */
+  /** The guard let no webhook through to a destination; `why` may name a private network, and is for operators alone. */
   | {
       readonly kind: 'egress-refused';
       readonly hostname: string;
@@ -131,5 +132,85 @@ export type ReceivedObservation =
   | { readonly kind: 'handler-thread-ended'; readonly reason: string; readonly messages: number }
   /** Something of the receiver's own did not work; it goes on. */
   | { readonly kind: 'receiving-failed'; readonly what: string; readonly error: unknown };
+
+/** What connections become, and what becomes of them (§4.10, §4.13). Hosts and ports are those that a client asked for. */
+export type ConnectionObservation =
+  /** A certificate was read, at the start or because its files changed; `notAfter` as an ISO 8601 time. */
+  | { readonly kind: 'certificate-loaded'; readonly subject: string; readonly notAfter: string }
+  /** Files of the certificate changed and cannot be used; the one before stays. */
+  | { readonly kind: 'certificate-failed'; readonly error: unknown }
+  /** An HTTP/2 connection was closed because of what its client did. */
+  | { readonly kind: 'http2-cut'; readonly peer: string; readonly why: string }
+  /** A WebSocket ended, with the code of RFC 6455 §7.4 that it ended with. */
+  | {
+      readonly kind: 'websocket-closed';
+      readonly peer: string;
+      readonly code: number;
+      readonly by: 'client' | 'server' | 'connection';
+      readonly durationMs: number;
+    }
+  | {
+      readonly kind: 'tunnel-refused';
+      readonly peer: string;
+      /** Id of the principal; undefined: nobody is known. */
+      readonly principal: string | undefined;
+      readonly how: TunnelKind;
+      readonly host: string;
+      readonly port: number;
+      readonly status: number;
+      readonly code: string;
+      /** For operators: the network of an address, the list that a host is missing in, the failure of a connection. */
+      readonly why: string;
+    }
+  /** A list of hosts in the mode `report` would have refused a tunnel that was opened. */
+  | {
+      readonly kind: 'tunnel-reported';
+      readonly principal: string;
+      readonly how: TunnelKind;
+      readonly host: string;
+      readonly port: number;
+      readonly why: string;
+    }
+  | {
+      readonly kind: 'tunnel-opened';
+      readonly peer: string;
+      readonly principal: string;
+      readonly how: TunnelKind;
+      readonly host: string;
+      readonly port: number;
+      readonly address: string;
+      readonly dnsMs: number | null;
+      readonly connectMs: number | null;
+    }
+  | {
+      readonly kind: 'tunnel-closed';
+      readonly principal: string;
+      readonly how: TunnelKind;
+      readonly host: string;
+      readonly port: number;
+      readonly address: string;
+      /** From the client to the destination, and back. */
+      readonly sentBytes: number;
+      readonly receivedBytes: number;
+      readonly durationMs: number;
+      readonly why: TunnelEnd;
+    }
+  /** Something of the program's own did not work on a connection; it goes on. */
+  | { readonly kind: 'connection-failed'; readonly what: string; readonly error: unknown };
+
+export type TunnelKind = 'connect' | 'udp' | 'forward';
+
+export type TunnelEnd =
+  /** Both sides ended. */
+  | 'ended'
+  /** The client's connection broke, or the destination's. */
+  | 'client-reset'
+  | 'destination-reset'
+  | 'idle'
+  /** The octets of the day are used up. */
+  | 'bytes'
+  /** The credential that it was opened with ended. */
+  | 'revoked'
+  | 'drained';
 
 export type Observe = (observation: Observation) => void;

@@ -168,6 +168,8 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
         ...validators,
         ...own.representation,
       ];
+    case 'conversation':
+      return [];
     case 'not_modified':
       return [
         'Cache-Control',

@@ -38,6 +38,8 @@ export type Traits = {
   /** Whether the answer to a read lies elsewhere. */
   readonly redirects: 'never' | 'sometimes' | 'always';
   readonly streams: boolean;
+  /** It is spoken to over a WebSocket. */
+  readonly converses: boolean;
   /** No rate limit applies, unless the credential is bad. */
   readonly unlimited: boolean;
   /** Its answers can be compared with If-Match and If-None-Match, and with the date fields. */
@@ -83,6 +85,7 @@ export const plainRead: Traits = {
   mayBeClosed: false,
   redirects: 'never',
   streams: false,
+  converses: false,
   unlimited: false,
   validators: 'tag',
   contentCodes: [],
@@ -165,6 +168,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   never('elsewhere', traits.redirects !== 'never');
   always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
+  for (const node of ['conversing', 'conversation_asked'] as const) settled.set(node, traits.converses);
   never('async_asked', traits.asynchronous);
   // Credentials, rates, Accept and conditions are not looked at where a signature decides.
   for (const node of unjudged) never(node, !traits.signed);

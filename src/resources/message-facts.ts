@@ -13,6 +13,7 @@ import { type MediaType, parseMediaType } from '../http/syntax/media-type.ts';
 import { isOrigin } from '../http/syntax/origin.ts';
 import { parseRequestTarget } from '../http/syntax/request-target.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { readWebSocketHandshake } from '../http/syntax/websocket-handshake.ts';
 import { contentCodings } from './content/decode-content.ts';
 import { isConditional } from './preconditions.ts';
 import { type Preferences, readPreferences } from './preferences.ts';
@@ -123,6 +124,8 @@ function factsOf(parts: Parts): Facts {
       route?.resource.judgedBySignature !== true,
     acceptable: form || isAcceptable(fields.accept, route),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
+    conversing: operation?.converse !== undefined,
+    handshake: handshakeOf(request, operation),
     contentDefined:
       raw ||
       (operation?.contentTypes !== undefined && (operation.contentOptional !== true || hasContent(request))),
@@ -255,6 +258,13 @@ function isAcceptable(accept: string | undefined, route: Route | undefined): boo
 
 function asksForStream(accept: string | undefined): boolean {
   return preferredMediaType(accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
+}
+
+/** Of a resource that is spoken to; what others are asked to become is passed over (RFC 9110 §7.8). */
+function handshakeOf(request: Request, operation: Operation | undefined): Facts['handshake'] {
+  if (operation?.converse === undefined) return 'absent';
+  const handshake = readWebSocketHandshake(request);
+  return handshake.kind;
 }
 
 function isForm(mediaType: MediaType | undefined): boolean {

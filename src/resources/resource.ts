@@ -5,12 +5,13 @@
  */
 
 import type { Allowance } from '../http/allowance.ts';
-import type { Request } from '../http/message.ts';
+import type { Conversation, Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Permission } from '../model/access.ts';
 import type { Known } from '../model/credential.ts';
-import type { Principal } from '../model/principal.ts';
+import type { Anonymous, Principal } from '../model/principal.ts';
 import type { Change, MaybePromise } from '../store/store.ts';
 import type { Preferences } from './preferences.ts';
 
@@ -139,6 +140,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
   /** Streams instead of representing, where `streams`. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
+  /** Is spoken to instead: whoever asks without the handshake of a WebSocket is told to bring one (§4.13). */
+  converse?(ask: Ask, standing: S): MaybePromise<Conversation>;
 };
 
 export type EventStream = {
@@ -171,7 +174,24 @@ export type Resource = {
    * here that they could be about (RFC 9110 §13.2.1).
    */
   readonly judgedBySignature?: boolean;
+  /** Takes the place of the limit on requests: what it says of this one, which counts whether it is good or not. */
+  readonly admit?: (request: Request, nowMs: number) => Allowance | undefined;
+  /** Takes the place of how a caller is known everywhere else, which it is handed as `authenticate`. */
+  readonly identify?: (
+    request: Request,
+    query: string | undefined,
+    authenticate: Authenticate,
+  ) => MaybePromise<Identified>;
 };
+
+/** Who asks: somebody known, nobody, or the bearer of a credential that is not good. */
+export type Identified =
+  | Known
+  | { readonly principal: Anonymous }
+  | { readonly problem: ProblemCode; readonly allowance?: Allowance };
+
+/** @param query of the request target, undecoded */
+export type Authenticate = (request: Request, query: string | undefined) => MaybePromise<Identified>;
 
 /** Where a path leads. */
 export type Route = { readonly resource: Resource; readonly captures: readonly string[] };

@@ -2,24 +2,15 @@
  * What the walk needs from outside, wired by compose.ts: no part of it is reached in any other way.
  */
 
-import type { Allowance } from '../http/allowance.ts';
-import type { Request } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import type { Known } from '../model/credential.ts';
-import type { Anonymous } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import type { CorsPolicy } from './answer/cors.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { MessageLimits } from './message-facts.ts';
 import type { Operations } from './operations/operations.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
+import type { Authenticate } from './resource.ts';
 import type { Router } from './router.ts';
-
-/** Who asks: somebody known, nobody, or the bearer of a credential that is not good. */
-export type Identified =
-  | Known
-  | { readonly principal: Anonymous }
-  | { readonly problem: ProblemCode; readonly allowance?: Allowance };
 
 export type WalkLimits = MessageLimits & {
   /** How often a change that lost a race is computed again before 503. */
@@ -32,7 +23,7 @@ export type Room = {
   readonly router: Router;
   readonly limits: WalkLimits;
   readonly clock: () => number;
-  readonly authenticate: (request: Request, query: string | undefined) => MaybePromise<Identified>;
+  readonly authenticate: Authenticate;
   readonly rates: RateLimiter;
   readonly decodeContent: (
     bytes: Uint8Array,

@@ -4,8 +4,8 @@ import type { Request } from '../http/message.ts';
 import { anonymous, type Principal } from '../model/principal.ts';
 import type { MaybePromise } from '../store/store.ts';
 import type { MessageReading } from './message-facts.ts';
-import type { Companion } from './resource.ts';
-import type { Identified, Room } from './room.ts';
+import type { Companion, Identified } from './resource.ts';
+import type { Room } from './room.ts';
 
 /** What is settled before the walk begins. */
 export type Before = {
@@ -19,6 +19,8 @@ export type Before = {
 const nobody: Identified = { principal: anonymous };
 
 export function identify(room: Room, request: Request, reading: MessageReading): MaybePromise<Identified> {
-  if (reading.route?.resource.ignoresCredentials === true) return nobody;
+  const resource = reading.route?.resource;
+  if (resource?.ignoresCredentials === true) return nobody;
+  if (resource?.identify !== undefined) return resource.identify(request, reading.query, room.authenticate);
   return room.authenticate(request, reading.query);
 }

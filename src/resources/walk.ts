@@ -145,7 +145,9 @@ export class Walk {
       this.#facts.rateExceeded = false;
       return;
     }
-    this.#allowance = this.#room.rates.admit(this.#request, principal, now);
+    const admit = this.#reading.route?.resource.admit;
+    this.#allowance =
+      admit === undefined ? this.#room.rates.admit(this.#request, principal, now) : admit(this.#request, now);
     this.#facts.rateExceeded = this.#allowance?.exceeded ?? false;
   }
 

@@ -19,6 +19,8 @@ export const plainRead: Facts = {
   preflight: false,
   acceptable: true,
   streamAsked: false,
+  conversing: false,
+  handshake: 'absent',
   contentDefined: false,
   contentRaw: false,
   contentTypeGiven: false,
@@ -71,7 +73,7 @@ export const plainWrite: Facts = {
 const message =
   'method_known target_fits target_valid host_valid fields_sound transfer_coding_understood expectation_met server_wide';
 const routed = `${message} trace_asked routed preflight`;
-const who = `${routed} method_allowed options_asked rate_exceeded credential_refused permission_denied`;
+const who = `${routed} method_allowed options_asked conversing rate_exceeded credential_refused permission_denied`;
 const asked = `${who} acceptable content_defined`;
 const meant = `${asked} content_raw`;
 const typed = `${meant} content_present content_type_given`;
@@ -89,7 +91,7 @@ const made = `${writeTrace} superseded change_made`;
 type Case = readonly [title: string, facts: Partial<Facts>, end: string, trace: string];
 
 export const reads: readonly Case[] = [
-  ['answers a plain read', {}, 'representation', `${readTrace} elsewhere stream_asked`],
+  ['answers a plain read', {}, 'representation', `${readTrace} elsewhere stream_asked conversation_asked`],
   ['refuses a method it does not know', { methodKnown: false }, 'method_unknown', 'method_known'],
   ['refuses a target that is too long', { targetFits: false }, 'target_too_long', 'method_known target_fits'],
   [
@@ -153,13 +155,13 @@ export const reads: readonly Case[] = [
     'refuses a caller who asks too often before it says anything of the credential',
     { rateExceeded: true, credential: 'refused', credentialProblem: 'invalid_token' },
     'rate_limited',
-    `${routed} method_allowed options_asked rate_exceeded`,
+    `${routed} method_allowed options_asked conversing rate_exceeded`,
   ],
   [
     'refuses a bad credential',
     { credential: 'refused', credentialProblem: 'invalid_token' },
     'invalid_token',
-    `${routed} method_allowed options_asked rate_exceeded credential_refused`,
+    `${routed} method_allowed options_asked conversing rate_exceeded credential_refused`,
   ],
   [
     'asks a stranger for a credential',
@@ -204,7 +206,7 @@ export const reads: readonly Case[] = [
     'answers in full when no tag matches, whatever the date says',
     { ifNoneMatch: 'true', ifModifiedSince: 'false' },
     'representation',
-    `${asked} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked`,
+    `${asked} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked conversation_asked`,
   ],
   [
     'answers 304 to a date without a change since',
@@ -216,9 +218,27 @@ export const reads: readonly Case[] = [
     'lets If-Match alone decide, not its date sibling',
     { ifMatch: 'true', ifUnmodifiedSince: 'false' },
     'representation',
-    `${asked} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked`,
+    `${asked} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked conversation_asked`,
   ],
   ['leads to a result elsewhere', { elsewhere: true }, 'see_other', `${readTrace} elsewhere`],
+  [
+    'asks for an upgrade where a resource is only spoken to',
+    { conversing: true },
+    'upgrade_required',
+    `${routed} method_allowed options_asked conversing handshake_absent`,
+  ],
+  [
+    'refuses a handshake that is not sound before anybody is known',
+    { conversing: true, handshake: 'malformed', credential: 'refused' },
+    'handshake_invalid',
+    `${routed} method_allowed options_asked conversing handshake_absent handshake_sound`,
+  ],
+  [
+    'becomes a conversation',
+    { conversing: true, handshake: 'sound' },
+    'conversation',
+    `${readTrace.replace('conversing', 'conversing handshake_absent handshake_sound')} elsewhere stream_asked conversation_asked`,
+  ],
   ['streams when asked', { streamAsked: true }, 'stream', `${readTrace} elsewhere stream_asked`],
 ];
 

@@ -8,7 +8,7 @@ export const listeningSettings = section('Listening', {
   host: text(
     '127.0.0.1',
     { charactersMax: 255 },
-    'Address to listen on. One that is not loopback needs `COMITY_BEHIND_PROXY=on`.',
+    'Address to listen on. One that is not loopback needs TLS or `COMITY_BEHIND_PROXY=on`.',
   ),
   port: integer(
     { unit: 'port number', default: 4000, least: 0, most: 65_535 },

@@ -9,6 +9,11 @@ export const answers = {
   preflight: { status: 204, section: '§4.8', meaning: 'What a page of that origin may send.' },
   options: { status: 204, section: '§4.8', meaning: 'What this resource supports.' },
   stream: { status: 200, section: '§6', meaning: 'Events as they happen, text/event-stream.' },
+  conversation: {
+    status: 101,
+    section: '§4.13',
+    meaning: 'The connection becomes a WebSocket; over HTTP/2 the stream does, and the status is 200.',
+  },
   representation: {
     status: 200,
     section: '§4.2',

@@ -30,6 +30,10 @@ export type Facts = {
   readonly acceptable: boolean;
   /** GET whose Accept asks for the event stream of a resource that has one. */
   readonly streamAsked: boolean;
+  /** The resource is spoken to over an upgraded connection and has no representation (§4.13). */
+  readonly conversing: boolean;
+  /** The message asks for that: `absent` where no field of a handshake came. */
+  readonly handshake: 'absent' | 'sound' | 'malformed';
   /** The resource gives a meaning to content with this method. */
   readonly contentDefined: boolean;
   /** Content is taken as it came, whatever its type and coding, or none (§4.14.1). */

@@ -26,6 +26,19 @@ export const badRequestProblems = {
     retry: 'no',
     meaning: 'A header field that the answer depends on is repeated or does not follow its grammar.',
   },
+  handshake_invalid: {
+    status: 400,
+    message: 'invalid opening handshake',
+    retry: 'no',
+    meaning:
+      'Fields of the opening handshake of a WebSocket are missing or malformed, or its version is not 13 (RFC 6455 §4.2.1).',
+  },
+  tunnel_target_invalid: {
+    status: 400,
+    message: 'the target must be host:port',
+    retry: 'no',
+    meaning: 'What a tunnel was asked to is no host with a port (RFC 9110 §9.3.6; RFC 9298 §3).',
+  },
   query_parameter_invalid: {
     status: 400,
     message: 'invalid query parameter',

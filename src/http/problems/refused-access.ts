@@ -44,6 +44,39 @@ export const refusedAccessProblems = {
     retry: 'no',
     meaning: 'An unsafe request with a session cookie came from a page of another origin.',
   },
+  tunnel_port_refused: {
+    status: 403,
+    message: 'tunnels to this port are not permitted',
+    retry: 'no',
+    meaning: 'The port of the destination is not one of `COMITY_TUNNEL_PORTS`.',
+  },
+  tunnel_host_refused: {
+    status: 403,
+    message: 'tunnels to this host are not permitted',
+    retry: 'with-credentials',
+    meaning:
+      'A list of hosts that holds for the caller, or for its key, does not let the destination through.',
+  },
+  tunnel_address_refused: {
+    status: 403,
+    message: 'the destination has an address that is not permitted',
+    retry: 'no',
+    meaning:
+      'The destination is, or resolves to, an address that is not public and not in `COMITY_EGRESS_ALLOW`, or is this program.',
+  },
+  proxy_credentials_required: {
+    status: 407,
+    message: 'proxy credentials required',
+    retry: 'with-credentials',
+    meaning:
+      'A tunnel needs a credential in `Proxy-Authorization`; `Authorization` is for the destination and is not looked at.',
+  },
+  proxy_credentials_invalid: {
+    status: 407,
+    message: 'invalid proxy credentials',
+    retry: 'with-credentials',
+    meaning: 'The credential in `Proxy-Authorization` is unknown, expired, revoked or unreadable.',
+  },
   email_unverified: {
     status: 403,
     message: 'the e-mail address is not verified',

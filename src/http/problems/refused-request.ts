@@ -186,6 +186,25 @@ export const refusedRequestProblems = {
     retry: 'after-reading',
     meaning: 'The resource takes changes only against a known version (RFC 6585 §3).',
   },
+  upgrade_required: {
+    status: 426,
+    message: 'upgrade required',
+    retry: 'no',
+    meaning: 'The resource is spoken to over a WebSocket; `Upgrade` names the protocol.',
+  },
+  tunnels_exhausted: {
+    status: 429,
+    message: 'there are as many tunnels as may be',
+    retry: 'later',
+    meaning: 'The caller has as many tunnels open as `COMITY_TUNNELS_PER_PRINCIPAL_MAX` lets it.',
+  },
+  tunnel_bytes_exhausted: {
+    status: 429,
+    message: 'the octets of the day are used up',
+    retry: 'later',
+    meaning:
+      'Tunnels of the caller have carried `COMITY_TUNNEL_BYTES_PER_DAY_MAX` octets; Retry-After says when the day ends.',
+  },
   rate_limited: {
     status: 429,
     message: 'rate limited',

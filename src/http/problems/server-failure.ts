@@ -20,6 +20,27 @@ export const serverFailureProblems = {
     retry: 'no',
     meaning: 'Transfer-Encoding names something other than chunked.',
   },
+  protocol_unknown: {
+    status: 501,
+    message: 'protocol not implemented',
+    retry: 'no',
+    meaning:
+      'An extended CONNECT, or an Upgrade that cannot be passed over, names a protocol that is not spoken here, such as connect-ip.',
+  },
+  destination_failed: {
+    status: 502,
+    message: 'the destination cannot be reached',
+    retry: 'later',
+    meaning:
+      'Its name does not resolve, or it refused or broke the connection; `Proxy-Status` says which (RFC 9209).',
+  },
+  destination_timeout: {
+    status: 504,
+    message: 'the destination did not answer in time',
+    retry: 'later',
+    meaning:
+      'Its name did not resolve, no connection was made, or no answer came within its time; `Proxy-Status` says which (RFC 9209).',
+  },
   provider_unavailable: {
     status: 502,
     message: 'the identity provider did not answer as it should',

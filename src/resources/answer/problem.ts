@@ -7,6 +7,7 @@ import type { Response } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import { preferredMediaType } from '../../http/syntax/accept.ts';
+import { readWebSocketHandshake } from '../../http/syntax/websocket-handshake.ts';
 import { contentCodings } from '../content/decode-content.ts';
 import type { Room } from '../room.ts';
 import { entityTag } from '../validators.ts';
@@ -46,6 +47,10 @@ function describe(code: ProblemCode, ended: Ended): Problem {
     const message = reading.fieldComplaint ?? 'Idempotency-Key must be a string of 1 to 255 characters';
     return { code, message };
   }
+  if (code === 'handshake_invalid') {
+    const handshake = readWebSocketHandshake(request);
+    return handshake.kind === 'malformed' ? { code, message: handshake.complaint } : { code };
+  }
   if (code === 'method_unknown' && request.method !== request.method.toUpperCase()) {
     return {
       code,
@@ -73,7 +78,11 @@ function demandedFields(room: Room, code: ProblemCode, ended: Ended): readonly s
       return ['Retry-After', String(ended.allowance?.retryAfterSeconds ?? retryAfterSeconds)];
     case 503:
       return ['Retry-After', String(retryAfterSeconds)];
+    case 426:
+      return ['Upgrade', 'websocket', 'Connection', 'Upgrade'];
     default:
+      // RFC 6455 §4.4: which version is spoken here.
+      if (code === 'handshake_invalid') return ['Sec-WebSocket-Version', '13'];
       return code === 'idempotency_key_in_use' ? ['Retry-After', String(retryAfterSeconds)] : [];
   }
 }

@@ -8,6 +8,7 @@ import type { Response } from '../../http/message.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { Room } from '../room.ts';
 import { acceptedResponse } from './accepted.ts';
+import { conversationResponse } from './conversation.ts';
 import { corsFields } from './cors.ts';
 import type { Ended } from './ended.ts';
 import { deletedResponse, madeResponse, seeOtherAfterForm } from './made.ts';
@@ -36,6 +37,7 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
   preflight: (room, ended) => preflightResponse(answers.preflight.status, room, ended),
   options: (room, ended) => optionsResponse(answers.options.status, room, ended),
   stream: (_room, ended) => streamResponse(answers.stream.status, ended),
+  conversation: (_room, ended) => conversationResponse(answers.conversation.status, ended),
   representation: (room, ended) => representationResponse(answers.representation.status, room, ended),
   not_modified: (room, ended) => notModifiedResponse(answers.not_modified.status, room, ended),
   see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
@@ -69,6 +71,7 @@ function complete(room: Room, ended: Ended, response: Response): Response {
     status: response.status,
     fields,
     content: response.content,
+    ...(response.conversation === undefined ? {} : { conversation: response.conversation }),
     headOnly: ended.request.method === 'HEAD',
     close: response.close ?? false,
     route: route?.resource.pattern ?? 'none',

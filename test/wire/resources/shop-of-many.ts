@@ -20,7 +20,8 @@ import { decodeContent } from '../../../src/resources/content/decode-content.ts'
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
 import { createRateLimiter, type RateLimitOptions } from '../../../src/resources/rate-limit/rate-limiter.ts';
-import type { Identified, Room } from '../../../src/resources/room.ts';
+import type { Identified } from '../../../src/resources/resource.ts';
+import type { Room } from '../../../src/resources/room.ts';
 import { createRouter } from '../../../src/resources/router.ts';
 import { createRoutes } from '../../../src/resources/routes.ts';
 import { Walk } from '../../../src/resources/walk.ts';

@@ -102,6 +102,27 @@ export const messageNodes = {
     question: 'Is it OPTIONS?',
     ask: (facts) => facts.method === 'OPTIONS',
     yes: answer('options'),
+    no: to('conversing'),
+  },
+  conversing: {
+    section: '§4.13',
+    question: 'Is the resource spoken to over an upgraded connection alone?',
+    ask: (facts) => facts.conversing,
+    yes: to('handshake_absent'),
     no: to('rate_exceeded'),
+  },
+  handshake_absent: {
+    section: 'RFC 9110 §15.5.22',
+    question: 'Does the request ask for no upgrade?',
+    ask: (facts) => facts.handshake === 'absent',
+    yes: refuse('upgrade_required'),
+    no: to('handshake_sound'),
+  },
+  handshake_sound: {
+    section: '§4.13, §9, RFC 6455 §4.2.1',
+    question: 'Is the opening handshake complete and of a version that is spoken here?',
+    ask: (facts) => facts.handshake === 'sound',
+    yes: to('rate_exceeded'),
+    no: refuse('handshake_invalid'),
   },
 } as const satisfies Nodes;

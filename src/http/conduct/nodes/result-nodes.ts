@@ -24,6 +24,13 @@ export const resultNodes = {
     question: 'Is the event stream asked for?',
     ask: (facts) => facts.streamAsked,
     yes: answer('stream'),
+    no: to('conversation_asked'),
+  },
+  conversation_asked: {
+    section: '§4.13',
+    question: 'Does the connection become something else?',
+    ask: (facts) => facts.conversing,
+    yes: answer('conversation'),
     no: answer('representation'),
   },
   async_asked: {

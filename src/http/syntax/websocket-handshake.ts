@@ -1,0 +1,88 @@
+/**
+ * The opening handshake of a WebSocket, as the client sends it (§4.13, §9; RFC 6455 §4.1, RFC 8441 §5): over HTTP/1.1 a GET with Upgrade,
+ * Connection, a version and a key; over HTTP/2 an extended CONNECT, which has a version alone.
+ *
+ * Read strictly: each of these fields once, version 13 alone, a key that is 16 octets in base64. What the fields of extensions and
+ * subprotocols say is not read here.
+ */
+import { decodeBase64 } from './base64.ts';
+import { parseFieldList } from './field-list.ts';
+import { isToken, trimWhitespace } from './token.ts';
+
+export type HandshakeRequest = {
+  readonly method: string;
+  readonly version: string;
+  readonly rawFields: readonly string[];
+  readonly protocol?: string | undefined;
+};
+
+export type WebSocketHandshake =
+  /** No field of a handshake came. */
+  | { readonly kind: 'absent' }
+  /** `subprotocols`: what the client speaks, in its order; empty where it asked for none. */
+  | { readonly kind: 'sound'; readonly subprotocols: readonly string[] }
+  | { readonly kind: 'malformed'; readonly complaint: string };
+
+const websocketVersion = '13';
+const keyBytes = 16;
+
+export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHandshake {
+  const { rawFields } = request;
+  const overHttp2 = request.protocol !== undefined;
+  const upgrade = tokensOf(rawFields, 'upgrade');
+  const keys = valuesOf(rawFields, 'sec-websocket-key');
+  const versions = valuesOf(rawFields, 'sec-websocket-version');
+  if (!overHttp2 && upgrade.length + keys.length + versions.length === 0) return { kind: 'absent' };
+  const complaint = overHttp2
+    ? complainOfProtocol(request.protocol)
+    : complainOfUpgrade(request, upgrade, keys);
+  if (complaint !== undefined) return { kind: 'malformed', complaint };
+  if (versions.length !== 1 || versions[0] !== websocketVersion) {
+    return { kind: 'malformed', complaint: `Sec-WebSocket-Version must be ${websocketVersion}` };
+  }
+  const subprotocols = valuesOf(rawFields, 'sec-websocket-protocol').flatMap(
+    (value) => parseFieldList(value) ?? [''],
+  );
+  if (subprotocols.some((name) => !isToken(name)) || new Set(subprotocols).size < subprotocols.length) {
+    return {
+      kind: 'malformed',
+      complaint: 'Sec-WebSocket-Protocol must be a list of names, each of them once',
+    };
+  }
+  return { kind: 'sound', subprotocols };
+}
+
+/** The fields are looked at by whom the extended CONNECT was handed on; what it asks for is decided here. */
+function complainOfProtocol(protocol: string | undefined): string | undefined {
+  return protocol === 'websocket' ? undefined : 'the protocol of the extended CONNECT must be websocket';
+}
+
+function complainOfUpgrade(
+  { method, version, rawFields }: HandshakeRequest,
+  upgrade: readonly string[],
+  keys: readonly string[],
+): string | undefined {
+  if (method !== 'GET') return 'a WebSocket is opened with GET';
+  if (version !== '1.1') return 'a WebSocket is opened over HTTP/1.1, or by an extended CONNECT over HTTP/2';
+  if (!upgrade.includes('websocket')) return 'Upgrade must name websocket';
+  if (!tokensOf(rawFields, 'connection').includes('upgrade')) return 'Connection must name Upgrade';
+  if (keys.length !== 1) return 'Sec-WebSocket-Key must come once';
+  return decodeBase64(keys[0] ?? '')?.length === keyBytes
+    ? undefined
+    : `Sec-WebSocket-Key must be ${keyBytes} octets in base64`;
+}
+
+/** In lower case. */
+function tokensOf(rawFields: readonly string[], name: string): readonly string[] {
+  return valuesOf(rawFields, name).flatMap((value) =>
+    value.split(',').map((token) => trimWhitespace(token).toLowerCase()),
+  );
+}
+
+function valuesOf(rawFields: readonly string[], name: string): readonly string[] {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawFields.length; index += 2) {
+    if (rawFields[index]?.toLowerCase() === name) values.push(trimWhitespace(rawFields[index + 1] ?? ''));
+  }
+  return values;
+}

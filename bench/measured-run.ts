@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { spreadOf } from './cell.ts';
 import type { Engine, Subject } from './engine.ts';
-import type { BenchOptions, StoreName } from './options.ts';
+import type { BenchOptions, ConnectionRowName, StoreName } from './options.ts';
 import type { Pinning } from './pin.ts';
 import { type Pair, spreadText } from './table.ts';
 
@@ -31,10 +31,16 @@ export function say(run: Run, ...lines: readonly string[]): void {
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-export function machine({ options, pinning, engine }: Run): readonly string[] {
+/** What it ran on, in one line. */
+export function hardware({ pinning }: Pick<Run, 'pinning'>): string {
   const processors = cpus();
+  return `Node ${process.version}, ${process.platform} ${process.arch}, ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB; ${pinning.words}.`;
+}
+
+export function machine(run: Run): readonly string[] {
+  const { options, engine } = run;
   return [
-    `Node ${process.version}, ${process.platform} ${process.arch}, ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB; ${pinning.words}.`,
+    hardware(run),
     `${options.connections} connections with one request outstanding each; ${options.rounds} interleaved rounds of ${options.measuredMs / 1000} s after ${options.warmupMs / 1000} s, and ${options.settlingRounds} thrown away before them; medians, spread in brackets; rate limits off; ${engine.words}.`,
   ];
 }
@@ -73,7 +79,7 @@ export function figures(run: Run, pairs: readonly Pair[]): unknown {
 /** Replaces what stands between the marks of the table. */
 export function writeDocs(
   { report }: Run,
-  table: StoreName | `${'webhooks' | 'received'}-${StoreName}`,
+  table: StoreName | ConnectionRowName | `${'webhooks' | 'received'}-${StoreName}`,
 ): void {
   const docsBegin = `<!-- bench:${table}:begin -->`;
   const docsEnd = `<!-- bench:${table}:end -->`;

@@ -17,19 +17,25 @@ export const rowNames = [
   'webhook-backlog',
   'webhook-peer',
   'received',
+  'http2',
+  'fan-out',
+  'tunnel',
 ] as const;
 export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
 export type PairName = Exclude<
   RowName,
-  'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName
+  'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName | ConnectionRowName
 >;
 /** The rows of what is sent, measured with programs of their own. */
 export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
+/** The rows of connections, which have nothing to do with the kind of store: measured over SQLite alone. */
+export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
   ...(['authenticated', 'logins', 'scan', 'scale', 'received'] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
+  ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);
 
 export function isPairName(name: RowName): name is PairName {
@@ -38,6 +44,10 @@ export function isPairName(name: RowName): name is PairName {
 
 export function isWebhookRow(name: RowName): name is WebhookRowName {
   return name.startsWith('webhook');
+}
+
+export function isConnectionRow(name: RowName): name is ConnectionRowName {
+  return name === 'http2' || name === 'fan-out' || name === 'tunnel';
 }
 
 export const storeNames = ['sqlite', 'postgres'] as const;
@@ -69,7 +79,8 @@ export const usage = `Usage: npm run bench -- [options]
   --only read,list    of ${rowNames.join(', ')};
                       webhook-peer takes redis-server and measures webhooks besides;
                       for received, rows are keys of messages, of which 10000000
-                      take some minutes to be stored
+                      take some minutes to be stored;
+                      http2, fan-out and tunnel are measured with --store sqlite
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)

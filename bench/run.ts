@@ -1,13 +1,23 @@
 /**
  * `npm run bench`: Comity against the least programs that do the same I/O, as ratios within one run, over each store and at several
- * numbers of stored rows; and besides its sender of webhooks, with a peer, and its receiver. Prints tables with the machine and the settings.
+ * numbers of stored rows; and besides its sender of webhooks, with a peer, its receiver, and its connections,
+ * with peers. Prints tables with the machine and the settings.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureRounds } from './cell.ts';
+import { measureConnections } from './connections/measure.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
-import { type BenchOptions, isWebhookRow, readOptions, type StoreName, usage } from './options.ts';
+import {
+  type BenchOptions,
+  type ConnectionRowName,
+  isConnectionRow,
+  isWebhookRow,
+  readOptions,
+  type StoreName,
+  usage,
+} from './options.ts';
 import { preparePairs } from './pairs.ts';
 import { detectPinning } from './pin.ts';
 import { postgresEngine } from './postgres-engine.ts';
@@ -19,7 +29,11 @@ import { measureWebhooks } from './webhooks/measure.ts';
 
 async function main(options: BenchOptions): Promise<void> {
   const results: unknown[] = [];
-  for (const store of options.stores) results.push(await measureStore(options, store));
+  for (const store of options.stores) {
+    // Connections have nothing to do with the kind of store.
+    if (store === 'sqlite' || options.noise || options.only.some((name) => !isConnectionRow(name)))
+      results.push(await measureStore(options, store));
+  }
   if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, JSON.stringify(results, undefined, 2));
 }
 
@@ -47,7 +61,12 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     const received = options.only.includes('received')
       ? await measureApart(run, 'received', measureReceived)
       : undefined;
-    return { requests, webhooks, received };
+    const connections: Record<string, unknown> = {};
+    for (const name of options.only.filter(isConnectionRow)) {
+      if (store === 'sqlite')
+        connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
+    }
+    return { requests, webhooks, received, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -58,18 +77,18 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received',
+  name: 'webhooks' | 'received' | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
   const figures = await measure(apart);
-  if (run.options.writeDocs) writeDocs(apart, `${name}-${run.store}`);
+  if (run.options.writeDocs) writeDocs(apart, isConnectionRow(name) ? name : `${name}-${run.store}`);
   return figures;
 }
 
-/** Everything but webhooks out and in, which have programs of their own. */
+/** Everything but webhooks out and in and connections, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {
-  return noise || only.some((name) => !isWebhookRow(name) && name !== 'received');
+  return noise || only.some((name) => !isWebhookRow(name) && !isConnectionRow(name) && name !== 'received');
 }
 
 /** @returns every figure of the requests; all that was started for them has ended */

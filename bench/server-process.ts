@@ -90,12 +90,14 @@ function stop(child: ChildProcess): Promise<void> {
   });
 }
 
-function memoryOf(pid: number, name: 'VmRSS' | 'RssAnon'): number | undefined {
+/** @returns bytes; undefined where /proc is missing or the process is gone */
+export function memoryOf(pid: number, name: 'VmRSS' | 'RssAnon'): number | undefined {
   const found = new RegExp(`${name}:\\s+(\\d+) kB`).exec(readText(`/proc/${pid}/status`));
   return found === null ? undefined : Number(found[1]) * 1024;
 }
 
-function processorOf(pid: number): number | undefined {
+/** @returns microseconds of all threads so far; undefined where /proc is missing or the process is gone */
+export function processorOf(pid: number): number | undefined {
   let nanoseconds = 0;
   try {
     for (const thread of readdirSync(`/proc/${pid}/task`)) {

@@ -50,6 +50,17 @@ export const receivedTargets = {
   /** Most that the slowest of a hundred answers may take while handlers are stuck, at half of the rate above. */
   stuckP99MsMost: 50,
 } as const;
+/** Connections. */
+export const connectionTargets = {
+  /** Least requests a second over HTTP/2, of those of the stream API of `node:http2`. */
+  http2Least: 0.9,
+  /** Least deliveries a second to WebSockets, of those of bare `ws`. */
+  fanOutLeast: 0.8,
+  /** Most that an idle WebSocket may take beyond one of bare `ws`. */
+  idleSocketBytesMost: 20 * 1024,
+  /** Least octets a second through a tunnel, of those of squid. */
+  toSquidLeast: 1,
+} as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 
@@ -69,4 +80,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   'webhook-backlog': 'webhooks with many waiting',
   'webhook-peer': 'webhooks beside BullMQ',
   received: 'webhooks in',
+  http2: 'HTTP/2',
+  'fan-out': 'events to WebSockets',
+  tunnel: 'tunnels',
 };

@@ -123,7 +123,7 @@ export const programRows: readonly FolderRow[] = [
   {
     folder: 'src/create-comity.ts',
     may: [...observed, 'src/compose.ts'],
-    node: ['node:http'],
+    node: ['node:http', 'node:stream'],
     packages: [],
   },
   {

@@ -110,6 +110,7 @@ export const importTable: readonly FolderRow[] = [
       'node:net',
       'node:stream',
       'node:url',
+      'node:zlib',
     ],
     packages: ['ws'],
   },

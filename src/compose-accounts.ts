@@ -15,7 +15,7 @@ import { createVerifyEmail } from './auth/accounts/verify-email.ts';
 import { loadAdminKey } from './auth/admin-key.ts';
 import { createAudit } from './auth/audit.ts';
 import type { Audit } from './auth/audit-fact.ts';
-import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
+import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './auth/authenticate.ts';
 import { type CrossSiteCheck, createCrossSiteCheck } from './auth/cross-site.ts';
 import { followAdminKey } from './auth/follow-admin-key.ts';
 import { createIssuerTokens } from './auth/issuers/verify-issuer-token.ts';
@@ -34,6 +34,7 @@ import { createAccessTokens } from './auth/tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './auth/tokens/signing-keys.ts';
 import { createBearerVerifier } from './auth/tokens/verify-bearer.ts';
 import { createVerifiedCredentials } from './auth/verified-credentials.ts';
+import type { Verifiers } from './auth/verifiers.ts';
 import type { Configuration } from './config/configuration.ts';
 import { ConfigurationError } from './config/configuration-error.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
@@ -77,6 +78,10 @@ export type AccountsOptions = {
 
 export type Accounts = {
   readonly authenticate: Authenticate;
+  /** For the tunnel, whose credentials stand in a field of their own. */
+  readonly authenticateProxy: ReturnType<typeof createProxyAuthenticate>;
+  /** Whether a page of a site that is neither ours nor allowed has sent the request. */
+  readonly isCrossSite: CrossSiteCheck;
   /** Everything under `auth/`. */
   readonly resources: readonly Resource[];
   /** What access tokens are signed with. */
@@ -134,24 +139,24 @@ export async function composeAccounts(options: AccountsOptions): Promise<Account
   const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
   const cache = createVerifiedCredentials({ ...settings, store, clock });
   const mail = mailOf(parts);
+  const verifiers: Verifiers = {
+    key: createKeyVerifier({
+      store,
+      clock,
+      adminKeyHash: followed.hash,
+      adminKeyKept: settings.adminKey === undefined,
+      uses,
+    }),
+    token: bearerOf(parts),
+    password: createPasswordVerifier({ ...settings, checkPassword }),
+    session: sessions.verifyCookie,
+  };
   return {
     authenticate: createAuthenticate({
-      verifiers: {
-        key: createKeyVerifier({
-          store,
-          clock,
-          adminKeyHash: followed.hash,
-          adminKeyKept: settings.adminKey === undefined,
-          uses,
-        }),
-        token: bearerOf(parts),
-        password: createPasswordVerifier({ ...settings, checkPassword }),
-        session: sessions.verifyCookie,
-      },
-      cache,
-      crossSite: isCrossSite,
-      addressOf: options.addressOf,
+      ...{ verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf },
     }),
+    authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
+    isCrossSite,
     resources: resourcesOf(parts, mail.accountMail),
     keys: signingKeys,
     endpointMail: endpointMailOf(parts, mail.port),

@@ -18,10 +18,14 @@ import { docsAssets } from './openapi/docs-assets.ts';
 import { jwksResource } from './resources/accounts/jwks.ts';
 import type { CorsPolicy } from './resources/answer/cors.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
+import { createEventViews } from './resources/events/seen-event.ts';
 import { createIdempotency } from './resources/idempotency.ts';
 import { createOperations, type Operations } from './resources/operations/operations.ts';
 import { programResources } from './resources/program/resources.ts';
+import type { CallerAddress } from './resources/rate-limit/caller-address.ts';
 import type { RateLimiter } from './resources/rate-limit/rate-limiter.ts';
+import { realtimeResources } from './resources/realtime/resources.ts';
+import type { Resource } from './resources/resource.ts';
 import type { Room } from './resources/room.ts';
 import { createRouter } from './resources/router.ts';
 import { createRoutes } from './resources/routes.ts';
@@ -42,6 +46,9 @@ export type HandlerOptions = {
   readonly mac: (text: string) => string;
   readonly rates: RateLimiter;
   readonly cors: CorsPolicy;
+  readonly random: (count: number) => Buffer;
+  /** The address that limits count a caller by. */
+  readonly addressOf: CallerAddress;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
@@ -86,6 +93,7 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
       ],
       postedEvents: webhooks.postedEvents,
     }),
+    ...realtimeOf(options),
     ...accounts.resources,
     ...webhooks.resources,
     ...received.resources,
@@ -122,6 +130,20 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
       draining = true;
     },
   };
+}
+
+function realtimeOf({ configuration, settings, accounts, ...rest }: HandlerOptions): readonly Resource[] {
+  const { base, collections } = configuration;
+  const declared = [...collections.values()];
+  return realtimeResources({
+    ...settings,
+    ...rest,
+    base,
+    collections: declared,
+    views: createEventViews(declared),
+    crossSite: accounts.isCrossSite,
+    limits: settings,
+  });
 }
 
 /** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */

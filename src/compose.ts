@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
+import { composeConnections } from './compose-connections.ts';
 import { composeHandler } from './compose-handler.ts';
 import { composeReceived, type Received } from './compose-received.ts';
 import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
@@ -26,7 +27,9 @@ import { operationsTable } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { createCallerAddress } from './resources/rate-limit/caller-address.ts';
 import { createRateLimiter } from './resources/rate-limit/rate-limiter.ts';
-import { createListener, type Listener } from './server/listener.ts';
+import { realtimeRetention } from './resources/realtime/resources.ts';
+import { openCertificate } from './server/front/certificate.ts';
+import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import type { Store } from './store/store.ts';
 import { eventsTable } from './store/store.ts';
@@ -58,14 +61,19 @@ export type Randomness = {
 const goodRandomness: Randomness = { digit: () => randomInt(32), bytes: randomBytes };
 
 export type Running = {
-  /** `http://HOST:PORT` */
+  /** `http://HOST:PORT`, or `https://...` where the port speaks TLS. */
   readonly url: string;
+  /** Of the port that speaks TLS beside it. */
+  readonly tlsUrl: string | undefined;
   /** Set when the administrator key was made at this start: the only time anyone sees it. */
   readonly adminKey: string | undefined;
   /** Secrets of senders that were made at this start: the only time anyone sees them. */
   readonly madeSecrets: readonly MadeSecret[];
   /** Answers requests of another server, in place of `url`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Answers `upgrade` and `connect` of another server. */
+  readonly upgrade: Listener['upgrade'];
+  readonly connect: Listener['connect'];
   /** Drains and closes within `drainMs`. */
   stop(reason: string): Promise<void>;
 };
@@ -73,31 +81,50 @@ export type Running = {
 /** Opens the store, listens, and resumes what an earlier process left pending. */
 export async function compose(options: ComposeOptions): Promise<Running> {
   const { settings, observe } = options;
+  const tls = await openTls(settings, observe);
   const program = await assemble(options);
-  const { host, port } = await program.listener.listen(settings.host, settings.port);
-  const url = originOf(host, port);
+  const stop = async (reason: string): Promise<void> => {
+    tls?.certificate.close();
+    await program.stop(reason);
+  };
+  const listening = await program.listener.listen(settings.host, settings.port, tls);
+  const { host, port, secure, tlsPort } = listening;
+  const url = originOf(host, port, secure);
   program.listensAt(url, { address: host, port });
+  const tlsUrl = tlsPort === undefined ? undefined : originOf(host, tlsPort, true);
+  if (tlsPort !== undefined) program.listensAt(url, { address: host, port: tlsPort });
   program.operations.resume();
   await program.start();
-  observe({ kind: 'listening', url });
-  return { url, ...shownOf(program) };
+  for (const each of [url, tlsUrl]) if (each !== undefined) observe({ kind: 'listening', url: each });
+  return { url, tlsUrl, ...shownOf(program), stop };
+}
+
+/** Undefined: no port speaks TLS. */
+async function openTls(settings: Settings, observe: Observe): Promise<ListenTls | undefined> {
+  const { tlsCert, tlsKey, tlsPort, tlsAlpn } = settings;
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  const certificate = await openCertificate({ certificate: tlsCert, key: tlsKey }, { observe });
+  return { certificate, alpn: tlsAlpn, port: tlsPort === undefined ? undefined : Number(tlsPort) };
 }
 
 /** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
-export async function composeMounted(options: ComposeOptions): Promise<Omit<Running, 'url'>> {
+export async function composeMounted(options: ComposeOptions): Promise<Mounted> {
   const program = await assemble(options);
   program.operations.resume();
   await program.start();
   return shownOf(program);
 }
 
-function shownOf({ adminKey, madeSecrets, listener, stop }: Assembled): Omit<Running, 'url'> {
-  return { adminKey, madeSecrets, handle: listener.handle, stop };
+type Mounted = Omit<Running, 'url' | 'tlsUrl'>;
+
+function shownOf({ adminKey, madeSecrets, listener, stop }: Assembled): Mounted {
+  const { handle, upgrade, connect } = listener;
+  return { adminKey, madeSecrets, handle, upgrade, connect, stop };
 }
 
 /** Mounted in another server, nobody tells where: COMITY_PUBLIC_URL has to. */
-function originOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+function originOf(host: string, port: number, secure: boolean): string {
+  return `${secure ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 type Assembled = {
@@ -117,15 +144,17 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
   const random = options.random ?? goodRandomness;
   const store = await openStore(configuration, settings, observe);
   try {
-    let listening = originOf(settings.host, settings.port);
+    const secure = settings.tlsCert !== undefined && settings.tlsPort === undefined;
+    let listening = originOf(settings.host, settings.port, secure);
     const ownListeners: OwnListener[] = [];
     const newId = createIdSource(clock, random.digit);
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
+    const addressOf = createCallerAddress(settings.behindProxy);
     const common = { ...options, store, clock, random: random.bytes, newId };
     const accounts = await composeAccounts({
       ...common,
       cors,
-      addressOf: createCallerAddress(settings.behindProxy),
+      addressOf,
       origin: () => settings.publicUrl ?? listening,
     });
     const webhooks = await composeWebhooks({
@@ -143,13 +172,13 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     });
     const { handler, operations, drain } = composeHandler({
       ...{ ...common, store: webhooks.store, randomDigit: random.digit },
-      ...{ mac, rates, cors, accounts, webhooks, received },
+      ...{ mac, rates, cors, addressOf, accounts, webhooks, received },
+    });
+    const proxy = composeConnections({
+      ...{ ...common, accounts, addressOf, ownListeners: () => ownListeners },
     });
     const listener = createListener({
-      handler,
-      observe,
-      limits: settings,
-      clock,
+      ...{ handler, observe, clock, proxy, limits: settings, behindProxy: settings.behindProxy },
       methods: serverMethods,
       apiVersion: configuration.apiVersion,
     });
@@ -222,6 +251,8 @@ function showGauges(
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
   metrics.gauge('comity_requests_under_way', 'Requests not answered yet.', () => listener.counts().requests);
   metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
+  metrics.gauge('comity_websockets', 'Open WebSockets.', () => listener.counts().sockets);
+  metrics.gauge('comity_tunnels', 'Open tunnels and forwarded requests.', () => listener.counts().tunnels);
   metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
   for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
 }
@@ -232,6 +263,7 @@ function retentionRules(settings: Settings): readonly RetentionRule[] {
     { table: operationsTable, seconds: settings.operationSeconds },
     { table: queriesTable, seconds: settings.storedQuerySeconds },
     { table: eventsTable, seconds: settings.eventRetentionSeconds },
+    realtimeRetention(settings),
   ];
 }
 

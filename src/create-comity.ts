@@ -2,6 +2,7 @@
  * Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { composeMounted } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
@@ -14,6 +15,10 @@ import { createMetrics } from './observe/metrics.ts';
 export type Comity = {
   /** A node:http request listener: `createServer(comity.handle)`, or `app.use(comity.handle)` in a framework. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Of that server, `server.on('upgrade', comity.upgrade)`: WebSockets and connect-udp. Without it there are none. */
+  readonly upgrade: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
+  /** Of that server, `server.on('connect', comity.connect)`: the tunnel. Without it there is none. */
+  readonly connect: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
   /** Set when the administrator key was made at this start: the only time anyone sees it. */
   readonly adminKey: string | undefined;
   /** Secrets of senders that were made at this start, by the variable that sets them: the only time anyone sees them. */
@@ -45,10 +50,11 @@ export async function createComity(
   const senderSecrets = readSenderSecrets(environment, configuration.senders);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const { handle, adminKey, madeSecrets, stop } = await composeMounted({
+  const { handle, upgrade, connect, adminKey, madeSecrets, stop } = await composeMounted({
     ...{ configuration, settings, providers, senderSecrets, observe, metrics },
     module: module?.href,
   });
   const made = new Map(madeSecrets.map(({ variable, secret }) => [variable, secret]));
-  return { handle, adminKey, senderSecrets: made, close: () => stop('closed by its program') };
+  const close = (): Promise<void> => stop('closed by its program');
+  return { handle, upgrade, connect, adminKey, senderSecrets: made, close };
 }

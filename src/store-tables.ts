@@ -19,6 +19,7 @@ import { auditCollection, keysCollection, usersCollection } from './resources/ac
 import { idempotencyTable } from './resources/idempotency.ts';
 import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
+import { realtimeTicketsTable } from './resources/realtime/tickets.ts';
 import type { Table } from './store/store.ts';
 import { receivedCollection } from './webhooks/inbound/collections.ts';
 import {
@@ -46,6 +47,7 @@ const byOwner = [[ownerField]];
 /** Tables that the program keeps for itself. The store adds that of the events. */
 const ownTables: readonly Table[] = [
   ...[secretsTable, idempotencyTable, operationsTable, queriesTable].map((name) => ownTable(name)),
+  ownTable(realtimeTicketsTable),
   ownTable(operationRequestsTable, [[renewedAtField]]),
   ...[passwordsTable, signingKeysTable, signInsTable].map((name) => ownTable(name)),
   ...[sessionsTable, keySecretsTable, mailCodesTable, identitiesTable].map((name) => ownTable(name, byOwner)),

@@ -1,6 +1,5 @@
 /** Listens on a free loopback port and prints the line by which `bench/run.ts` learns the address. */
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 
 export function announce(server: Server): void {
   server.listen(0, '127.0.0.1', () => {

@@ -5,6 +5,7 @@
 import type { Allowance } from '../http/allowance.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { Scheme } from '../model/credential.ts';
+import type { HostRules } from '../model/host-rules.ts';
 import type { Authenticated } from '../model/principal.ts';
 
 /** A row as it stood when the credential was verified. */
@@ -17,6 +18,10 @@ export type Good = {
   readonly session: string | null;
   /** The API key; null for the administrator key and for other schemes. */
   readonly key: string | null;
+  /** Keys that the key was made with, each with the next; left out where there are none. */
+  readonly makers?: readonly string[];
+  /** Lists of hosts of the key and of its makers, for tunnels; left out where none of them has one. */
+  readonly hosts?: readonly HostRules[];
   /** Milliseconds since the epoch; Infinity where time does not end it. */
   readonly expiresAt: number;
   readonly basis: readonly Basis[];

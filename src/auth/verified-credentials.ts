@@ -149,6 +149,8 @@ class CredentialMemory {
       scheme: verdict.scheme,
       session: verdict.session,
       key: verdict.key,
+      makers: verdict.makers,
+      hosts: verdict.hosts,
       confirmed: undefined,
       onEnd: (listener) => this.#ends.add({ verdict, again }, listener),
     };

@@ -32,8 +32,10 @@ export async function serve(environment: Environment, options: WrittenSettings):
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
   const running = await start(() => compose({ ...reading, observe, metrics }), settings);
-  const { url, adminKey, madeSecrets: senderSecrets } = running;
-  process.stdout.write(welcomeText({ url, data: whereOf(settings), adminKey, senderSecrets, configuration }));
+  const { url, tlsUrl, adminKey, madeSecrets: senderSecrets } = running;
+  process.stdout.write(
+    welcomeText({ url, tlsUrl, data: whereOf(settings), adminKey, senderSecrets, configuration }),
+  );
   giveBackMemorySoon();
   await stop(running, await signal, settings.drainMs + lateMs);
   return exitCodes.done;

@@ -21,7 +21,9 @@ export function startFailure(error: unknown, settings: Settings): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException;
   const { host, port, data } = settings;
   if (code === 'EADDRINUSE') {
-    const message = `port ${port} on ${host} is already in use; set COMITY_PORT to another, or to 0 for any free one`;
+    const { port: taken = port } = error as { readonly port?: number };
+    const setting = taken === port ? 'COMITY_PORT' : 'COMITY_TLS_PORT';
+    const message = `port ${taken} on ${host} is already in use; set ${setting} to another, or to 0 for any free one`;
     return new CommandFailure(message, { cause: error });
   }
   if (syscall === 'listen' && code === 'EACCES') {

@@ -11,6 +11,8 @@ import type { MadeSecret } from '../webhooks/inbound/sender-secrets.ts';
 
 export type Welcome = {
   readonly url: string;
+  /** Of the port that speaks TLS beside it. */
+  readonly tlsUrl: string | undefined;
   /** Absolute path of the data folder, or which database. */
   readonly data: string;
   /** The administrator key when this start made it; never one that was given. */
@@ -25,7 +27,9 @@ const jsonField = "-H 'Content-Type: application/json'";
 
 /** All lines, with the final line break. */
 export function welcomeText(welcome: Welcome): string {
-  const lines = [`comity listening on ${welcome.url}`, '', `Data is kept in ${welcome.data}`];
+  const lines = [`comity listening on ${welcome.url}`];
+  if (welcome.tlsUrl !== undefined) lines.push(`and on ${welcome.tlsUrl}`);
+  lines.push('', `Data is kept in ${welcome.data}`);
   if (welcome.adminKey !== undefined) {
     lines.push(
       '',

@@ -8,12 +8,14 @@ import { ConfigurationError } from './configuration-error.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
 import { inspectSenders } from './inspect-senders.ts';
+import { inspectTunnel } from './inspect-tunnel.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
+import type { TunnelAccess } from './tunnel.ts';
 import { inspectSchedules, type WebhookSchedules } from './webhook-schedules.ts';
 
 export type Configuration = {
@@ -28,6 +30,7 @@ export type Configuration = {
   readonly schedules: WebhookSchedules;
   /** By name. */
   readonly senders: ReadonlyMap<string, DeclaredSender>;
+  readonly tunnel: TunnelAccess;
   /** Not checked yet: `loadSettings` does, together with the environment. */
   readonly settings: SettingOverrides;
 };
@@ -41,6 +44,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'issuers',
   'senders',
   'settings',
+  'tunnel',
   'webhooks',
 ]);
 const titleCharactersMax = 200;
@@ -86,6 +90,7 @@ export function resolveConfiguration(
   const issuers = inspectIssuers(written.issuers, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
+  const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   return {
     title: String(title),
@@ -96,6 +101,7 @@ export function resolveConfiguration(
     issuers,
     schedules,
     senders,
+    tunnel,
     settings: settings as SettingOverrides,
   };
 }

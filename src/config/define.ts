@@ -8,6 +8,7 @@ import type { EventTypeDeclaration } from './event-types.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
+import type { TunnelDeclaration } from './tunnel.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
 
 export type ConfigurationDeclaration = {
@@ -30,6 +31,8 @@ export type ConfigurationDeclaration = {
   };
   /** Who may send webhooks here, by the name that stands in the path `{base}/webhooks/{sender}` (§4.14). */
   readonly senders?: Readonly<Record<string, SenderDeclaration>>;
+  /** Which hosts tunnels and forwarded requests may lead to, by who asks (§4.10). */
+  readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment outranks them. */
   readonly settings?: SettingOverrides;
 };

@@ -51,8 +51,8 @@ export type SettingOverrides = { readonly [N in SettingName]?: Settings[N] | und
 export function variableOf(name: string): string {
   let variable = 'COMITY_';
   for (const character of name) {
-    const upper = character.toUpperCase();
-    variable += character === upper ? `_${upper}` : upper;
+    const begins = character >= 'A' && character <= 'Z';
+    variable += begins ? `_${character}` : character.toUpperCase();
   }
   return variable;
 }

@@ -41,7 +41,7 @@ export type ForwardCall = ProxyCall & {
   readonly interim: (status: number, fields: readonly string[]) => void;
 };
 
-export type Proxy = {
+export type HttpProxy = {
   /** CONNECT `host:port`. */
   readonly connect: (call: ProxyCall) => Promise<ProxyReply>;
   /** connect-udp, by Upgrade or extended CONNECT. */

@@ -77,6 +77,13 @@ export type DialDecision =
       readonly why: string;
     };
 
+/** Which address the guard refused, and why; for operators alone. */
+export type RefusedBy = {
+  readonly address: string;
+  readonly reason: 'address' | 'port' | 'own-listener';
+  readonly why: string;
+};
+
 /** Rejects with a `DialFailure`, or with the reason of the call's signal. */
 export type Dial = (call: DialCall) => Promise<Dialled>;
 
@@ -97,7 +104,7 @@ export function createDialer(options: DialerOptions): Dial {
       if (verdict.allowed) continue;
       const { reason, why } = verdict;
       options.onDecision?.({ outcome: 'refused', hostname, port, address, reason, why });
-      throw new DialFailure('refused', explainRefusal(verdict));
+      throw new DialFailure('refused', explainRefusal(verdict), { address, reason, why } satisfies RefusedBy);
     }
     options.onDecision?.({ outcome: 'allowed', hostname, port, address: addresses[0] ?? '' });
     return addresses;
@@ -114,7 +121,7 @@ export function createDialer(options: DialerOptions): Dial {
     const startedMs = monotonic();
     const addresses = await within(
       options.egressDnsMs,
-      () => new DialFailure('dns', 'The name did not resolve in time'),
+      () => new DialFailure('dns', 'The name did not resolve in time', lateLookup),
       signal,
       (ended) => vet(hostname, port, ended),
     );
@@ -146,6 +153,20 @@ export function createDialer(options: DialerOptions): Dial {
     );
   };
 }
+
+/** What of a failure of kind `refused` operators may know; undefined where it was no address that was judged. */
+export function refusedBy({ kind, cause }: DialFailure): RefusedBy | undefined {
+  if (kind !== 'refused' || typeof cause !== 'object' || cause === null) return undefined;
+  if (!('address' in cause && 'reason' in cause && 'why' in cause)) return undefined;
+  return cause as RefusedBy;
+}
+
+/** Whether the lookup took too long; others of kind `dns` had an answer. */
+export function isLateLookup({ kind, cause }: DialFailure): boolean {
+  return kind === 'dns' && cause === lateLookup;
+}
+
+const lateLookup = 'late';
 
 /** A record for `DialCall.progress`. */
 export function newProgress(): DialProgress {

@@ -15,6 +15,11 @@ export type EgressPolicyOptions = {
   readonly egressAllow: string;
   /** Ports of public addresses, as in the setting `egressPorts`. */
   readonly egressPorts: string;
+  /**
+   * Ports are judged elsewhere, as those of the tunnel are, which speaks no HTTP to them that a server of another protocol could take for
+   * commands: neither `egressPorts` nor the list of Fetch counts then.
+   */
+  readonly everyPort?: boolean;
   /** Where this program listens now. */
   readonly ownListeners: () => readonly OwnListener[];
   /** Default: those of this machine's interfaces. */
@@ -54,7 +59,9 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
     if (block === undefined) throw new Error(`"${text}" of egressAllow is no block of addresses`);
     return block;
   });
-  const ports = readPortRanges(partsOf(options.egressPorts));
+  const ranges = readPortRanges(partsOf(options.egressPorts));
+  const isBlocked = (port: number): boolean => options.everyPort !== true && blockedPorts.has(port);
+  const isPermitted = (port: number): boolean => options.everyPort === true || permitsPort(ranges, port);
   const localAddresses = options.localAddresses ?? listLocalAddresses;
 
   function isAllowListed(address: Address): boolean {
@@ -68,11 +75,11 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
     if (isOwnListener({ address, port }, options.ownListeners(), localAddresses)) {
       return { allowed: false, reason: 'own-listener', why: 'a listener of this program' };
     }
-    if (blockedPorts.has(port)) return portVerdict(port);
+    if (isBlocked(port)) return portVerdict(port);
     if (isAllowListed(address)) return allowedVerdict;
     const judged = judgeParsed(address);
     if (!judged.allowed) return { allowed: false, reason: 'address', why: judged.reason };
-    return permitsPort(ports, port) ? allowedVerdict : portVerdict(port);
+    return isPermitted(port) ? allowedVerdict : portVerdict(port);
   }
 
   /** Names: the port counts unless an address of the allow-list may be behind it, and `localhost` is what RFC 6761 says it is. */
@@ -81,7 +88,7 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
       const verdicts = [judge('127.0.0.1', port), judge('::1', port)];
       return verdicts.find(({ allowed }) => allowed) ?? verdicts[0] ?? allowedVerdict;
     }
-    const isOpen = permitsPort(ports, port) || (allow.length > 0 && !blockedPorts.has(port));
+    const isOpen = isPermitted(port) || (allow.length > 0 && !isBlocked(port));
     return isOpen ? allowedVerdict : portVerdict(port);
   }
 

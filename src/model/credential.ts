@@ -23,8 +23,10 @@ export type Known = {
   readonly session: string | null;
   /** The API key that was used; null for the administrator key and for other schemes. */
   readonly key: string | null;
-  /** Hosts that the key may be used to tunnel to, besides what holds for the principal; undefined: no list of its own. */
-  readonly hosts?: HostRules | undefined;
+  /** Keys that the key was made with, each with the next: what holds for one of them holds for this one too. */
+  readonly makers?: readonly string[] | undefined;
+  /** Hosts that the key may be used to tunnel to, besides what holds for the principal: its own list and those of its makers, all of which hold. */
+  readonly hosts?: readonly HostRules[] | undefined;
   /**
    * Where other processes write to the store too: resolves false when one of them has revoked or changed what the credential rests
    * on since it was last looked at. Nothing may be done for the caller, and nothing said, before it resolved.

@@ -35,10 +35,15 @@ export function createLog(options: LogOptions): Observe {
   const debug = logger.isLevelEnabled('debug');
   return (observation) => {
     // The one fact of every request must cost nothing when it is not logged.
-    if (observation.kind === 'answered' && observation.status < firstServerError && !debug) return;
+    if (observation.kind === 'answered' && !debug && !isOwnFailure(observation)) return;
     const { level, message } = lineOf(observation);
     logger[level](membersOf(observation), message);
   };
+}
+
+/** What became of a tunnel is told by itself, and is its destination's failure. */
+function isOwnFailure({ status, code }: Extract<Observation, { kind: 'answered' }>): boolean {
+  return status >= firstServerError && code !== 'destination_failed' && code !== 'destination_timeout';
 }
 
 function lineOf(observation: Observation): Line {
@@ -50,7 +55,7 @@ function lineOf(observation: Observation): Line {
     case 'stopped':
       return { level: 'info', message: 'stopped' };
     case 'answered':
-      return { level: observation.status < firstServerError ? 'debug' : 'error', message: 'answered' };
+      return { level: isOwnFailure(observation) ? 'error' : 'debug', message: 'answered' };
     case 'client-error':
       return { level: 'debug', message: 'not an HTTP request' };
     case 'connection-refused':

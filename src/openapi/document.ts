@@ -13,6 +13,7 @@ import type { Item } from './item.ts';
 import { operationPaths } from './operation-paths.ts';
 import { type PathDescription, pathItem, type Setting } from './path-item.ts';
 import { queryPaths } from './query-paths.ts';
+import { realtimePaths, realtimeTag } from './realtime-paths.ts';
 import { addErrorSchemas } from './refusals.ts';
 import type { FieldName } from './response-fields.ts';
 import { schemaNames } from './schema-names.ts';
@@ -76,6 +77,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
       components,
       webhooks === undefined ? undefined : postEventDescription(components),
     ),
+    ...realtimePaths(base, components),
     ...servicePaths(components),
   );
   const setting: Setting = {
@@ -127,6 +129,7 @@ function tags({ collections, accounts, webhooks, receiving }: OpenApiOptions): r
     { name: 'queries', description: 'Stored queries and their results.' },
     { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
     { name: 'events', description: 'Everything that happened, as a list and as a stream.' },
+    realtimeTag,
     { name: 'service', description: 'What the program tells about itself.' },
   ];
 }

@@ -89,6 +89,11 @@ const fields = {
     example: '"reads";q=6000;w=60',
   },
   'Retry-After': { description: 'Seconds after which to come back.', type: 'integer', example: 1 },
+  'Sec-WebSocket-Protocol': {
+    description: 'The subprotocol, where the client named it (RFC 6455).',
+    example: 'comity.v1',
+  },
+  'Sec-WebSocket-Version': { description: 'The version that is spoken here (RFC 6455).', example: '13' },
   'Set-Cookie': {
     description: 'The session cookie, where one was asked for or ends (§5.2).',
     example:
@@ -98,6 +103,7 @@ const fields = {
     description: 'When the resource may stop answering (RFC 8594).',
     example: 'Fri, 01 Jan 2027 00:00:00 GMT',
   },
+  Upgrade: { description: 'The protocol that the connection changes to, or has to.', example: 'websocket' },
   Vary: { description: 'Request fields that the answer depends on.', example: 'Accept, Accept-Encoding' },
   'WWW-Authenticate': {
     description: 'Every scheme that would be accepted (§5.1).',
@@ -169,7 +175,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
         ...own.representation,
       ];
     case 'conversation':
-      return [];
+      return ['Sec-WebSocket-Protocol', 'Upgrade'];
     case 'not_modified':
       return [
         'Cache-Control',
@@ -229,6 +235,8 @@ export function refusalFields(
   const demanded: FieldName[] = ['Cache-Control', 'Vary'];
   if (status === 401) demanded.push('WWW-Authenticate');
   if (status === 412) demanded.push('ETag');
+  if (status === 426) demanded.push('Upgrade');
+  if (codes.includes('handshake_invalid')) demanded.push('Sec-WebSocket-Version');
   if (status === 415) demanded.push(...accepts, 'Accept-Encoding');
   if (status === 429 || status === 503 || codes.includes('idempotency_key_in_use'))
     demanded.push('Retry-After');

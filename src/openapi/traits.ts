@@ -113,7 +113,8 @@ export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
   const raised: Partial<Record<NodeName, readonly ProblemCode[]>> = {
     credential_refused: [
       ...credentialCodes,
-      ...(isSafe(traits.method) ? [] : (['cross_site_request'] as const)),
+      // The same-origin policy lets any page open a WebSocket to any server.
+      ...(isSafe(traits.method) && !traits.converses ? [] : (['cross_site_request'] as const)),
       ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
     ],
     content_sound: traits.contentCodes,
@@ -169,6 +170,8 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   always('elsewhere', traits.redirects === 'always');
   never('stream_asked', traits.streams);
   for (const node of ['conversing', 'conversation_asked'] as const) settled.set(node, traits.converses);
+  // A WebSocket is opened with GET.
+  if (traits.converses) never('handshake_sound', method === 'GET');
   never('async_asked', traits.asynchronous);
   // Credentials, rates, Accept and conditions are not looked at where a signature decides.
   for (const node of unjudged) never(node, !traits.signed);

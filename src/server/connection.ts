@@ -16,6 +16,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProblemCode } from '../http/problem-registry.ts';
 
+/** What an HTTP/2 connection is besides, as far as the end of the listener and the looks at it must know it. */
+export type Multiplexed = {
+  /** No stream is open. */
+  readonly idle: boolean;
+  /** Ends what stands still for longer than its bound. */
+  sweep(nowMs: number): void;
+  /** Refuses further streams, and closes the connection after those that are open. */
+  close(): void;
+};
+
 /** The newest request of a connection, as far as the connection must know it. */
 export type Received = {
   readonly incoming: IncomingMessage;
@@ -39,6 +49,8 @@ export class Connection {
   declinesUpgrade = false;
   /** An event stream is open: silence is not a stall. */
   streaming = false;
+  /** The connection speaks HTTP/2; `last`, `closing` and `broken` mean nothing then. */
+  multiplexed: Multiplexed | undefined;
   /** When a request or an answer last passed, on the monotonic clock. */
   activeMs: number;
   #peer: string | undefined;
@@ -56,6 +68,7 @@ export class Connection {
 
   /** Nothing is owed in either direction; a next request may still be on its way. */
   get settled(): boolean {
+    if (this.multiplexed !== undefined) return this.multiplexed.idle;
     if (this.underWay > 0) return false;
     if (this.last !== undefined) return this.last.outgoing.writableFinished && this.last.incoming.complete;
     // Octets without a request are the beginning of one.

@@ -6,15 +6,25 @@
  *   settled   the promise has its one value, the listeners are off and a stream that has more is paused. Whoever sends
  *             the answer decides what becomes of the rest (send-answer.ts).
  */
-import type { IncomingMessage } from 'node:http';
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { ContentWatch, Watched } from './content-watch.ts';
 import type { ServerLimits } from './limits.ts';
 
+/** The message of node:http, or a multiplexed stream. */
+export type ContentSource = {
+  /** The client broke off: what looks like an end is none (node ends the reading of a stream that was reset). */
+  readonly aborted: boolean;
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  on(event: 'end' | 'close', listener: () => void): unknown;
+  off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  off(event: 'end' | 'close', listener: () => void): unknown;
+  pause(): unknown;
+};
+
 export class ContentReading implements Watched {
   readonly received: Promise<ReceivedContent>;
-  readonly #incoming: IncomingMessage;
+  readonly #incoming: ContentSource;
   readonly #bytesMax: number;
   readonly #watch: ContentWatch;
   readonly #limits: ServerLimits;
@@ -24,7 +34,7 @@ export class ContentReading implements Watched {
   #resolve: ((received: ReceivedContent) => void) | undefined;
 
   constructor(
-    incoming: IncomingMessage,
+    incoming: ContentSource,
     options: { bytesMax: number; watch: ContentWatch; limits: ServerLimits; nowMs: number },
   ) {
     this.#incoming = incoming;
@@ -59,6 +69,10 @@ export class ContentReading implements Watched {
   };
 
   readonly #onEnd = (): void => {
+    if (this.#incoming.aborted) {
+      this.fail('content_malformed');
+      return;
+    }
     const [first] = this.#chunks;
     const bytes =
       this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);

@@ -2,11 +2,20 @@
  * What the parts of one listener share: its options, and the little that changes while it runs. One object for each
  * listener, made in listener.ts; nothing here outlives it.
  */
+import type { HttpProxy } from '../connections/proxy.ts';
+import type { Fleet } from '../connections/websocket/fleet.ts';
 import type { Handler } from '../http/message.ts';
 import type { Observe } from '../observe/observation.ts';
 import type { Connection } from './connection.ts';
 import type { ContentWatch } from './content-watch.ts';
 import type { ServerLimits } from './limits.ts';
+
+/** A WebSocket that is open, as far as the end of the listener must know it. */
+export type OpenSocket = {
+  /** Ends it with a status code of RFC 6455 §7.4. */
+  close(code: number, reason: string): void;
+  terminate(): void;
+};
 
 export type Context = {
   readonly handler: Handler;
@@ -20,9 +29,17 @@ export type Context = {
   readonly monotonic: () => number;
   readonly requestIdPrefix: string;
   readonly apiVersion: string;
+  /** Value of Allow where CONNECT is refused. */
+  readonly allow: string;
+  /** What leads to other servers (§4.10); undefined: nothing does, and CONNECT is answered 405. */
+  readonly proxy: HttpProxy | undefined;
   /** Connections of the listener's own port; not those of a server that the handler is mounted in. */
   readonly connections: Set<Connection>;
   readonly streams: Set<{ close(): void }>;
+  /** Whoever opens a WebSocket adds it, and takes it out when it has closed. */
+  readonly sockets: Set<OpenSocket>;
+  /** What they have together. */
+  readonly fleet: Fleet;
   readonly contentWatch: ContentWatch;
   /** Requests received so far: the counter in request ids. */
   received: number;

@@ -36,7 +36,47 @@ export type ServerLimits = {
    * on its way; older ones are closed at once.
    */
   readonly drainIdleMs: number;
+  /** Streams that a client may have open at once on an HTTP/2 connection; a further one is reset with REFUSED_STREAM. */
+  readonly http2StreamsMax: number;
+  /** What a client may send on one stream, and on all of a connection, before it is read. */
+  readonly http2StreamWindowBytesMax: number;
+  readonly http2ConnectionWindowBytesMax: number;
+  /** Streams that a client may reset, on average; `http2ResetsBurstSeconds` times as many at once. */
+  readonly http2ResetsPerSecondMax: number;
+  /** For the preface of HTTP/2 after an upgrade, and for the first octets that tell the protocol in cleartext. */
+  readonly h2cTimeoutMs: number;
+  /** Content of a request that asks for h2c; with more it is answered over HTTP/1.1. */
+  readonly h2cContentBytesMax: number;
+  /** Open WebSockets; a further one is answered 503. */
+  readonly realtimeSocketsMax: number;
+  /** Between two pings of a WebSocket; who answered none until the next is cut. */
+  readonly realtimePingMs: number;
+  /** A longer message closes with 1009. */
+  readonly realtimeMessageBytesMax: number;
+  /** What may wait for a slow client, who is then closed with 1013. */
+  readonly realtimeBufferBytesMax: number;
+  /** For a client to answer the end of a WebSocket. */
+  readonly realtimeCloseMs: number;
+  readonly realtimeCompression: 'on' | 'off';
+  /** Shorter messages are sent uncompressed. */
+  readonly realtimeCompressionBytesMin: number;
 };
+
+/** Of resets on an HTTP/2 connection: as nghttp2 has it, 33 a second and a thousand at once. */
+export const http2ResetsBurstSeconds = 30;
+/**
+ * HTTP/2 counts 32 octets more for each field (RFC 9113 §6.5.2). Up to this many times `fieldsBytesMax` is taken, so that what
+ * is too long for the program is answered 431, as over HTTP/1.1, and not reset.
+ */
+export const http2HeaderListFactor = 4;
+/** Entries of one SETTINGS frame; PINGs of ours without an answer. */
+export const http2SettingsMax = 32;
+export const http2PingsMax = 4;
+/** Frames that make no sense, and streams that are refused at their beginning, on one connection. */
+export const http2InvalidFramesMax = 100;
+export const http2RejectedStreamsMax = 100;
+/** What one HTTP/2 connection may hold; beyond it new streams are refused. Holds 250 answers of 256 KiB that wait. */
+export const http2MemoryMebibytesMax = 64;
 
 export const defaultServerLimits: ServerLimits = {
   connectionsMax: 10_000,
@@ -54,4 +94,17 @@ export const defaultServerLimits: ServerLimits = {
   streamsMax: 1_000,
   streamBufferBytesMax: 262_144,
   drainIdleMs: 250,
+  http2StreamsMax: 250,
+  http2StreamWindowBytesMax: 262_144,
+  http2ConnectionWindowBytesMax: 1_048_576,
+  http2ResetsPerSecondMax: 33,
+  h2cTimeoutMs: 5_000,
+  h2cContentBytesMax: 32_768,
+  realtimeSocketsMax: 10_000,
+  realtimePingMs: 30_000,
+  realtimeMessageBytesMax: 16_384,
+  realtimeBufferBytesMax: 262_144,
+  realtimeCloseMs: 2_000,
+  realtimeCompression: 'on',
+  realtimeCompressionBytesMin: 1_024,
 };

@@ -3,11 +3,11 @@
  * at once would make the kernel answer those octets with a reset, and a reset destroys the answer in the client's own
  * buffer. So: send the answer, send our FIN, read and drop what comes, up to a bound in octets and in time, then close.
  */
-import type { Exchange } from './exchange.ts';
+import type { Http1Request } from './http1-request.ts';
 
 /** @param content undefined: the answer has none (HEAD, 204, 304) */
 export function linger(
-  exchange: Exchange,
+  exchange: Http1Request,
   content: string | Uint8Array | undefined,
   encoding: 'latin1' | 'utf8',
 ): void {

@@ -1,16 +1,18 @@
 /**
- * The listener: a TCP port with HTTP/1.1 behind it, or, as `handle`, a plain node:http request listener that mounts in
- * any framework. Modes:
+ * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and `connect`, listeners of a
+ * node:http server that somebody else has opened. Modes:
  *
  *   idle       made; `handle` answers whatever it is given.
- *   serving    the port is open.
- *   draining   the port is closed, requests under way are being answered (drain.ts).
+ *   serving    the ports are open.
+ *   draining   the ports are closed, requests under way are being answered (drain.ts).
  *   stopped    no connection is left.
  *
- * The port is a net.Server in front of an http.Server that never listens itself. What a connection may become besides
- * HTTP/1.1 (h2c with prior knowledge, §4.13) is decided in `accept`; Upgrade and CONNECT have their listeners in
- * `createHttp`. Both decline for now: an Upgrade is answered as an ordinary request, with `Connection: close`, since
- * node:http drops octets that came in the same packet as an Upgrade that nobody took.
+ * A port is a net.Server that finds out what its clients speak (front/), in front of one server of node:http and one of node:http2 that
+ * never listen themselves. Both ports have the same two behind them, so that limits, timers, checks and drain are one.
+ *
+ *   listen(host, port)                                           cleartext on the port
+ *   listen(host, port, { certificate, alpn, port: undefined })   TLS on the port
+ *   listen(host, port, { certificate, alpn, port: other })       cleartext on the port, TLS on the other
  */
 import {
   createServer as createHttpServer,
@@ -18,20 +20,26 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import { createServer as createPort, type Server as Port, type Socket } from 'node:net';
+import type { Server as Port, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createFleet } from '../connections/websocket/fleet.ts';
 import type { Handler } from '../http/message.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import type { Observe } from '../observe/observation.ts';
 import { answerClientError } from './client-error.ts';
-import { connectionOf } from './connection.ts';
 import { ContentWatch } from './content-watch.ts';
 import type { Context } from './context.ts';
 import { drain } from './drain.ts';
+import { createCleartextFront } from './front/cleartext-front.ts';
+import type { Protocols } from './front/protocols.ts';
+import { createTlsFront, type TlsOptions } from './front/tls-front.ts';
+import { createHttp2 } from './http2/http2-server.ts';
 import { defaultServerLimits, type ServerLimits } from './limits.ts';
 import { receive } from './receive.ts';
-import { refuseConnect } from './refuse-connect.ts';
 import { requestIdPrefix } from './request-id.ts';
 import { sweepConnections } from './sweep.ts';
+import { takeConnect } from './take-connect.ts';
+import { createUpgrades, type Upgrades } from './take-upgrade.ts';
 
 export type ListenerOptions = {
   readonly handler: Handler;
@@ -46,20 +54,46 @@ export type ListenerOptions = {
   readonly methods?: readonly string[];
   /** Milliseconds that never go back; default: `performance.now`. */
   readonly monotonic?: () => number;
+  /** What leads to other servers (§4.10); undefined: CONNECT is answered 405. */
+  readonly proxy?: Context['proxy'];
+  /** A server in front hands requests on: `Upgrade: h2c` is not taken, because it might hand that on unseen. */
+  readonly behindProxy?: boolean;
+};
+
+/** `port`: of TLS beside the cleartext one, 0 picks a free one; undefined: the one port speaks TLS. */
+export type ListenTls = TlsOptions & { readonly port: number | undefined };
+
+export type Listening = {
+  readonly host: string;
+  readonly port: number;
+  /** Whether `port` speaks TLS. */
+  readonly secure: boolean;
+  /** The port that speaks TLS beside `port`. */
+  readonly tlsPort: number | undefined;
 };
 
 export type ListenerState = 'idle' | 'serving' | 'draining' | 'stopped';
 
 export type Listener = {
-  /** Opens the port; 0 picks a free one. Rejects with node's error (`EADDRINUSE`, `EACCES`). */
-  listen(host: string, port: number): Promise<{ readonly host: string; readonly port: number }>;
+  /** Opens the port or ports; 0 picks a free one. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open. */
+  listen(host: string, port: number, tls?: ListenTls): Promise<Listening>;
   /** Ends gracefully within the bound; resolves with the number of connections that were cut off at it. */
   drain(boundMs: number): Promise<number>;
   /** A node:http request listener. Sends no 100 (Continue) itself: the server it is mounted in has. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse): void;
+  /** A node:http listener for `upgrade`. An Upgrade that is not taken is answered as a request, and its connection ends. */
+  upgrade(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
+  /** A node:http listener for `connect`. */
+  connect(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
   state(): ListenerState;
-  /** What is open now, for gauges. */
-  counts(): { readonly connections: number; readonly requests: number; readonly streams: number };
+  /** What is open now, for gauges. `sockets`: WebSockets; `tunnels`: those and forwarded requests. */
+  counts(): {
+    readonly connections: number;
+    readonly requests: number;
+    readonly streams: number;
+    readonly sockets: number;
+    readonly tunnels: number;
+  };
 };
 
 const methodsOfResources: readonly string[] = [
@@ -72,7 +106,6 @@ const methodsOfResources: readonly string[] = [
   'OPTIONS',
   'QUERY',
 ];
-const keepAliveProbeMs = 60_000;
 /** Timeouts are looked after this often for each length of themselves. */
 const looksPerTimeout = 4;
 const lookMsMin = 10;
@@ -80,33 +113,37 @@ const lookMsMax = 5_000;
 
 export function createListener(options: ListenerOptions): Listener {
   const context = createContext(options);
-  let port: Port | undefined;
+  // Under a server of somebody else's no connection becomes HTTP/2: that server decides what its port speaks.
+  const mounted = createUpgrades(context, { http2: undefined });
+  let ports: readonly Port[] = [];
   let sweeper: NodeJS.Timeout | undefined;
   let state: ListenerState = 'idle';
   return {
     handle: (incoming, outgoing) => receive(context, incoming, outgoing, false),
+    upgrade: (incoming, stream, head) => mounted.take(incoming, stream, head),
+    connect: (incoming, stream, head) => takeConnect(context, incoming, stream, head),
     state: () => state,
     counts: () => ({
       connections: context.connections.size,
       requests: context.underWay,
       streams: context.streams.size,
+      sockets: context.sockets.size,
+      tunnels: context.proxy?.count() ?? 0,
     }),
-    async listen(host, portNumber) {
+    async listen(host, portNumber, tls) {
       if (state !== 'idle') throw new Error(`a listener that is ${state} cannot listen`);
-      const http = createHttp(context, (options.methods ?? methodsOfResources).join(', '));
-      port = createFront(context, http);
-      const address = await open(port, host, portNumber);
-      port.once('close', () => http.close());
+      const opened = await openPorts(context, options.behindProxy === true, { host, port: portNumber, tls });
+      ports = opened.ports;
       sweeper = setInterval(
         () => sweepConnections(context),
         lookMs(context.limits.answerStallTimeoutMs),
       ).unref();
       state = 'serving';
-      return address;
+      return opened.listening;
     },
     async drain(boundMs) {
       state = 'draining';
-      const cut = port === undefined ? 0 : await drain(context, port, boundMs);
+      const cut = await drain(context, ports, boundMs);
       context.draining = true;
       clearInterval(sweeper);
       state = 'stopped';
@@ -128,8 +165,12 @@ function createContext(options: ListenerOptions): Context {
     monotonic,
     requestIdPrefix: requestIdPrefix(),
     apiVersion: options.apiVersion,
+    allow: (options.methods ?? methodsOfResources).join(', '),
+    proxy: options.proxy,
     connections: new Set(),
     streams: new Set(),
+    sockets: new Set(),
+    fleet: createFleet(limits),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
     received: 0,
     underWay: 0,
@@ -137,26 +178,43 @@ function createContext(options: ListenerOptions): Context {
   };
 }
 
-function createFront(context: Context, http: HttpServer): Port {
-  const front = createPort(
-    { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveProbeMs },
-    (socket) => accept(context, http, socket),
-  );
-  front.maxConnections = context.limits.connectionsMax;
-  front.on('drop', (dropped) => {
-    context.observe({ kind: 'connection-refused', peer: dropped?.remoteAddress ?? '' });
-  });
-  return front;
+type Opening = { readonly host: string; readonly port: number; readonly tls: ListenTls | undefined };
+
+async function openPorts(
+  context: Context,
+  behindProxy: boolean,
+  { host, port, tls }: Opening,
+): Promise<{ readonly ports: readonly Port[]; readonly listening: Listening }> {
+  const http2 = createHttp2(context);
+  const http1 = createHttp1(context, createUpgrades(context, { http2: behindProxy ? undefined : http2 }));
+  const protocols: Protocols = { http1, http2 };
+  const secure = tls !== undefined && tls.port === undefined;
+  const first = secure ? createTlsFront(context, protocols, tls) : createCleartextFront(context, protocols);
+  const address = await open(first, host, port);
+  const ports = [first];
+  let tlsPort: number | undefined;
+  if (tls?.port !== undefined) {
+    const second = createTlsFront(context, protocols, tls);
+    try {
+      tlsPort = (await open(second, host, tls.port)).port;
+    } catch (error) {
+      first.close();
+      http1.close();
+      throw error;
+    }
+    ports.push(second);
+  }
+  // It never listened, but has timers that only this ends.
+  let portsOpen = ports.length;
+  const onClose = () => {
+    portsOpen -= 1;
+    if (portsOpen === 0) http1.close();
+  };
+  for (const each of ports) each.once('close', onClose);
+  return { ports, listening: { ...address, secure, tlsPort } };
 }
 
-function accept(context: Context, http: HttpServer, socket: Socket): void {
-  const connection = connectionOf(socket, context.monotonic);
-  context.connections.add(connection);
-  socket.once('close', () => context.connections.delete(connection));
-  http.emit('connection', socket);
-}
-
-function createHttp(context: Context, allow: string): HttpServer {
+function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
   const { limits } = context;
   const shortestMs = Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs);
   const http = createHttpServer({
@@ -170,10 +228,7 @@ function createHttp(context: Context, allow: string): HttpServer {
     optimizeEmptyRequests: true,
     // A missing Host is the kernel's to refuse, with an error body.
     requireHostHeader: false,
-    shouldUpgradeCallback: (incoming) => {
-      connectionOf(incoming.socket, context.monotonic).declinesUpgrade = true;
-      return false;
-    },
+    shouldUpgradeCallback: upgrades.takes,
   });
   // Fields beyond node's default of 2000 would be dropped unseen, a second Host among them; their octets are bounded.
   http.maxHeadersCount = 0;
@@ -183,7 +238,8 @@ function createHttp(context: Context, allow: string): HttpServer {
   http.on('checkContinue', (incoming, outgoing) => receive(context, incoming, outgoing, true));
   http.on('checkExpectation', (incoming, outgoing) => receive(context, incoming, outgoing, false));
   http.on('clientError', (error, socket) => answerClientError(context, error, socket as Socket));
-  http.on('connect', (incoming, stream) => refuseConnect(context, incoming, stream, allow));
+  http.on('upgrade', upgrades.take);
+  http.on('connect', (incoming, stream, head) => takeConnect(context, incoming, stream, head));
   // The timers behind headersTimeout and requestTimeout start with this event, which a server behind a front never has.
   http.emit('listening');
   return http;

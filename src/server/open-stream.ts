@@ -5,38 +5,36 @@
  *             for the bound is cut off, since an event stream can be resumed and memory cannot.
  *   ended     the producer said so; what it wrote is flushed, the connection lives on.
  *   left      the client went away, or closed its sending side, which from a reader of events means the same.
- *   drained   the server stops: the producer is told, the stream ends properly, and the connection after it.
+ *   drained   the server stops: the producer is told, the stream ends properly, and over HTTP/1.1 the connection
+ *             after it.
  *
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
 import type { ContentSink, ContentStream } from '../http/message.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestUnderWay } from './request-under-way.ts';
 
 type Mode = 'open' | 'ended' | 'left' | 'drained';
 
 /** Starts a stream whose status line and fields are written. */
-export function openStream(exchange: Exchange, content: ContentStream): void {
+export function openStream(exchange: RequestUnderWay, content: ContentStream): void {
   const stream = new OpenStream(exchange);
   stream.start(content);
 }
 
 class OpenStream implements ContentSink {
-  readonly #exchange: Exchange;
+  readonly #exchange: RequestUnderWay;
   #mode: Mode = 'open';
   #closeProducer: (() => void) | undefined;
   #onReady: (() => void) | undefined;
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: RequestUnderWay) {
     this.#exchange = exchange;
   }
 
   start(content: ContentStream): void {
-    const { outgoing, connection, context } = this.#exchange;
+    const { context } = this.#exchange;
     context.streams.add(this);
-    connection.streaming = true;
-    outgoing.on('close', this.#onLeft);
-    connection.socket.on('end', this.#onLeft);
-    outgoing.flushHeaders();
+    this.#exchange.holdOpen(this.#onLeft);
     try {
       this.#closeProducer = content.open(this);
     } catch (error) {
@@ -49,10 +47,10 @@ class OpenStream implements ContentSink {
 
   write(text: string): boolean {
     if (this.#mode !== 'open') return false;
-    const { outgoing, context } = this.#exchange;
-    outgoing.write(text, this.#onFlushed);
-    if (outgoing.writableLength <= context.limits.streamBufferBytesMax) return this.#isReady();
-    context.observe({ kind: 'stream-cut', peer: this.#exchange.peer, waitingBytes: outgoing.writableLength });
+    const { sink, context } = this.#exchange;
+    sink.write(text, this.#onFlushed);
+    if (sink.writableLength <= context.limits.streamBufferBytesMax) return this.#isReady();
+    context.observe({ kind: 'stream-cut', peer: this.#exchange.peer, waitingBytes: sink.writableLength });
     this.#onLeft();
     return false;
   }
@@ -64,7 +62,7 @@ class OpenStream implements ContentSink {
   end(): void {
     if (this.#mode !== 'open') return;
     this.#enter('ended');
-    this.#exchange.outgoing.end();
+    this.#exchange.sink.end();
   }
 
   /** The server drains. */
@@ -72,10 +70,7 @@ class OpenStream implements ContentSink {
     if (this.#mode !== 'open') return;
     this.#enter('drained');
     this.#tellProducer();
-    const { outgoing, connection } = this.#exchange;
-    connection.closing = true;
-    outgoing.once('finish', () => connection.socket.destroySoon());
-    outgoing.end();
+    this.#exchange.endForGood();
   }
 
   /**
@@ -87,24 +82,21 @@ class OpenStream implements ContentSink {
   };
 
   #isReady(): boolean {
-    const { outgoing } = this.#exchange;
-    return outgoing.writableLength < outgoing.writableHighWaterMark;
+    const { sink } = this.#exchange;
+    return sink.writableLength < sink.writableHighWaterMark;
   }
 
   readonly #onLeft = (): void => {
     if (this.#mode !== 'open') return;
     this.#enter('left');
     this.#tellProducer();
-    this.#exchange.outgoing.destroy();
+    this.#exchange.cut();
   };
 
   #enter(mode: Mode): void {
-    const { outgoing, connection, context } = this.#exchange;
     this.#mode = mode;
-    context.streams.delete(this);
-    connection.streaming = false;
-    outgoing.off('close', this.#onLeft);
-    connection.socket.off('end', this.#onLeft);
+    this.#exchange.context.streams.delete(this);
+    this.#exchange.letGo(this.#onLeft);
   }
 
   #tellProducer(): void {

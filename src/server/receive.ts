@@ -10,12 +10,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Response } from '../http/message.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
-import { StoreUnavailable } from '../store/store.ts';
 import { connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
 import { Exchange } from './exchange.ts';
+import { forwardRequest } from './forward-request.ts';
+import { deliver, handle } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
-import { sendAnswer } from './send-answer.ts';
+
+/** Of a target in origin form, which is no other server's. */
+const slash = 0x2f;
 
 /**
  * @param awaitsContinue the client holds its content back until it sees 100 (Continue), and nobody sent it yet
@@ -35,30 +38,14 @@ export function receive(
   const exchange = new Exchange(context, connection, incoming, outgoing);
   exchange.awaitsContinue = awaitsContinue;
   connection.last = exchange;
-  connection.underWay += 1;
-  connection.requests += 1;
-  connection.activeMs = exchange.startedMs;
-  context.underWay += 1;
+  exchange.begin();
   if (connection.declinesUpgrade) connection.closing = true;
   const refusal = judgeFraming(exchange);
+  const { proxy } = context;
   if (refusal !== undefined) deliver(exchange, refusal);
-  else handle(exchange);
-}
-
-function handle(exchange: Exchange): void {
-  let response: Response | Promise<Response>;
-  try {
-    response = exchange.context.handler(exchange);
-  } catch (error) {
-    fail(exchange, error);
-    return;
-  }
-  if (response instanceof Promise) {
-    response.then(
-      (settled) => deliver(exchange, settled),
-      (error: unknown) => fail(exchange, error),
-    );
-  } else deliver(exchange, response);
+  else if (proxy !== undefined && exchange.target.charCodeAt(0) !== slash && proxy.isForeign(exchange)) {
+    forwardRequest(exchange, proxy);
+  } else handle(exchange);
 }
 
 function judgeFraming(exchange: Exchange): Response | undefined {
@@ -75,31 +62,4 @@ function judgeFraming(exchange: Exchange): Response | undefined {
   }
   if (!isUnderstoodTransferCoding(fields.transferEncoding)) connection.closing = true;
   return undefined;
-}
-
-function deliver(exchange: Exchange, response: Response): void {
-  try {
-    sendAnswer(exchange, response);
-  } catch (error) {
-    fail(exchange, error);
-  }
-}
-
-/** No answer came out of the handler, or none that can be sent. */
-function fail(exchange: Exchange, error: unknown): void {
-  const { outgoing, context, id } = exchange;
-  const { accept } = exchange.fields;
-  if (!(error instanceof StoreUnavailable)) context.observe({ kind: 'failed', id, error });
-  if (outgoing.headersSent) {
-    outgoing.destroy();
-    exchange.settle({ status: outgoing.statusCode });
-    return;
-  }
-  const response =
-    error instanceof StoreUnavailable
-      ? problemAnswer({ code: 'unavailable' }, accept, {
-          retryAfterSeconds: Math.ceil(error.retryAfterSeconds),
-        })
-      : problemAnswer({ code: 'internal', context: { requestId: id } }, accept);
-  sendAnswer(exchange, response);
 }

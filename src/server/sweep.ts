@@ -7,8 +7,10 @@ import type { Context } from './context.ts';
 
 export function sweepConnections(context: Context): void {
   const { answerStallTimeoutMs } = context.limits;
+  const nowMs = context.monotonic();
   for (const connection of context.connections) {
-    if (connection.settled) connection.last = undefined;
+    if (connection.multiplexed !== undefined) connection.multiplexed.sweep(nowMs);
+    else if (connection.settled) connection.last = undefined;
     else if (!connection.streaming) watchStall(connection, answerStallTimeoutMs);
   }
 }

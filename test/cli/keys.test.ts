@@ -66,6 +66,34 @@ test('makes publishable keys, and keys with scopes and an end', async () => {
   });
 });
 
+test('makes keys with hosts of their own to tunnel to', async () => {
+  const scope = ['--scope', 'read', 'tunnel'] as const;
+  const lists = [
+    '--tunnel-allow',
+    'A.example,*.b.example',
+    '--tunnel-deny',
+    'c.b.example',
+    '--tunnel-mode',
+    'report',
+  ];
+  const limited: Record<string, unknown> = await made('sandbox', ...scope, ...lists);
+  assert.deepEqual(limited.tunnel, {
+    mode: 'report',
+    allow: ['a.example', '*.b.example'],
+    deny: ['c.b.example'],
+  });
+  const closed: Record<string, unknown> = await made('closed', ...scope, '--tunnel-allow', '');
+  assert.deepEqual(closed.tunnel, { mode: 'enforce', allow: [], deny: [] });
+  const { code, stderr } = await keys('create', 'x', '--tunnel-allow', 'https://a.example');
+  assert.equal(code, 1);
+  assert.match(stderr, /tunnel goes with the scope tunnel alone/);
+  assert.equal((await keys('create', 'x', ...scope, '--tunnel-mode', 'report')).code, 2);
+  assert.equal(
+    (await keys('create', 'x', ...scope, '--tunnel-mode', 'off', '--tunnel-deny', 'a.example')).code,
+    2,
+  );
+});
+
 test('lists keys with what people know them by, or as JSON', async () => {
   const { id, prefix } = await made('to be listed');
   const { code, stdout } = await keys('list');

@@ -21,7 +21,7 @@ const schema = Type.Object({ text: Type.String() });
 
 function welcome(collections: Record<string, CollectionDeclaration>, adminKey?: string): string {
   const configuration = resolveConfiguration({ collections });
-  const where = { url: 'http://[::1]:4000', data: '/var/data' };
+  const where = { url: 'http://[::1]:4000', tlsUrl: undefined, data: '/var/data' };
   return welcomeText({ ...where, adminKey, senderSecrets: [], configuration });
 }
 
@@ -37,7 +37,7 @@ function welcomeOf(...presets: readonly ('plain' | 'standard')[]): string {
       secret: `whsec_${sender}`,
     };
   });
-  const where = { url: 'http://[::1]:4000', data: '/var/data', adminKey: undefined };
+  const where = { url: 'http://[::1]:4000', tlsUrl: undefined, data: '/var/data', adminKey: undefined };
   return welcomeText({ ...where, senderSecrets, configuration });
 }
 

@@ -4,6 +4,7 @@
  *
  *   <!-- not run: REASON -->   the block is for reading alone
  *   <!-- eventually -->        run again until it prints what is shown (what it asks for happens by itself)
+ *   <!-- needs curl -->        run where the machine has a curl of its own: the block uses what test/docs/curl.ts has not
  *
  * `<!-- program NAME=value ... -->` anywhere sets the environment of the program that the page talks to; with
  * `COMITY_DATABASE_URL=postgres` it has a database of its own, whose URL the commands of the page see too. The `ts` blocks
@@ -16,6 +17,7 @@ export type Example = {
   readonly script: string;
   readonly expected: { readonly form: 'http' | 'json' | 'text'; readonly text: string } | undefined;
   readonly eventually: boolean;
+  readonly needsCurl: boolean;
 };
 
 export type Page = {
@@ -54,7 +56,13 @@ export function readExamples(markdown: string): Page {
       after?.kind === 'fence' && isOutputForm(after.language)
         ? { form: after.language, text: after.text }
         : undefined;
-    examples.push({ line: part.line, script: part.text, expected, eventually: remark === 'eventually' });
+    examples.push({
+      line: part.line,
+      script: part.text,
+      expected,
+      eventually: remark === 'eventually',
+      needsCurl: remark === 'needs curl',
+    });
   }
   const blocks = parts.flatMap((part) =>
     part.kind === 'fence' && part.language === 'ts' ? [part.text] : [],
@@ -87,7 +95,7 @@ function readParts(markdown: string): readonly Part[] {
       at = end;
     } else if (comment !== null) {
       const text = comment[1] ?? '';
-      if (!/^(not run: \S|eventually$|program \S)/.test(text)) {
+      if (!/^(not run: \S|eventually$|needs curl$|program \S)/.test(text)) {
         throw new Error(`line ${at + 1}: "${text}" means nothing to test/docs/read-examples.ts`);
       }
       parts.push({ kind: 'comment', line: at + 1, text });

@@ -42,6 +42,7 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   const comparison = new OutputComparison();
   try {
     for (const example of page.examples) {
+      if (example.needsCurl && !options.realCurl) continue;
       await runExample(example, { path, session, comparison, url: program.url, realCurl: options.realCurl });
     }
   } finally {

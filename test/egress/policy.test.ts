@@ -129,3 +129,12 @@ test('takes the host of a URL without brackets', () => {
   assert.equal(hostnameOf(new URL('http://[::1]:80/')), '::1');
   assert.equal(hostnameOf(new URL('http://a.example/')), 'a.example');
 });
+
+test('leaves every port to others where it is told to, and judges addresses all the same', () => {
+  const { judge } = policyOf({ everyPort: true, ownListeners: () => [{ address: '192.0.2.1', port: 4000 }] });
+  for (const port of [1, 22, 25, 443, 5432, 6000, 65_535]) {
+    assert.equal(judge('8.8.8.8', port).allowed, true, String(port));
+    assert.equal(judge('127.0.0.1', port).allowed, false, String(port));
+  }
+  assert.equal(judge('192.0.2.1', 4000).allowed, false);
+});

@@ -277,9 +277,12 @@ for (const [name, target, credential] of takers) {
       assert.deepEqual(await pointers({}, 400), required.map((member) => `/${member}`).sort());
     }
     assert.deepEqual(await pointers({ ...example, another: 1 }, 422), ['/another']);
-    // No member takes an object: each that the schema names is known to the program.
-    const members = Object.keys(schema.properties as Item);
-    const wrong = Object.fromEntries(members.map((member) => [member, { a: 1 }]));
+    // Each that the schema names is known to the program: an object where none is taken, and a number where one is.
+    const properties = Object.entries(schema.properties as Readonly<Record<string, Item>>);
+    const members = properties.map(([member]) => member);
+    const wrong = Object.fromEntries(
+      properties.map(([member, { type }]) => [member, type === 'object' ? 7 : { a: 1 }]),
+    );
     assert.deepEqual([...new Set(await pointers(wrong, 422))], members.map((member) => `/${member}`).sort());
   });
 }

@@ -8,7 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -25,6 +25,7 @@ import { StoreUnavailable } from '../../src/store/store.ts';
 import type { TestServer } from '../postgres/cluster.ts';
 import { testServer } from '../postgres/cluster.ts';
 import { plain, sql } from '../postgres/connection/open.ts';
+import { freePort } from '../wire/free-port.ts';
 
 const version = versionOfPgbouncer();
 const skip = version === undefined ? 'pgbouncer is not on the PATH' : false;
@@ -215,17 +216,6 @@ async function accepts(onPort: number): Promise<boolean> {
   } finally {
     socket.destroy();
   }
-}
-
-async function freePort(): Promise<number> {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  assert.ok(address !== null && typeof address === 'object');
-  return address.port;
 }
 
 function versionOfPgbouncer(): string | undefined {

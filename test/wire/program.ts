@@ -1,9 +1,13 @@
 /**
  * Starts the real program as its own process for one test file, and speaks to it over real sockets.
+ *
+ * With COMITY_TEST_PROTOCOL=h2c requests are sent over HTTP/2 with prior knowledge, all of a program on one connection, so that test/wire can
+ * be run over either protocol. Answers look as they would over HTTP/1.1, without the fields of its connection.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -111,6 +115,7 @@ export async function startProgram(options: StartOptions = {}): Promise<Program>
     async stop() {
       child.kill('SIGTERM');
       const code = await exited;
+      sessions.get(port)?.destroy();
       if (options.folder === undefined) {
         await rm(folder, { recursive: true, force: true });
         await databases.get(folder)?.dispose();
@@ -145,7 +150,7 @@ function ready(child: ChildProcess, output: () => string): Promise<string> {
   });
 }
 
-/** One request on a connection of its own, with exactly the fields given besides Host and the credential. */
+/** One request with exactly the fields given besides Host and the credential; over HTTP/1.1 on a connection of its own. */
 export function send(
   port: number,
   method: string,
@@ -160,6 +165,19 @@ export function send(
     headers[name] = typeof value === 'string' ? value : [...value];
   }
   if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
+  const sent = { port, method, path, headers, body };
+  return process.env['COMITY_TEST_PROTOCOL'] === 'h2c' ? sendHttp2(sent) : sendHttp1(sent);
+}
+
+type Sent = {
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly body: string | Uint8Array | undefined;
+};
+
+function sendHttp1({ port, method, path, headers, body }: Sent): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
       { host: '127.0.0.1', port, method, path, headers, agent: false },
@@ -167,18 +185,62 @@ export function send(
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('error', reject);
-        response.on('end', () => {
-          const text = Buffer.concat(chunks).toString('utf8');
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            body: text,
-            json: () => JSON.parse(text) as Record<string, unknown>,
-          });
-        });
+        response.on('end', () => resolve(answerOf(response.statusCode ?? 0, response.headers, chunks)));
       },
     );
     request.on('error', reject);
     request.end(body);
   });
+}
+
+/** By port: a program that was started again has a connection of its own. */
+const sessions = new Map<number, ClientHttp2Session>();
+
+/** What a test sends is its own affair. Missing in the types of node. */
+const lenient = { strictSingleValueFields: false };
+
+function sessionOf(port: number): ClientHttp2Session {
+  const known = sessions.get(port);
+  if (known !== undefined && !known.closed && !known.destroyed) return known;
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { settings: {}, ...lenient });
+  session.on('error', () => session.destroy());
+  session.unref();
+  sessions.set(port, session);
+  return session;
+}
+
+/** Host becomes `:authority`; everything else goes as it is. */
+function sendHttp2({ port, method, path, headers, body }: Sent): Promise<Answer> {
+  const { Host: host, ...others } = headers;
+  const authority = host === undefined ? `127.0.0.1:${port}` : String(host);
+  return new Promise((resolve, reject) => {
+    const session = sessionOf(port);
+    const stream = session.request(
+      { ...others, ':method': method, ':path': path, ':authority': authority },
+      { endStream: body === undefined },
+    );
+    // Only while something is asked does the connection keep the test alive.
+    session.ref();
+    const chunks: Buffer[] = [];
+    let found: IncomingHttpHeaders | undefined;
+    stream.on('response', (fields) => {
+      found = fields;
+    });
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('error', reject);
+    stream.on('close', () => {
+      session.unref();
+      if (found === undefined) reject(new Error(`no answer to ${method} ${path}`));
+      else {
+        const { ':status': status, ...fields } = found;
+        resolve(answerOf(Number(status), fields, chunks));
+      }
+    });
+    if (body !== undefined) stream.end(body);
+  });
+}
+
+function answerOf(status: number, headers: IncomingHttpHeaders, chunks: readonly Buffer[]): Answer {
+  const text = Buffer.concat(chunks).toString('utf8');
+  return { status, headers, body: text, json: () => JSON.parse(text) as Record<string, unknown> };
 }

@@ -6,11 +6,20 @@
  * key may do, or ends it, therefore writes the rows of its texts in the same unit. `lastUsedAt` is not among it: noting a use
  * unsettles no verdict.
  */
+import type { HostRules } from '../../model/host-rules.ts';
 import type { Scope } from '../../model/principal.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change } from '../../store/store.ts';
 import { keySecretsTable } from '../tables.ts';
 import type { KeyKind } from './key-text.ts';
+
+/** Hosts that a key may tunnel to, as its row holds them; it has no list where the row says nothing. */
+export type KeyTunnel = {
+  readonly mode: HostRules['mode'];
+  /** Left out: every host. */
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
+};
 
 /** A row of `keys`, as served. */
 export type Key = {
@@ -18,6 +27,7 @@ export type Key = {
   readonly name: string;
   readonly kind: KeyKind;
   readonly scopes: readonly Scope[];
+  readonly tunnel?: KeyTunnel;
   readonly expiresAt?: string;
   readonly prefix: string;
   /** Id of the key that it was made with; it is good as long as that one is. */
@@ -37,6 +47,8 @@ export type KeyGrant = {
   readonly scopes: readonly Scope[];
   readonly keyExpiresAt: string | null;
   readonly madeBy: string | null;
+  /** Left out by keys without a list of their own. */
+  readonly tunnel?: KeyTunnel;
 };
 
 /** A row of `key_secrets`. */
@@ -71,8 +83,9 @@ export function keySecretChange(
 
 /** @param owner of the row, which has one always */
 export function grantOf(key: Key, owner: string | null): KeyGrant {
-  const { id, kind, scopes, expiresAt = null, madeBy = null } = key;
-  return { key: id, owner: owner ?? id, kind, scopes, keyExpiresAt: expiresAt, madeBy };
+  const { id, kind, scopes, expiresAt = null, madeBy = null, tunnel } = key;
+  const grant = { key: id, owner: owner ?? id, kind, scopes, keyExpiresAt: expiresAt, madeBy };
+  return tunnel === undefined ? grant : { ...grant, tunnel };
 }
 
 /** Rows of `key_secrets` that are over go after this time: the clocks of two processes may differ by less. */

@@ -5,9 +5,10 @@
  * A secret key of an account stands for that account, within the key's scopes and those that the account has now. One that was made with
  * the administrator key is a principal of its own, and so is every publishable key, which stands in public pages: it may read what
  * anyone with a credential may, and nothing of its owner's. A key that was made with a key is good while that one is, so that revoking
- * a stolen key revokes what the thief made with it.
+ * a stolen key revokes what the thief made with it; and it tunnels to no host that the list of that one refuses (§4.10).
  */
 import { timingSafeEqual } from 'node:crypto';
+import type { HostRules } from '../../model/host-rules.ts';
 import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
@@ -15,7 +16,7 @@ import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../a
 import { principalOf } from '../sessions/user-principal.ts';
 import { keySecretsTable, keysTable, type User, usersTable } from '../tables.ts';
 import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
-import type { Key, KeySecret } from './key-rows.ts';
+import type { Key, KeySecret, KeyTunnel } from './key-rows.ts';
 import { digestOfKey, type KeyKind, kindOfKey } from './key-text.ts';
 import type { KeyUses } from './key-uses.ts';
 
@@ -43,7 +44,11 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
     const secret = JSON.parse(row.doc) as KeySecret;
     if (secret.kind !== kind) return unusable;
     const expiresAt = Math.min(endOf(secret.expiresAt), endOf(secret.keyExpiresAt));
-    const own = { expiresAt, basis: [basisOf(keySecretsTable, row)] };
+    const own = {
+      expiresAt,
+      basis: [basisOf(keySecretsTable, row)],
+      ...hostsOf(secret.tunnel, secret.key, []),
+    };
     return whenKnown(withMakers(store, secret.madeBy, own), (rest) =>
       rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(secret, rest),
     );
@@ -77,7 +82,7 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
 }
 
 /** What is known of a key besides whom it stands for. */
-type Rest = Pick<Good, 'expiresAt' | 'basis'>;
+type Rest = Pick<Good, 'expiresAt' | 'basis' | 'makers' | 'hosts'>;
 
 /** What the keys vouch for that a key was made with, one by the other; undefined: one of them was revoked. */
 function withMakers(
@@ -88,10 +93,25 @@ function withMakers(
   if (maker === null) return rest;
   return whenKnown(store.read(keysTable, maker), (row) => {
     if (row === undefined) return undefined;
-    const { madeBy = null, expiresAt = null } = JSON.parse(row.doc) as Key;
-    const basis = [...rest.basis, basisOf(keysTable, row)];
-    return withMakers(store, madeBy, { expiresAt: Math.min(rest.expiresAt, endOf(expiresAt)), basis });
+    const { madeBy = null, expiresAt = null, tunnel } = JSON.parse(row.doc) as Key;
+    return withMakers(store, madeBy, {
+      expiresAt: Math.min(rest.expiresAt, endOf(expiresAt)),
+      basis: [...rest.basis, basisOf(keysTable, row)],
+      makers: [...(rest.makers ?? []), maker],
+      ...hostsOf(tunnel, maker, rest.hosts ?? []),
+    });
   });
+}
+
+/** The lists so far and that of one key more; nothing where there is none. */
+function hostsOf(
+  tunnel: KeyTunnel | undefined,
+  key: string,
+  others: readonly HostRules[],
+): Pick<Rest, 'hosts'> {
+  if (tunnel === undefined) return others.length === 0 ? {} : { hosts: others };
+  const { mode, allow = null, deny } = tunnel;
+  return { hosts: [...others, { mode, allow, deny, name: `the list of ${key}` }] };
 }
 
 /** One that lies in the store is looked at there: this process may not know yet that another has changed it. */

@@ -1,5 +1,6 @@
 /** `comity keys create`: a key that is a principal of its own, with no more than it needs. It is printed this once. */
 import type { Environment } from '../../config/load-settings.ts';
+import { partsOf } from '../../config/refuse-addresses.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
 import { type ShownKey, tellNewKey } from './key-output.ts';
@@ -8,6 +9,9 @@ export type CreateArguments = ServerArguments & {
   readonly publishable?: boolean;
   readonly scope?: readonly string[];
   readonly expires?: string;
+  readonly tunnelAllow?: string;
+  readonly tunnelDeny?: string;
+  readonly tunnelMode?: 'enforce' | 'report';
 };
 
 const dayMs = 86_400_000;
@@ -26,10 +30,27 @@ export async function createKey(
     name,
     kind: publishable ? 'publishable' : 'secret',
     ...(scope === undefined ? {} : { scopes: scope }),
+    ...tunnelOf(options),
     ...(expires === undefined ? {} : { expiresAt: timeOf(expires) }),
   };
   tellNewKey((await server.ask('POST', '/keys', { json: wanted })) as ShownKey, json);
   return exitCodes.done;
+}
+
+/** Nothing was said of hosts: the key has no list. An empty `--tunnel-allow` lets none through. */
+function tunnelOf({ tunnelAllow, tunnelDeny, tunnelMode }: CreateArguments): Record<string, unknown> {
+  if (tunnelAllow === undefined && tunnelDeny === undefined) {
+    if (tunnelMode === undefined) return {};
+    const message =
+      '--tunnel-mode says what becomes of the lists --tunnel-allow and --tunnel-deny; give one of them';
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  const tunnel = {
+    ...(tunnelMode === undefined ? {} : { mode: tunnelMode }),
+    ...(tunnelAllow === undefined ? {} : { allow: partsOf(tunnelAllow) }),
+    ...(tunnelDeny === undefined ? {} : { deny: partsOf(tunnelDeny) }),
+  };
+  return { tunnel };
 }
 
 /** `30d` from now on, or a date or a time as ISO 8601 writes it. */

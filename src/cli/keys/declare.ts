@@ -1,5 +1,5 @@
 /** The subcommands of `comity keys`. Each lives in a file of its own, which is loaded when it is called for. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import { type Given, listItemsMax, withServer } from '../server-options.ts';
@@ -39,6 +39,14 @@ function declareMaking(keys: Command, environment: Environment, finish: Finish):
     .option('--publishable', 'a key that may stand in a page: it reads, and nothing else')
     .option('--scope <scope...>', 'scopes (read write)')
     .option('--expires <time>', 'when it ends: 30d, or a date (never)')
+    .option('--tunnel-allow <hosts>', 'hosts that it may tunnel to: a.example,*.b.example (all)')
+    .option('--tunnel-deny <hosts>', 'hosts that it may not, whatever is allowed (none)')
+    .addOption(
+      new Option('--tunnel-mode <mode>', 'report: what the lists refuse is only logged (enforce)').choices([
+        'enforce',
+        'report',
+      ]),
+    )
     .action(async (name: string, { json = false, ...options }: Given<CreateArguments>) => {
       const { createKey } = await import('./create.ts');
       finish(await createKey(environment, name, options, json));

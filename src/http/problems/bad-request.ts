@@ -31,7 +31,7 @@ export const badRequestProblems = {
     message: 'invalid opening handshake',
     retry: 'no',
     meaning:
-      'Fields of the opening handshake of a WebSocket are missing or malformed, or its version is not 13 (RFC 6455 §4.2.1).',
+      'Fields of the opening handshake of a WebSocket or of connect-udp are missing or malformed, its version is not 13, or no subprotocol is spoken here (RFC 6455 §4.2.1; RFC 9298 §3).',
   },
   tunnel_target_invalid: {
     status: 400,

@@ -12,7 +12,7 @@ export const refusedAccessProblems = {
     status: 401,
     message: 'invalid token',
     retry: 'with-credentials',
-    meaning: 'The bearer token is unknown, expired or revoked.',
+    meaning: 'The bearer token, or the ticket for a WebSocket, is unknown, expired, used or revoked.',
   },
   api_key_required: {
     status: 401,
@@ -42,7 +42,8 @@ export const refusedAccessProblems = {
     status: 403,
     message: 'cross-site request refused',
     retry: 'no',
-    meaning: 'An unsafe request with a session cookie came from a page of another origin.',
+    meaning:
+      'An unsafe request with a session cookie, or the handshake of a WebSocket, came from a page of another origin that is not allowed.',
   },
   tunnel_port_refused: {
     status: 403,

@@ -135,6 +135,12 @@ export function takenContent(limits: AccountLimits): Readonly<Record<TakenName, 
 
 const nameSchema: Item = { type: 'string', minLength: 1, maxLength: 200 };
 
+const hostList: Item = {
+  type: 'array',
+  items: { type: 'string', minLength: 1, maxLength: 1024 },
+  maxItems: 100,
+};
+
 const keyCreation: Taken = {
   schema: object(
     {
@@ -146,6 +152,23 @@ const keyCreation: Taken = {
         uniqueItems: true,
         description:
           'Never more than the caller has. Without it `read` and `write`; a publishable key has `read` and can have nothing else.',
+      },
+      tunnel: {
+        description:
+          'Hosts that it may tunnel to, besides what holds for its owner; with the scope `tunnel` alone.',
+        ...object({
+          mode: {
+            enum: ['enforce', 'report'],
+            default: 'enforce',
+            description: '`report`: what the lists refuse is let through and logged.',
+          },
+          allow: {
+            ...hostList,
+            description:
+              'Hosts that are let through: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Without it, all.',
+          },
+          deny: { ...hostList, description: 'Hosts that are not, whatever is allowed.' },
+        }),
       },
       expiresAt: {
         type: 'string',

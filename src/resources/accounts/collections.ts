@@ -4,6 +4,7 @@
  */
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
+import { hostGlobCharactersMax } from '../../config/host-rules.ts';
 import type { Collection } from '../../model/collection.ts';
 import { scopes } from '../../model/principal.ts';
 
@@ -37,12 +38,31 @@ export const usersCollection: Collection = resolveBuiltIn('users', {
   examples: [{ email: 'ada@shop.example', name: 'Ada' }],
 });
 
+/** A key's own list is read with every verification, and kept with every one that is remembered. */
+const keyHostGlobsMax = 100;
+const hostGlobs = Type.Array(Type.String({ minLength: 1, maxLength: hostGlobCharactersMax }), {
+  maxItems: keyHostGlobsMax,
+});
+
 export const keysCollection: Collection = resolveBuiltIn('keys', {
   description: 'API keys. A key is shown once, when it is made or rotated; what is kept is its digest.',
   schema: Type.Object({
     name: Type.String({ minLength: 1, maxLength: nameCharactersMax }),
     kind: Type.Union([Type.Literal('secret'), Type.Literal('publishable')]),
     scopes: Type.Optional(Type.Array(scope, { uniqueItems: true })),
+    /** Hosts that it may tunnel to, besides what holds for its owner; without it, its owner's alone. */
+    tunnel: Type.Optional(
+      Type.Object(
+        {
+          mode: Type.Optional(
+            Type.Union([Type.Literal('enforce'), Type.Literal('report')], { default: 'enforce' }),
+          ),
+          allow: Type.Optional(hostGlobs),
+          deny: Type.Optional(hostGlobs),
+        },
+        { additionalProperties: false },
+      ),
+    ),
     expiresAt: Type.Optional(Type.String({ format: 'date-time' })),
     /** The first characters, so that people know which key it is. */
     prefix: Type.Optional(Type.String()),
@@ -51,7 +71,7 @@ export const keysCollection: Collection = resolveBuiltIn('keys', {
     lastUsedAt: Type.Optional(Type.String({ format: 'date-time' })),
   }),
   access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
-  unpatchable: ['kind', 'scopes', 'prefix', 'madeBy', 'lastUsedAt'],
+  unpatchable: ['kind', 'scopes', 'tunnel', 'prefix', 'madeBy', 'lastUsedAt'],
   examples: [{ name: 'Nightly import', kind: 'secret', scopes: ['read', 'write'] }],
 });
 

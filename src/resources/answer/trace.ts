@@ -1,50 +1,87 @@
 /**
- * TRACE (§4.11; RFC 9110 §9.3.8): the request as received, as message/http. This server is the
- * last recipient whatever Max-Forwards says, since it forwards to no one. Fields that carry credentials are left out.
+ * TRACE (§4.11; RFC 9110 §9.3.8): the request as received, as message/http; over HTTP/2 with a request line made of `:path`. This server is the
+ * last recipient whatever Max-Forwards says, and be it no number, since it forwards TRACE to no one. What is likely to be secret is
+ * left out, by name: fields that carry credentials, in whatever sender's or proxy's spelling, and parameters of the target.
  */
-import type { Response } from '../../http/message.ts';
+import type { Request, Response } from '../../http/message.ts';
 import { formatHttpMessage } from '../../http/syntax/http-message.ts';
 import type { Ended } from './ended.ts';
 
-const withheld: ReadonlySet<string> = new Set([
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'x-api-key',
-  'idempotency-key',
+/** Words between the hyphens of a name that make its field secret: `X-Gitlab-Token`, `Stripe-Signature`, `X-API-Key`. */
+const secretWords: ReadonlySet<string> = new Set([
+  ...[
+    'apikey',
+    'assertion',
+    'auth',
+    'authentication',
+    'authorization',
+    'bearer',
+    'cert',
+    'cookie',
+    'cookie2',
+  ],
+  ...['credential', 'credentials', 'csrf', 'jwt', 'key', 'passphrase', 'password', 'secret', 'session'],
+  ...['sig', 'signature', 'ticket', 'token', 'xsrf'],
+  // A URL of ours that may hold one of the parameters below.
+  'referer',
+]);
+
+const wordEnd = /[-_]/;
+
+/** `api_key` and `ticket` are credentials too (§5.2, §9); the others are of logins and mails. */
+const secretParameters: ReadonlySet<string> = new Set([
+  'access_token',
+  'api_key',
+  'code',
+  'state',
+  'ticket',
+  'token',
 ]);
 
 export function traceResponse(status: number, ended: Ended): Response {
-  const { method, target, version, rawFields } = ended.request;
   return {
     status,
     fields: ['Content-Type', 'message/http', 'Cache-Control', 'no-store'],
-    content: formatHttpMessage({
-      method,
-      target: withoutKey(target),
-      version: `HTTP/${version}`,
-      rawFields,
-      withheld,
-    }),
+    content: traceMessage(ended.request),
   };
 }
 
-/** The query parameter `api_key` is a credential too (§5.2). */
-function withoutKey(target: string): string {
+/** The content of the answer. */
+export function traceMessage(request: Pick<Request, 'method' | 'target' | 'version' | 'rawFields'>): string {
+  const { method, target, version, rawFields } = request;
+  return formatHttpMessage({
+    method,
+    target: withoutSecrets(target),
+    version: `HTTP/${version}`,
+    rawFields,
+    withheld: secretNames(rawFields),
+  });
+}
+
+function secretNames(rawFields: readonly string[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (let at = 0; at < rawFields.length; at += 2) {
+    const name = (rawFields[at] ?? '').toLowerCase();
+    if (name.split(wordEnd).some((word) => secretWords.has(word))) names.add(name);
+  }
+  return names;
+}
+
+function withoutSecrets(target: string): string {
   const at = target.indexOf('?');
   if (at < 0) return target;
-  const kept = target
-    .slice(at + 1)
-    .split('&')
-    .filter((pair) => decodeName(pair) !== 'api_key');
+  const pairs = target.slice(at + 1).split('&');
+  const kept = pairs.filter((pair) => !secretParameters.has(decodeName(pair)));
+  if (kept.length === pairs.length) return target;
   return kept.length === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept.join('&')}`;
 }
 
 function decodeName(pair: string): string {
-  const name = pair.split('=', 1)[0] ?? '';
+  const name = (pair.split('=', 1)[0] ?? '').replaceAll('+', ' ');
   try {
     return decodeURIComponent(name);
   } catch {
+    // A malformed escape names no parameter.
     return name;
   }
 }

@@ -13,7 +13,7 @@ export const iso = (ms: number): string => new Date(ms).toISOString();
 
 export type Planted = { readonly text: string; readonly digest: string; readonly key: Key };
 
-export type Wish = Partial<Pick<Key, 'kind' | 'scopes' | 'expiresAt'>> & {
+export type Wish = Partial<Pick<Key, 'kind' | 'scopes' | 'expiresAt' | 'tunnel' | 'madeBy'>> & {
   readonly id?: string;
   readonly owner?: string;
   /** When the text ends, where it was rotated away. */
@@ -33,8 +33,10 @@ export async function plantKey(store: Store, wish: Wish = {}): Promise<Planted> 
   const { id = `key_${randomBytes(6).toString('hex')}`, kind = 'secret', scopes = ['read', 'write'] } = wish;
   const text = makeKey(kind, randomBytes);
   const expiry = wish.expiresAt === undefined ? {} : { expiresAt: wish.expiresAt };
+  const tunnel = wish.tunnel === undefined ? {} : { tunnel: wish.tunnel };
+  const maker = wish.madeBy === undefined ? {} : { madeBy: wish.madeBy };
   const key: Key = {
-    ...{ id, name: 'planted', kind, scopes, ...expiry, prefix: prefixOfKey(text) },
+    ...{ id, name: 'planted', kind, scopes, ...tunnel, ...expiry, ...maker, prefix: prefixOfKey(text) },
     ...{ createdAt: iso(now), updatedAt: iso(now) },
   };
   const digest = digestOfKey(text).toString('base64url');

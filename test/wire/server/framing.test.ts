@@ -13,7 +13,7 @@ import type { ProblemCode } from '../../../src/http/problem-registry.ts';
 import { isHost } from '../../../src/http/syntax/host.ts';
 import { parseRequestTarget } from '../../../src/http/syntax/request-target.ts';
 import { isUnderstoodTransferCoding } from '../../../src/http/syntax/transfer-coding.ts';
-import { serve, text } from './serve.ts';
+import { type PortKind, portKinds, serve, text } from './serve.ts';
 
 function judge(request: Request): Response {
   const { fields } = request;
@@ -37,6 +37,10 @@ function refuse(code: ProblemCode): Response {
     content: problemBody({ code }),
     code,
   };
+}
+
+function overText(kind: PortKind): string {
+  return kind === 'TLS' ? 'over TLS' : 'in cleartext';
 }
 
 const host = 'Host: a\r\n';
@@ -247,8 +251,8 @@ const attempts: readonly Attempt[] = [
     code: 'version_unsupported',
   },
   {
-    name: 'HTTP/2 with prior knowledge',
-    send: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    name: 'the preface of HTTP/2 behind a request line of its own',
+    send: 'PRI * HTTP/1.1\r\n\r\nSM\r\n\r\n',
     status: 505,
     code: 'version_unsupported',
   },
@@ -331,16 +335,19 @@ const attempts: readonly Attempt[] = [
   },
 ];
 
-for (const { name, send, status, code, seen = [], goesOn, message } of attempts) {
-  test(`answers ${status} to ${name}${goesOn ? '' : ' and closes'}`, async (t) => {
+const rows = portKinds.flatMap((kind) => attempts.map((attempt) => ({ ...attempt, kind })));
+
+for (const { name, send, status, code, seen = [], goesOn, message, kind } of rows) {
+  test(`answers ${status} to ${name}${goesOn ? '' : ' and closes'}, ${overText(kind)}`, async (t) => {
     const taken: string[] = [];
-    const { open, observed } = await serve(t, async (request) => {
+    const judging = async (request: Request): Promise<Response> => {
       const judged = judge(request);
       if (judged.status !== 200) return judged;
       taken.push(`${request.method} ${request.target}`);
       const content = await request.readContent(1000);
       return content.ok ? judged : refuse(content.code);
-    });
+    };
+    const { open, observed } = await serve(t, judging, {}, { kind });
     const client = (await open()).send(send);
     const answer = await client.answer();
     assert.equal(answer.status, status);

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 export type RawAnswer = {
   readonly status: number;
@@ -126,5 +127,17 @@ export class RawClient {
 export async function openRaw(port: number): Promise<RawClient> {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true });
   await once(socket, 'connect');
+  return new RawClient(socket);
+}
+
+/** Over TLS, offering HTTP/1.1 alone. */
+export async function openRawTls(port: number): Promise<RawClient> {
+  const socket = connectTls({
+    ...{ host: '127.0.0.1', port, allowHalfOpen: true, ALPNProtocols: ['http/1.1'] },
+    // The certificate is one of the test's own making.
+    rejectUnauthorized: false,
+  });
+  socket.setNoDelay(true);
+  await once(socket, 'secureConnect');
   return new RawClient(socket);
 }

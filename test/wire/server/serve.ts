@@ -1,10 +1,11 @@
-/** A listener in this process on a free port, with what it observed, ended with the test. */
+/** A listener in this process on a free port, in cleartext or over TLS, with what it observed, ended with the test. */
 import type { TestContext } from 'node:test';
 import type { Handler, Request, Response } from '../../../src/http/message.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { ServerLimits } from '../../../src/server/limits.ts';
-import { createListener, type Listener } from '../../../src/server/listener.ts';
-import { openRaw, type RawClient } from './raw-client.ts';
+import { createListener, type Listener, type ListenerOptions } from '../../../src/server/listener.ts';
+import { fixedCertificate } from './certificates.ts';
+import { openRaw, openRawTls, type RawClient } from './raw-client.ts';
 
 export type Served = {
   readonly listener: Listener;
@@ -13,10 +14,21 @@ export type Served = {
   open(): Promise<RawClient>;
 };
 
+export type PortKind = 'cleartext' | 'TLS';
+
+/** For tables of what both ports must do alike. */
+export const portKinds: readonly PortKind[] = ['cleartext', 'TLS'];
+
+export type ServeOptions = Pick<ListenerOptions, 'proxy' | 'behindProxy'> & {
+  /** What the port speaks; default: cleartext. */
+  readonly kind?: PortKind;
+};
+
 export async function serve(
   test: TestContext,
   handler: Handler,
   limits: Partial<ServerLimits> = {},
+  { kind = 'cleartext', ...options }: ServeOptions = {},
 ): Promise<Served> {
   const observed: Observation[] = [];
   const listener = createListener({
@@ -25,8 +37,10 @@ export async function serve(
     limits,
     apiVersion: '1',
     methods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+    ...options,
   });
-  const { port } = await listener.listen('127.0.0.1', 0);
+  const tls = { certificate: fixedCertificate(), alpn: 'h2,http/1.1', port: undefined } as const;
+  const { port } = await listener.listen('127.0.0.1', 0, kind === 'TLS' ? tls : undefined);
   const clients: RawClient[] = [];
   test.after(async () => {
     for (const client of clients) client.destroy();
@@ -37,7 +51,7 @@ export async function serve(
     port,
     observed,
     open: async () => {
-      const client = await openRaw(port);
+      const client = await (kind === 'TLS' ? openRawTls(port) : openRaw(port));
       clients.push(client);
       return client;
     },

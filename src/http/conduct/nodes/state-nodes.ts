@@ -56,6 +56,7 @@ export const stateNodes = {
         'patch_not_applicable',
         'validation_failed',
         'content_malformed',
+        'handshake_invalid',
         'query_parameter_invalid',
         'query_unprocessable',
         'content_too_large',

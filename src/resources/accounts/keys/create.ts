@@ -20,7 +20,7 @@ import { keysCollection } from '../collections.ts';
 import { factOfAsk } from '../fact-of-ask.ts';
 import type { KeyResourcesOptions } from './options.ts';
 
-const schema = Type.Pick(keysCollection.schema, ['name', 'kind', 'scopes', 'expiresAt']);
+const schema = Type.Pick(keysCollection.schema, ['name', 'kind', 'scopes', 'tunnel', 'expiresAt']);
 
 export function createKeyOperation(options: KeyResourcesOptions, served: Served): Operation {
   return actionOperation({
@@ -43,15 +43,16 @@ async function create(
   const at = served.clock();
   const granted = await grantKey(served.store, known, wanted, at);
   if (!granted.ok) return { refused: { code: 'validation_failed', errors: granted.errors } };
-  const { scopes, expiresAt } = granted;
+  const { scopes, tunnel, expiresAt } = granted;
   const { name, kind } = wanted;
   const text = makeKey(kind, options.random);
   const id = `key_${served.newId()}`;
   const maker = known.key === null ? {} : { madeBy: known.key };
   const expiry = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() };
+  const hosts = tunnel === undefined ? {} : { tunnel };
   const row = nextRow(served, {
     id,
-    fields: { name, kind, scopes, ...expiry, prefix: prefixOfKey(text), ...maker },
+    fields: { name, kind, scopes, ...hosts, ...expiry, prefix: prefixOfKey(text), ...maker },
     owner: ownerOf(known, id),
     createdAt: at,
     updatedAt: at,

@@ -1,0 +1,120 @@
+/**
+ * From a host and a port to a connected UDP socket (RFC 9298 §3.1). A name is looked up and all its addresses are judged, as in the egress
+ * guard's dialer; the first of them that has a route is taken, for UDP has no answer by which to choose. Connected, so that the system
+ * drops what comes from elsewhere and tells of ICMP errors.
+ *
+ * Node leaves the Don't Fragment bit to the system, which sets it on Linux except where a datagram is larger than the path is known to take.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { isIP, isIPv6 } from 'node:net';
+import type { RefusedBy } from '../../egress/dial.ts';
+import { DialFailure } from '../../egress/dial-failure.ts';
+import { type EgressPolicy, isLocalhost } from '../../egress/policy.ts';
+import type { Resolve } from '../../egress/resolve.ts';
+import type { Destination } from '../tunnel/destination.ts';
+
+export type UdpSocketOptions = {
+  readonly resolve: Resolve;
+  /** The address policy alone: which ports may be asked for is decided before. */
+  readonly judge: EgressPolicy['judge'];
+  readonly egressDnsMs: number;
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number;
+};
+
+export type ConnectedSocket = {
+  readonly socket: Socket;
+  /** Of the other end, in the spelling in which the socket reports senders. */
+  readonly address: string;
+  readonly port: number;
+  /** What the lookup took; null for an address. */
+  readonly dnsMs: number | null;
+};
+
+/**
+ * Rejects with a `DialFailure`, whose `cause` says for the operator's log which address decided, or with the reason of the signal. An address
+ * comes without a wait worth a bound: to connect UDP is to note where to.
+ */
+export async function openUdpSocket(
+  options: UdpSocketOptions,
+  { host, port }: Destination,
+  signal: AbortSignal,
+): Promise<ConnectedSocket> {
+  const { judge, monotonic } = options;
+  const startedMs = monotonic();
+  const isName = isIP(host) === 0;
+  const found = isName ? await lookUp(options, host, signal) : [host];
+  const dnsMs = isName ? monotonic() - startedMs : null;
+  let failure = new DialFailure('dns', 'The name has no address');
+  for (const address of permitted(judge, found, host, port)) {
+    signal.throwIfAborted();
+    try {
+      return { ...(await connect(address, port, judge)), dnsMs };
+    } catch (error) {
+      if (error instanceof DialFailure) throw error;
+      failure = new DialFailure('connect', 'There is no way to the destination', error);
+    }
+  }
+  throw failure;
+}
+
+async function lookUp(
+  { resolve, egressDnsMs }: UdpSocketOptions,
+  host: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const late = new AbortController();
+  const giveUp = () => late.abort(new DialFailure('timeout', 'The name did not resolve in time'));
+  const timer = setTimeout(giveUp, egressDnsMs);
+  try {
+    return await resolve(host, AbortSignal.any([signal, late.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** All of them, or none: a name that mixes permitted addresses and others is refused. Of `localhost` the permitted ones will do. */
+function permitted(
+  judge: EgressPolicy['judge'],
+  addresses: readonly string[],
+  host: string,
+  port: number,
+): readonly string[] {
+  const good = addresses.filter((address) => judge(address, port).allowed);
+  if (isLocalhost(host) && good.length > 0) return good;
+  for (const address of addresses) mustBePermitted(judge, address, port);
+  return good;
+}
+
+function mustBePermitted(judge: EgressPolicy['judge'], address: string, port: number): void {
+  const verdict = judge(address, port);
+  if (verdict.allowed) return;
+  const { reason, why } = verdict;
+  const by: RefusedBy = { address, reason, why };
+  throw new DialFailure('refused', 'The host has an address that is not permitted', by);
+}
+
+type Peer = Omit<ConnectedSocket, 'dnsMs'>;
+
+function connect(address: string, port: number, judge: EgressPolicy['judge']): Promise<Peer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Peer>();
+  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  const fail = (error: unknown): void => {
+    socket.close();
+    reject(error);
+  };
+  socket.once('error', fail);
+  // Node hands a failure to the callback of `connect`, and one of binding to the event.
+  socket.connect(port, address, (error?: unknown) => {
+    socket.off('error', fail);
+    try {
+      if (error !== undefined && error !== null) throw error;
+      const { address: peer } = socket.remoteAddress();
+      mustBePermitted(judge, peer, port);
+      resolve({ socket, address: peer, port });
+    } catch (failure) {
+      fail(failure);
+    }
+  });
+  return promise;
+}

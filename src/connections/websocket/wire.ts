@@ -1,0 +1,296 @@
+/**
+ * One WebSocket, over a TCP or TLS socket or a stream of HTTP/2 (§4.13; RFC 6455, RFC 8441): `ws` reads the frames, the rest is here. How it
+ * answered the handshake stands in converse.ts. States:
+ *
+ *   open      messages go both ways, pings are sent.
+ *   closing   a Close frame was sent, or the client ended; what was sent before still goes out, nothing more is said or listened to.
+ *   closed    the stream is gone: `onClosed`, of the conversation and of the server, and one fact, each once.
+ *
+ * From `closing` the stream has `realtimeCloseMs` to be gone, then it is cut.
+ */
+import type { Duplex } from 'node:stream';
+import type { Conversation, ConversationListener, ConversationPeer } from '../../http/message.ts';
+import type { Observe } from '../../observe/observation.ts';
+import type { Compression } from './agree-compression.ts';
+import { failureCodeOf } from './failure-code.ts';
+import type { Fleet } from './fleet.ts';
+import { closeFrame, pingFrame, pongFrame } from './frames.ts';
+import { createMessageInflater } from './inflate-message.ts';
+import { Receiver } from './ws-parts.ts';
+
+export type WireOptions = {
+  readonly stream: Duplex;
+  /** Ends the stream without waiting for anything. */
+  readonly cut: () => void;
+  readonly compression: Compression;
+  readonly limits: {
+    readonly realtimeMessageBytesMax: number;
+    readonly realtimeBufferBytesMax: number;
+    readonly realtimeCloseMs: number;
+  };
+  readonly fleet: Fleet;
+  readonly observe: Observe;
+  readonly onClosed: () => void;
+  readonly peer: string;
+};
+
+type End = { readonly code: number; readonly by: 'client' | 'server' | 'connection' };
+
+/** Fragments of a message, empty ones too; and pieces of TCP that one frame comes in. */
+const fragmentsMax = 1024;
+const frameChunksMax = 16 * 1024;
+/** Pongs that a client has not taken; of more pings the last alone is answered (RFC 6455 §5.5.3). */
+const waitingPongsMax = 16;
+/** A client has taken enough to be sent more when a fourth of the bound waits. */
+const readyPartOfBuffer = 1 / 4;
+const statusAbsent = 1005;
+const statusAbnormal = 1006;
+
+export class WebSocketWire implements ConversationPeer {
+  readonly #options: WireOptions;
+  readonly #stream: Duplex;
+  readonly #receiver: Receiver;
+  readonly #readyBytesMax: number;
+  readonly #openedAt = performance.now();
+  #mode: 'open' | 'closing' | 'closed' = 'open';
+  #end: End | undefined;
+  #listener: ConversationListener | undefined;
+  #onReady: (() => void) | undefined;
+  #stopPings: (() => void) | undefined;
+  #closeTimer: NodeJS.Timeout | undefined;
+  /** A ping went out, and no pong came yet. */
+  #pinged = false;
+  #waitingPongs = 0;
+  #latePong: Buffer | undefined;
+  /** `send` said false, and `onReady` is owed. */
+  #owesReady = false;
+  /** The client takes so little that nothing more is read from it. */
+  #held = false;
+
+  constructor(options: WireOptions) {
+    const { stream, compression, limits } = options;
+    this.#options = options;
+    this.#stream = stream;
+    this.#readyBytesMax = Math.floor(limits.realtimeBufferBytesMax * readyPartOfBuffer);
+    const isCompressed = compression.sentWindowBits !== undefined;
+    this.#receiver = new Receiver({
+      allowSynchronousEvents: true,
+      extensions: isCompressed
+        ? { 'permessage-deflate': createMessageInflater(limits.realtimeMessageBytesMax) }
+        : {},
+      isServer: true,
+      maxBufferedChunks: frameChunksMax,
+      maxFragments: fragmentsMax,
+      maxPayload: limits.realtimeMessageBytesMax,
+    });
+    this.#listen();
+  }
+
+  /** The answer was written: lets the conversation speak, then listens. */
+  open(conversation: Conversation, head: Uint8Array): void {
+    const { compression, fleet } = this.#options;
+    this.#stopPings = fleet.ping(this);
+    this.#guard(() => {
+      this.#listener = conversation.open(this);
+    });
+    if (compression.complaint !== undefined) this.close(1002, compression.complaint);
+    if (head.length > 0) this.#onData(Buffer.from(head.buffer, head.byteOffset, head.length));
+    if (this.#stream.destroyed) queueMicrotask(this.#onStreamClosed);
+  }
+
+  send(message: string | Uint8Array): boolean {
+    if (this.#mode !== 'open') return false;
+    const stream = this.#stream;
+    const { compression, fleet } = this.#options;
+    const frame = fleet.frames.ofText(message, compression.sentWindowBits);
+    if (stream.writableLength + frame.length <= this.#readyBytesMax) {
+      fleet.turn.gather(stream);
+      stream.write(frame);
+      return true;
+    }
+    stream.write(frame, this.#onTaken);
+    // What was only gathered does not count as waiting: let the stream have it, and see what it leaves.
+    stream.uncork();
+    if (stream.writableLength <= this.#readyBytesMax) return true;
+    this.#owesReady = true;
+    return false;
+  }
+
+  waitingBytes(): number {
+    return this.#stream.writableLength;
+  }
+
+  onReady(listener: () => void): void {
+    this.#onReady = listener;
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#mode !== 'open') return;
+    this.#beginClosing({ code, by: 'server' });
+    this.#stream.write(closeFrame(code, reason));
+  }
+
+  terminate(): void {
+    if (this.#mode === 'closed') return;
+    this.#beginClosing({ code: statusAbnormal, by: 'server' });
+    this.#options.cut();
+  }
+
+  /** A ping is due; whoever left the one before unanswered is gone (a half-open connection says nothing else). */
+  beat(): void {
+    if (this.#pinged) {
+      this.#beginClosing({ code: statusAbnormal, by: 'connection' });
+      this.#options.cut();
+      return;
+    }
+    this.#pinged = true;
+    this.#stream.write(pingFrame);
+  }
+
+  #listen(): void {
+    const stream = this.#stream;
+    stream.on('data', this.#onData);
+    stream.on('end', this.#onStreamEnd);
+    stream.on('close', this.#onStreamClosed);
+    // What breaks shows in 'close', which follows.
+    stream.on('error', ignore);
+    this.#receiver
+      .on('message', this.#onMessage)
+      .on('ping', this.#onPing)
+      .on('pong', this.#onPong)
+      .on('conclude', this.#onConclude)
+      .on('drain', this.#onReceiverReady)
+      .on('finish', this.#onAllRead)
+      .on('error', this.#onBroken);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#receiver.writableEnded || this.#receiver.destroyed) return;
+    const isReady = this.#receiver.write(chunk);
+    this.#held = this.#stream.writableLength > this.#options.limits.realtimeBufferBytesMax;
+    if (!isReady || (this.#held && this.#mode === 'open')) this.#stream.pause();
+  };
+
+  readonly #onReceiverReady = (): void => {
+    if (!this.#held || this.#mode !== 'open') this.#stream.resume();
+  };
+
+  readonly #onTaken = (): void => {
+    if (this.#mode !== 'open' || this.#stream.writableLength > this.#readyBytesMax) return;
+    if (this.#held) {
+      this.#held = false;
+      if (!this.#receiver.writableNeedDrain) this.#stream.resume();
+    }
+    if (!this.#owesReady) return;
+    this.#owesReady = false;
+    this.#guard(() => this.#onReady?.());
+  };
+
+  readonly #onMessage = (data: Buffer, isBinary: boolean): void => {
+    if (this.#mode !== 'open') return;
+    if (isBinary) this.close(1003, 'only text is read');
+    else this.#guard(() => this.#listener?.onMessage(data.toString()));
+  };
+
+  readonly #onPing = (payload: Buffer): void => {
+    if (this.#mode !== 'open') return;
+    const frame = pongFrame(payload);
+    if (this.#waitingPongs < waitingPongsMax) this.#sendPong(frame);
+    else this.#latePong = frame;
+  };
+
+  #sendPong(frame: Buffer): void {
+    this.#waitingPongs += 1;
+    this.#stream.write(frame, this.#onPongTaken);
+  }
+
+  readonly #onPongTaken = (): void => {
+    this.#waitingPongs -= 1;
+    const frame = this.#latePong;
+    this.#latePong = undefined;
+    if (frame !== undefined && this.#mode === 'open') this.#sendPong(frame);
+  };
+
+  readonly #onPong = (): void => {
+    this.#pinged = false;
+  };
+
+  /** A Close frame came: the client's own, which is answered with its code, or its answer to ours. */
+  readonly #onConclude = (code: number): void => {
+    if (this.#mode === 'open') {
+      this.#beginClosing({ code, by: 'client' });
+      this.#stream.write(closeFrame(code, ''));
+    }
+  };
+
+  /** Frames that are none (RFC 6455 §7.1.7): says so, and reads no further. */
+  readonly #onBroken = (error: Error): void => {
+    this.close(failureCodeOf(error), error.message);
+    this.#finish();
+  };
+
+  readonly #onStreamEnd = (): void => {
+    this.#receiver.end();
+  };
+
+  /** The client's Close frame was read, or it ended without one. */
+  readonly #onAllRead = (): void => {
+    this.#beginClosing({ code: statusAbnormal, by: 'connection' });
+    this.#finish();
+  };
+
+  /** The closing handshake is over: our end, with FIN or END_STREAM, and never with a reset. */
+  #finish(): void {
+    const stream = this.#stream;
+    stream.off('data', this.#onData);
+    stream.resume();
+    if (!stream.writableEnded) stream.end();
+  }
+
+  #beginClosing(end: End): void {
+    if (this.#mode !== 'open') return;
+    this.#mode = 'closing';
+    this.#end = end;
+    this.#stopPings?.();
+    this.#closeTimer = setTimeout(this.#options.cut, this.#options.limits.realtimeCloseMs).unref();
+    if (this.#held) this.#stream.resume();
+  }
+
+  /** What was read before the stream broke may still be with the receiver, which closes by itself. */
+  readonly #onStreamClosed = (): void => {
+    if (this.#receiver.closed) this.#onGone();
+    else {
+      this.#receiver.once('close', this.#onGone);
+      if (!this.#receiver.writableEnded) this.#receiver.end();
+    }
+  };
+
+  readonly #onGone = (): void => {
+    if (this.#mode === 'closed') return;
+    this.#beginClosing({ code: statusAbnormal, by: 'connection' });
+    this.#mode = 'closed';
+    clearTimeout(this.#closeTimer);
+    this.#stream.off('data', this.#onData).off('end', this.#onStreamEnd).off('close', this.#onStreamClosed);
+    this.#receiver.removeAllListeners();
+    const { observe, onClosed, peer } = this.#options;
+    this.#guard(() => this.#listener?.onClosed());
+    onClosed();
+    const { code, by } = this.#end ?? { code: statusAbsent, by: 'connection' };
+    observe({ kind: 'websocket-closed', peer, code, by, durationMs: performance.now() - this.#openedAt });
+  };
+
+  /** What a conversation throws ends its own WebSocket, and nothing else. */
+  #guard(speak: () => void): void {
+    try {
+      speak();
+    } catch (error) {
+      this.#options.observe({ kind: 'operation-failed', operation: 'realtime', error });
+      this.close(1011, 'internal error');
+    }
+  }
+}
+
+/** A stream without a listener for errors would end the process. */
+function ignore(): void {
+  // See above.
+}

@@ -1,0 +1,56 @@
+/**
+ * Patterns of event types (surface, "Webhooks out" and "Connections"): `products.created` is that type alone, `products.*` every type with
+ * one or more segments after `products`, `*` everything. A star stands for whole segments at the end and nowhere else, so that who wants a
+ * type is found by one look for each of its segments (`patternsOfType`).
+ */
+
+/** Of a pattern; no type of event is as long. */
+export const eventPatternCharactersMax = 255;
+
+/** What is wrong with the text as a pattern, as a predicate; undefined: nothing. */
+export function eventPatternFault(text: string): string | undefined {
+  if (text === '*') return undefined;
+  if (text.length > eventPatternCharactersMax) {
+    return `must have at most ${eventPatternCharactersMax} characters`;
+  }
+  let isSegmentEmpty = true;
+  const end = text.endsWith('.*') ? text.length - 2 : text.length;
+  for (let at = 0; at < end; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === dot && isSegmentEmpty) return wrong;
+    if (code !== dot && !isSegmentCode(code)) return code === star ? misplaced : wrong;
+    isSegmentEmpty = code === dot;
+  }
+  return isSegmentEmpty ? wrong : undefined;
+}
+
+/** Whether a sound pattern covers the type. */
+export function matchesEventPattern(pattern: string, type: string): boolean {
+  if (pattern === '*') return true;
+  if (!pattern.endsWith('.*')) return pattern === type;
+  // The dot before the star has to be in the type, and something after it.
+  const prefix = pattern.length - 1;
+  return type.length > prefix && type.startsWith(pattern.slice(0, prefix));
+}
+
+/** Every pattern that covers the type: of `a.b.c` that is `*`, `a.*`, `a.b.*` and the type itself. */
+export function patternsOfType(type: string): readonly string[] {
+  const patterns = ['*', type];
+  for (let at = type.indexOf('.'); at !== -1; at = type.indexOf('.', at + 1)) {
+    if (at + 1 < type.length) patterns.push(`${type.slice(0, at)}.*`);
+  }
+  return patterns;
+}
+
+const star = 0x2a;
+const dot = 0x2e;
+const wrong =
+  'must be segments of letters, digits, _ and -, joined by dots, and may end with .* or be * alone';
+const misplaced = 'may have a star only for everything after a dot at its end, as in products.*, or alone';
+
+function isSegmentCode(code: number): boolean {
+  const letter = code | 0x20;
+  return (
+    (letter >= 0x61 && letter <= 0x7a) || (code >= 0x30 && code <= 0x39) || code === 0x5f || code === 0x2d
+  );
+}

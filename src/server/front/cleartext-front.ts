@@ -1,0 +1,51 @@
+/**
+ * The port in cleartext (§4.13): HTTP/1.1, and HTTP/2 by prior knowledge, whose connection preface no request of HTTP/1.1
+ * begins with (RFC 9113 §3.3, §3.4). `P` and `PR` begin POST and PROPFIND as well, so the third octet decides; what
+ * comes after it is judged by the server that it is handed to.
+ */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Context } from '../context.ts';
+import { admitSocket, portOptions } from './admit-socket.ts';
+import { lookAtFirstOctets } from './first-octets.ts';
+import type { Protocols } from './protocols.ts';
+
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+const octetsThatDecide = 3;
+
+export function createCleartextFront(context: Context, protocols: Protocols): Server {
+  const { limits } = context;
+  const look = {
+    judge: protocolOf,
+    otherwise: 'http1',
+    timeoutMs: Math.min(limits.h2cTimeoutMs, limits.headersTimeoutMs),
+    pass: (socket: Socket, kind: 'http1' | 'http2', octets: Buffer) => {
+      if (kind === 'http1') {
+        protocols.http1.emit('connection', socket);
+        // It listens for data by now, so it has these octets within this call.
+        socket.unshift(octets);
+        return;
+      }
+      // A session reads what its socket holds in its first turn.
+      socket.pause();
+      socket.unshift(octets);
+      protocols.http2.emit('connection', socket);
+    },
+  } as const;
+  const front = createServer(portOptions, (socket) => {
+    if (admitSocket(context, socket)) lookAtFirstOctets(socket, look);
+  });
+  front.maxConnections = limits.connectionsMax;
+  front.on('drop', (dropped) => {
+    context.observe({ kind: 'connection-refused', peer: dropped?.remoteAddress ?? '' });
+  });
+  return front;
+}
+
+/** Undefined: the octets are the beginning of the preface, and of other methods too. */
+export function protocolOf(octets: Uint8Array): 'http1' | 'http2' | undefined {
+  const length = Math.min(octets.length, preface.length);
+  for (let index = 0; index < length; index += 1) {
+    if (octets[index] !== preface[index]) return 'http1';
+  }
+  return length < octetsThatDecide ? undefined : 'http2';
+}

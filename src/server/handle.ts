@@ -1,0 +1,52 @@
+/**
+ * From a request to its answer, whatever protocol it came by: the handler is asked once, and whatever comes of it, an
+ * answer is sent once.
+ */
+import type { Response } from '../http/message.ts';
+import { StoreUnavailable } from '../store/store.ts';
+import { problemAnswer } from './problem-answer.ts';
+import type { RequestUnderWay } from './request-under-way.ts';
+
+export function handle(request: RequestUnderWay): void {
+  let response: Response | Promise<Response>;
+  try {
+    response = request.context.handler(request);
+  } catch (error) {
+    fail(request, error);
+    return;
+  }
+  if (response instanceof Promise) {
+    response.then(
+      (settled) => deliver(request, settled),
+      (error: unknown) => fail(request, error),
+    );
+  } else deliver(request, response);
+}
+
+export function deliver(request: RequestUnderWay, response: Response): void {
+  try {
+    request.send(response);
+  } catch (error) {
+    fail(request, error);
+  }
+}
+
+/** No answer came out of the handler, or none that can be sent. */
+export function fail(request: RequestUnderWay, error: unknown): void {
+  const { context, id } = request;
+  const { accept } = request.fields;
+  if (!(error instanceof StoreUnavailable)) context.observe({ kind: 'failed', id, error });
+  const { sentStatus } = request;
+  if (sentStatus !== undefined) {
+    request.cut();
+    request.settle({ status: sentStatus });
+    return;
+  }
+  request.send(
+    error instanceof StoreUnavailable
+      ? problemAnswer({ code: 'unavailable' }, accept, {
+          retryAfterSeconds: Math.ceil(error.retryAfterSeconds),
+        })
+      : problemAnswer({ code: 'internal', context: { requestId: id } }, accept),
+  );
+}

@@ -1,0 +1,137 @@
+/**
+ * An HTTP/2 connection over time (RFC 9113 §9.1):
+ *
+ *   open      streams are taken. Without one it is kept for a first request as long as its header section may take, then
+ *             for `keepAliveTimeoutMs` after the last.
+ *   closing   GOAWAY was sent; streams that are open are finished, further ones refused. A client that does not close its
+ *             side is cut after `unreadContentTimeoutMs`.
+ *   closed    the socket is gone.
+ *
+ * A GOAWAY that only warns (§6.8) cannot be sent: nghttp2 takes no stream after the one that node lets it send. A client whose
+ * stream came too late learns from the last identifier that it was not taken, and asks again elsewhere.
+ */
+import type { ServerHttp2Session } from 'node:http2';
+import type { Connection, Multiplexed } from '../connection.ts';
+import type { Context } from '../context.ts';
+import { cancelled, type MultiplexedStream } from './multiplexed.ts';
+
+/** What is open on a connection. */
+export type Watched = {
+  readonly stream: MultiplexedStream;
+  /** It waits for the client, and has since `progressMs`. */
+  readonly stalls: boolean;
+  readonly progressMs: number;
+  /** The client closed its side of the connection: nothing more will come. */
+  onClientEnded(): void;
+};
+
+/** A network that broke is nothing that a client did. */
+const brokenNetwork: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ECONNABORTED']);
+
+export class Http2Connection implements Multiplexed {
+  readonly connection: Connection;
+  readonly #context: Context;
+  readonly #session: ServerHttp2Session;
+  readonly #open = new Set<Watched>();
+  #timer: NodeJS.Timeout | undefined;
+  #closing = false;
+  #streams = 0;
+  /** Octets received, and when that last changed: a client that is gone sends none. */
+  #bytesRead = 0;
+  #heardMs: number;
+  #asked = false;
+
+  constructor(context: Context, connection: Connection, session: ServerHttp2Session) {
+    this.connection = connection;
+    this.#context = context;
+    this.#session = session;
+    this.#heardMs = context.monotonic();
+    connection.activeMs = this.#heardMs;
+    session.on('error', (error: NodeJS.ErrnoException) => this.#report(error));
+    connection.socket.once('close', () => clearTimeout(this.#timer));
+    // The sockets are half-open: nobody else would act on it.
+    connection.socket.once('end', () => this.#onClientEnded());
+    this.#lookIn(context.limits.headersTimeoutMs);
+  }
+
+  get idle(): boolean {
+    return this.#open.size === 0;
+  }
+
+  add(watched: Watched): void {
+    this.#streams += 1;
+    this.#open.add(watched);
+    if (this.#streams === 1) this.#lookIn(this.#context.limits.keepAliveTimeoutMs);
+    // Its session reports what matters; unheard, the error of a stream would end the program.
+    watched.stream.on('error', ignore);
+    watched.stream.on('close', () => {
+      this.#open.delete(watched);
+      this.connection.activeMs = this.#context.monotonic();
+    });
+  }
+
+  sweep(nowMs: number): void {
+    const { answerStallTimeoutMs } = this.#context.limits;
+    for (const { stream, stalls, progressMs } of this.#open) {
+      if (stalls && nowMs - progressMs > answerStallTimeoutMs) stream.close(cancelled);
+    }
+    this.#askWhetherThere(nowMs);
+  }
+
+  close(): void {
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#session.close();
+    this.#lookIn(this.#context.limits.unreadContentTimeoutMs);
+  }
+
+  /** What was asked is still answered, as over HTTP/1.1, but nothing is kept open for a client that cannot even take its window. */
+  #onClientEnded(): void {
+    for (const watched of this.#open) watched.onClientEnded();
+    this.close();
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#look, Math.ceil(ms)).unref();
+  }
+
+  readonly #look = (): void => {
+    const { headersTimeoutMs, keepAliveTimeoutMs, unreadContentTimeoutMs } = this.#context.limits;
+    if (this.#closing) {
+      if (this.idle) this.connection.socket.destroy();
+      else this.#lookIn(unreadContentTimeoutMs);
+      return;
+    }
+    const boundMs = this.#streams === 0 ? headersTimeoutMs : keepAliveTimeoutMs;
+    const leftMs = this.idle ? boundMs - (this.#context.monotonic() - this.connection.activeMs) : boundMs;
+    if (leftMs > 0) this.#lookIn(leftMs);
+    else this.close();
+  };
+
+  /** With streams open and nothing heard for as long as an idle connection is kept, a PING tells; TCP alone may take hours. */
+  #askWhetherThere(nowMs: number): void {
+    const { keepAliveTimeoutMs, answerStallTimeoutMs } = this.#context.limits;
+    const { bytesRead } = this.connection.socket;
+    if (bytesRead !== this.#bytesRead || this.idle) {
+      this.#bytesRead = bytesRead;
+      this.#heardMs = nowMs;
+      this.#asked = false;
+    } else if (this.#asked) {
+      if (nowMs - this.#heardMs > keepAliveTimeoutMs + answerStallTimeoutMs) this.connection.socket.destroy();
+    } else if (nowMs - this.#heardMs > keepAliveTimeoutMs && !this.#session.destroyed) {
+      this.#asked = true;
+      this.#session.ping(ignore);
+    }
+  }
+
+  #report(error: NodeJS.ErrnoException): void {
+    if (brokenNetwork.has(error.code)) return;
+    const { observe } = this.#context;
+    observe({ kind: 'http2-cut', peer: this.connection.peer, why: error.message });
+  }
+}
+
+function ignore(): void {
+  // Nothing is to be done about it.
+}

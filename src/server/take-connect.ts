@@ -1,0 +1,142 @@
+/**
+ * CONNECT over HTTP/1.1 (§4.10; RFC 9110 §9.3.6, RFC 9112 §3.2.3): judged as far as its framing goes, handed to what leads to other servers, and
+ * answered; the octets behind the answer are not ours. Without anything that leads there: 405 (rule 9). node:http validates nothing of a
+ * CONNECT, and hands it over before any answer that is still owed on its connection.
+ *
+ * Host must be one sound host, as in every request. Where it differs from the target, the target counts and Host is not looked at: it is the
+ * target that is judged and connected to, a client's own field cannot make it another, and every proxy that was tried does so.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ProxyCall, ProxyReply } from '../connections/proxy.ts';
+import type { Response } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
+import { isHost } from '../http/syntax/host.ts';
+import { connectionOf } from './connection.ts';
+import type { Context } from './context.ts';
+import { DetachedExchange, whenOwedAreSent } from './detached-exchange.ts';
+import { resetConnection } from './front/carrier.ts';
+import { deliver, fail } from './handle.ts';
+import { problemAnswer } from './problem-answer.ts';
+
+/** Status line without its version, and fields that belong to it. */
+export type TunnelSuccess = { readonly status: number; readonly line: string };
+
+const established: TunnelSuccess = { status: 200, line: '200 Connection established' };
+
+export function takeConnect(
+  context: Context,
+  incoming: IncomingMessage,
+  stream: Duplex,
+  head: Uint8Array,
+): void {
+  // node:http has taken its own listener off; a reset by the client is no news.
+  stream.on('error', () => stream.destroy());
+  whenOwedAreSent(connectionOf(incoming.socket, context.monotonic), () => {
+    const exchange = new DetachedExchange(context, incoming);
+    const { proxy } = context;
+    const refusal = proxy === undefined ? refuseMethod(exchange) : judgeConnect(exchange);
+    if (refusal === undefined && proxy !== undefined) openTunnel(exchange, proxy.connect, established, head);
+    else if (refusal !== undefined) deliver(exchange, refusal);
+  });
+}
+
+/** Asks for a tunnel and answers; the socket is the tunnel's from a 2xx or 101 on. */
+export function openTunnel(
+  exchange: DetachedExchange,
+  ask: (call: ProxyCall) => Promise<ProxyReply>,
+  success: TunnelSuccess,
+  head: Uint8Array,
+): void {
+  const { socket } = exchange.connection;
+  const gone = new AbortController();
+  const onClose = () => gone.abort();
+  socket.once('close', onClose);
+  // Read while waiting, up to what a socket buffers: a client that leaves is not noticed otherwise.
+  socket.on('readable', wait);
+  ask({ request: exchange, signal: gone.signal }).then(
+    (reply) => {
+      socket.off('close', onClose);
+      socket.off('readable', wait);
+      if ('refused' in reply) deliver(exchange, reply.refused);
+      else join(exchange, reply, success, head);
+    },
+    (error: unknown) => {
+      socket.off('readable', wait);
+      fail(exchange, error);
+    },
+  );
+}
+
+type Accepted = Exclude<ProxyReply, { readonly refused: Response }>;
+
+function join(
+  exchange: DetachedExchange,
+  reply: Accepted,
+  { status, line }: TunnelSuccess,
+  head: Uint8Array,
+): void {
+  const { context } = exchange;
+  const duplex = exchange.take();
+  if (!duplex.writable) {
+    reply.abandon();
+    duplex.destroy();
+    exchange.settle({ status });
+    return;
+  }
+  let text = `HTTP/1.1 ${line}\r\n`;
+  const date = context.formatDate(context.clock());
+  const fields = [...reply.fields, 'API-Version', context.apiVersion, 'Date', date];
+  for (let index = 0; index + 1 < fields.length; index += 2)
+    text += `${fields[index]}: ${fields[index + 1]}\r\n`;
+  const first = takeBuffered(duplex, head);
+  duplex.write(`${text}\r\n`, 'latin1');
+  reply.join({ duplex, head: first, reset: () => resetConnection(duplex) });
+  exchange.settle({ status });
+}
+
+/** What came behind the request, and while it was decided; nothing of it is left in the socket. */
+function takeBuffered(socket: Socket, head: Uint8Array): Uint8Array {
+  const later: Buffer | null = socket.read();
+  socket.readableFlowing = null;
+  if (later === null) return head;
+  return head.length === 0 ? later : Buffer.concat([head, later]);
+}
+
+function judgeConnect(exchange: DetachedExchange): Response | undefined {
+  const { version, fields, rawFields } = exchange;
+  const refuse = (problem: Problem) => problemAnswer(problem, fields.accept, { close: true });
+  if (!isVersionSupported(exchange)) return refuse({ code: 'version_unsupported' });
+  if (fields.transferEncoding !== undefined || rawFields.some(isContentLength)) {
+    return refuse({
+      code: 'message_invalid',
+      message: 'CONNECT has no content, nor fields that announce it',
+    });
+  }
+  const hostless = version === '1.0' && fields.hostCount === 0;
+  const sound = fields.hostCount === 1 && fields.host !== undefined && isHost(fields.host);
+  return hostless || sound ? undefined : refuse({ code: 'host_invalid' });
+}
+
+function isContentLength(text: string, index: number): boolean {
+  return index % 2 === 0 && text.toLowerCase() === 'content-length';
+}
+
+function isVersionSupported({ version }: DetachedExchange): boolean {
+  return version === '1.1' || version === '1.0';
+}
+
+function refuseMethod(exchange: DetachedExchange): Response {
+  const { context, fields } = exchange;
+  if (!isVersionSupported(exchange)) {
+    return problemAnswer({ code: 'version_unsupported' }, fields.accept, { close: true });
+  }
+  const refused = problemAnswer({ code: 'method_not_allowed' }, fields.accept, { close: true });
+  // RFC 9110 §15.5.6 demands Allow with 405.
+  return { ...refused, fields: [...refused.fields, 'Allow', context.allow] };
+}
+
+function wait(): void {
+  // What came is taken when it is decided whose it is.
+}

@@ -2,9 +2,11 @@
  * Types of events that an application posts itself (§2.6, surface "Webhooks out"): what a configuration declares of them, and how a type
  * is spelled. The types of resource writes follow from the collections and cannot be declared, those of endpoints are the program's own.
  */
+
 import type { TObject } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Errors } from 'typebox/value';
+import { eventTypeCharactersMax } from '../model/event-pattern.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
@@ -24,7 +26,6 @@ export type DeclaredEventType = {
   readonly examples: readonly Readonly<Record<string, unknown>>[];
 };
 
-const eventTypeCharactersMax = 200;
 const segments = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
 const writes: ReadonlySet<string> = new Set(['created', 'updated', 'deleted']);
 const known: ReadonlySet<string> = new Set<keyof EventTypeDeclaration>(['description', 'schema', 'examples']);

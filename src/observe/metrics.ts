@@ -43,10 +43,20 @@ const clientErrorsCounter = {
  */
 export function createMetrics(options: { process: boolean } = { process: true }): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   if (options.process) collectDefaultMetrics({ register: registry });
   const cells = new RequestCells();
   registerRequests(registry, cells);
+  return {
+    observe: countFacts(registry, cells),
+    gauge: (name, help, read) => registerGauge(registry, name, help, read),
+    contentType: registry.contentType,
+    render: async () => `${await registry.metrics()}\n${renderDurations(cells)}`,
+  };
+}
+
+/** Sends every fact to who counts its kind. */
+function countFacts(registry: Registry, cells: RequestCells): Observe {
+  const registers = [registry];
   const countCommit = countCommits(registry);
   const faults = new Counter({ ...faultsCounter, registers });
   const clientErrors = new Counter({ ...clientErrorsCounter, registers });
@@ -54,7 +64,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
   const webhooks = countWebhooks(registry, faults);
   const received = countReceived(registry, faults);
   const connections = countConnections(registry, faults);
-  const observe = (observation: Observation): void => {
+  return (observation: Observation): void => {
     switch (observation.kind) {
       case 'answered':
         cells.add(observation.method, observation.route, observation.status, observation.durationMs);
@@ -112,12 +122,6 @@ export function createMetrics(options: { process: boolean } = { process: true })
       default:
         accounts(observation);
     }
-  };
-  return {
-    observe,
-    gauge: (name, help, read) => registerGauge(registry, name, help, read),
-    contentType: registry.contentType,
-    render: async () => `${await registry.metrics()}\n${renderDurations(cells)}`,
   };
 }
 

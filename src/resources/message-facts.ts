@@ -97,8 +97,7 @@ type Parts = Pick<MessageReading, 'route' | 'operation' | 'preferences' | 'media
 
 /** One literal with every fact in it: an object that never changes its shape is read and written fastest. */
 function factsOf(parts: Parts): Facts {
-  const { request, limits, target, route, operation, preferences, mediaType, codings, fieldComplaint } =
-    parts;
+  const { request, limits, target, route, operation, preferences, mediaType, codings } = parts;
   const { method, fields } = request;
   const raw = operation?.raw === true;
   const form = isForm(mediaType) && operation?.answersForms === true && prefersHtml(fields.accept);
@@ -108,7 +107,7 @@ function factsOf(parts: Parts): Facts {
     targetFits: target !== undefined,
     targetValid: target?.valid ?? false,
     hostValid: isHostValid(request),
-    fieldsSound: fieldComplaint === undefined,
+    fieldsSound: parts.fieldComplaint === undefined,
     transferCodingUnderstood:
       fields.transferEncoding === undefined || isUnderstoodTransferCoding(fields.transferEncoding),
     expectationMet: fields.expect === undefined || fields.expect.toLowerCase() === '100-continue',

@@ -1,18 +1,9 @@
 /**
  * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and `connect`, listeners of a
- * node:http server that somebody else has opened. Modes:
- *
- *   idle       made; `handle` answers whatever it is given.
- *   serving    the ports are open.
- *   draining   the ports are closed, requests under way are being answered (drain.ts).
- *   stopped    no connection is left.
+ * node:http server that somebody else has opened. It is idle, then serving, then draining (drain.ts), then stopped.
  *
  * A port is a net.Server that finds out what its clients speak (front/), in front of one server of node:http and one of node:http2 that
  * never listen themselves. Both ports have the same two behind them, so that limits, timers, checks and drain are one.
- *
- *   listen(host, port)                                           cleartext on the port
- *   listen(host, port, { certificate, alpn, port: undefined })   TLS on the port
- *   listen(host, port, { certificate, alpn, port: other })       cleartext on the port, TLS on the other
  */
 import {
   createServer as createHttpServer,
@@ -75,7 +66,10 @@ export type Listening = {
 export type ListenerState = 'idle' | 'serving' | 'draining' | 'stopped';
 
 export type Listener = {
-  /** Opens the port or ports; 0 picks a free one. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open. */
+  /**
+   * Opens the port or ports; 0 picks a free one. Without `tls` the port is cleartext; with it the port speaks TLS, or, where `tls.port` names
+   * another, that one does beside it. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open.
+   */
   listen(host: string, port: number, tls?: ListenTls): Promise<Listening>;
   /** Ends gracefully within the bound; resolves with the number of connections that were cut off at it. */
   drain(boundMs: number): Promise<number>;

@@ -79,14 +79,13 @@ test('says where it looked for the configuration', async () => {
   );
 });
 
-test('refuses what this version cannot do instead of ignoring it', async () => {
+test('refuses half of a certificate', async () => {
   const { code, stderr } = await runProgram(['serve'], {
     COMITY_TLS_KEY: '/etc/hush.pem',
     COMITY_CONFIG: shop,
   });
   assert.equal(code, 2);
-  assert.match(stderr, /^comity: COMITY_TLS_KEY is not supported by this version/);
-  assert.ok(!stderr.includes('hush'));
+  assert.equal(stderr, 'comity: COMITY_TLS_CERT and COMITY_TLS_KEY need each other\n');
 });
 
 test('prints what a sound configuration would serve', async () => {

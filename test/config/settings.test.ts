@@ -156,16 +156,44 @@ test('warns about an unknown variable with the nearest known name', () => {
 });
 
 for (const variable of ['COMITY_TLS_CERT', 'COMITY_TLS_KEY']) {
-  test(`refuses ${variable} instead of ignoring it`, () => {
-    const [mistake = '', ...others] = mistakesOf({ [variable]: 'postgres://user:secret@host/db' });
-    assert.ok(mistake.startsWith(`${variable} is not supported by this version: `), mistake);
-    assert.ok(!mistake.includes('secret'));
-    assert.deepEqual(others, []);
+  test(`refuses ${variable} without the other`, () => {
+    assert.deepEqual(mistakesOf({ [variable]: '/etc/hush.pem' }), [
+      'COMITY_TLS_CERT and COMITY_TLS_KEY need each other',
+    ]);
   });
 }
 
+const tls = { COMITY_TLS_CERT: 'cert.pem', COMITY_TLS_KEY: 'key.pem' };
+
+test('listens on other than loopback addresses where no credential crosses the network in the clear', () => {
+  const open = { COMITY_HOST: '0.0.0.0' };
+  assert.equal(mistakesOf(open).length, 1);
+  loadSettings({ ...open, ...tls });
+  loadSettings({ ...open, COMITY_BEHIND_PROXY: 'on' });
+  // Beside a port of TLS the other one is cleartext.
+  assert.match(
+    mistakesOf({ ...open, ...tls, COMITY_TLS_PORT: '8443' })[0] ?? '',
+    /leave COMITY_TLS_PORT out/,
+  );
+  loadSettings({ ...open, ...tls, COMITY_TLS_PORT: '8443', COMITY_BEHIND_PROXY: 'on' });
+});
+
+for (const port of ['-1', '65536', '8443x', '1e3']) {
+  test(`refuses COMITY_TLS_PORT ${port}`, () => {
+    assert.deepEqual(mistakesOf({ ...tls, COMITY_TLS_PORT: port }), [
+      'COMITY_TLS_PORT must be a port from 0 to 65535',
+    ]);
+  });
+}
+
+test('refuses a port for TLS without a certificate', () => {
+  assert.deepEqual(mistakesOf({ COMITY_TLS_PORT: '8443' }), [
+    'COMITY_TLS_PORT needs COMITY_TLS_CERT and COMITY_TLS_KEY',
+  ]);
+});
+
 test('reports every mistake at once', () => {
-  const environment = { COMITY_PORT: 'abc', COMITY_TRACE_METHOD: 'yes', COMITY_TLS_KEY: 'k' };
+  const environment = { COMITY_PORT: 'abc', COMITY_TRACE_METHOD: 'yes', COMITY_TLS_PORT: 'k' };
   assert.equal(mistakesOf(environment, { nothing: 1 } as never).length, 4);
 });
 

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../config/load-settings.ts';
 import type { Scheme } from '../../model/endpoint.ts';
-import { compilePattern, matchesPattern, refusePattern } from '../../webhooks/outbound/fan-out/pattern.ts';
+import { eventPatternFault, matchesEventPattern } from '../../model/event-pattern.ts';
 import { standardKey } from '../../webhooks/signature/secret.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { onInterrupt } from '../interrupt.ts';
@@ -89,10 +89,11 @@ function secretOf(given: string | undefined, scheme: Scheme): string {
 }
 
 function matcherOf(patterns: readonly string[]): (type: string) => boolean {
-  const problem = patterns.map(refusePattern).find((text) => text !== undefined);
-  if (problem !== undefined) throw new CommandFailure(`--events: ${problem}`, { exitCode: exitCodes.usage });
-  const compiled = patterns.map(compilePattern);
-  return (type) => compiled.some((pattern) => matchesPattern(pattern, type));
+  const fault = patterns.map(eventPatternFault).find((text) => text !== undefined);
+  if (fault !== undefined) {
+    throw new CommandFailure(`--events: a pattern ${fault}`, { exitCode: exitCodes.usage });
+  }
+  return (type) => patterns.some((pattern) => matchesEventPattern(pattern, type));
 }
 
 /** A line for each event: for people, or a JSON object for programs. */

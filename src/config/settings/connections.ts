@@ -119,7 +119,7 @@ export const tunnelSettings = section('Tunnel', {
     'Open tunnels and forwarded requests of one principal at one process; further ones are answered 429.',
   ),
   tunnelBytesPerDayMax: integer(
-    { unit: 'bytes', default: 0, least: 0, most: 1_000_000_000_000_000 },
+    { unit: 'bytes', default: 0, least: 0, most: 100_000_000_000_000 },
     'Octets in both directions that tunnels of one principal may carry at one process in a day (UTC); then they are cut and further ones answered 429. 0 sets no limit.',
   ),
   tunnelIdleMs: integer(

@@ -26,7 +26,7 @@ export type ForwardOptions = {
   readonly monotonic: () => number;
 };
 
-/** The two of `Proxy` (proxy.ts) that are fulfilled here. */
+/** The two of `HttpProxy` (proxy.ts) that are fulfilled here. */
 export type Forward = {
   readonly isForeign: (request: Request) => boolean;
   readonly forward: (call: ForwardCall) => Promise<Response | undefined>;

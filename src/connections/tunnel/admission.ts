@@ -6,30 +6,25 @@
  *
  * Every refusal is one `tunnel-refused`; every tunnel that was opened one `tunnel-opened` and one `tunnel-closed`.
  */
-import type { Identified } from '../../auth/authenticate.ts';
 import { partsOf } from '../../config/refuse-addresses.ts';
 import { readPortRanges } from '../../egress/port-ranges.ts';
-import type { Request, Response } from '../../http/message.ts';
-import { type ProblemCode, problems } from '../../http/problem-registry.ts';
+import type { Response } from '../../http/message.ts';
+import { problems } from '../../http/problem-registry.ts';
 import type { Known } from '../../model/credential.ts';
 import { type HostRules, judgeHosts } from '../../model/host-rules.ts';
 import { type Authenticated, isAdministrator } from '../../model/principal.ts';
 import type { Observe, TunnelEnd, TunnelKind } from '../../observe/observation.ts';
 import type { ProxyCall } from '../proxy.ts';
 import { type Account, type BudgetSettings, createBudget, type Entry } from './budget.ts';
+import { type Caller, type CallerOptions, createCallerOf } from './caller.ts';
 import type { Destination } from './destination.ts';
 import { type OpenTunnel, openTunnels, type Reached } from './open-tunnels.ts';
 import { type Refusal, refusalAnswer } from './refusal.ts';
 
 export type AdmissionSettings = BudgetSettings & { readonly tunnelPorts: string };
 
-export type AdmissionOptions = {
+export type AdmissionOptions = CallerOptions & {
   readonly settings: AdmissionSettings;
-  readonly authenticate: (proxyAuthorization: string | undefined, address: string) => Promise<Identified>;
-  /** The value of Proxy-Authenticate after a problem. */
-  readonly challengesFor: (problem: ProblemCode) => string;
-  /** The address that failed logins are counted by. */
-  readonly addressOf: (request: Request) => string;
   /** Lists that hold for the caller, its key's own last. */
   readonly hostsOf: (principal: Authenticated, known: Known) => readonly HostRules[];
   readonly observe: Observe;
@@ -74,48 +69,15 @@ export type AdmissionDesk = {
 };
 
 type Doubtful = { readonly refusal: Refusal; readonly principal?: Authenticated | undefined };
-type Caller = { readonly known: Known; readonly principal: Authenticated };
 
 const drainRetrySeconds = 5;
 
 export function createAdmission(options: AdmissionOptions): AdmissionDesk {
   const { settings, observe, hostsOf } = options;
   const budget = createBudget(settings, options.clock);
+  const callerOf = createCallerOf(options);
   const ports = readPortRanges(partsOf(settings.tunnelPorts));
   const tunnels = openTunnels({ observe, monotonic: options.monotonic, count: budget.count });
-
-  async function callerOf(request: Request, how: TunnelKind): Promise<Caller | Doubtful> {
-    const { fields } = request;
-    if (fields.repeated !== undefined) {
-      return { refusal: { code: 'field_invalid', error: 'http_request_error', why: fields.repeated } };
-    }
-    // RFC 9298 §3 names a resource of an origin, so that clients of connect-udp may log in as to an origin.
-    const credential = fields.proxyAuthorization ?? (how === 'udp' ? fields.authorization : undefined);
-    const judged = await options.authenticate(credential, options.addressOf(request));
-    if ('problem' in judged) {
-      return { refusal: badCredential(judged.problem, judged.allowance?.retryAfterSeconds) };
-    }
-    if (!('scheme' in judged)) return { refusal: noCredential(fields.authorization !== undefined) };
-    return { known: judged, principal: judged.principal };
-  }
-
-  function badCredential(problem: ProblemCode, retryAfterSeconds: number | undefined): Refusal {
-    if (problems[problem].status !== 401) {
-      const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-      return { code: problem, error: 'http_request_denied', ...retry };
-    }
-    const code = problem === 'no_token_provided' ? 'proxy_credentials_required' : 'proxy_credentials_invalid';
-    return { code, error: 'http_request_denied', challenges: options.challengesFor(problem), why: problem };
-  }
-
-  function noCredential(hasAuthorization: boolean): Refusal {
-    return {
-      code: 'proxy_credentials_required',
-      error: 'http_request_denied',
-      challenges: options.challengesFor('no_token_provided'),
-      ...(hasAuthorization ? { message: misplaced } : {}),
-    };
-  }
 
   /** What the caller may not, by lists; else what a list in the mode `report` would have said. */
   function judgePlace({ known, principal }: Caller, { host, port }: Destination) {
@@ -177,8 +139,6 @@ export function createAdmission(options: AdmissionOptions): AdmissionDesk {
 
   return { admit, drain: tunnels.drain, count: budget.count };
 }
-
-const misplaced = 'proxy credentials go into Proxy-Authorization, not Authorization';
 
 const stopping: Refusal = {
   code: 'unavailable',

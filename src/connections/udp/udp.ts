@@ -24,7 +24,7 @@ export type UdpOptions = UdpSocketOptions & {
   readonly admission: Admission;
   readonly limits: UdpTunnelLimits;
   readonly observe: Observe;
-  /** As in `Proxy`. */
+  /** As in `HttpProxy`. */
   readonly isForeign: (request: Request) => boolean;
 };
 

@@ -2,8 +2,9 @@
  * What is said over a WebSocket of `comity.v1` (surface, "Connections"): texts of JSON, one frame a message. A client subscribes and
  * unsubscribes; it is told what it is subscribed to, events, and what was wrong with a frame, as a sentence.
  */
-import { eventPatternFault } from '../../http/syntax/event-pattern.ts';
+
 import { type Json, parseJson } from '../../http/syntax/json.ts';
+import { eventPatternFault } from '../../model/event-pattern.ts';
 
 export const realtimeSubprotocol = 'comity.v1';
 

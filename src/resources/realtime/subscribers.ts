@@ -2,7 +2,7 @@
  * Who wants events of which types, by pattern and within that by audience: an event costs a look for each segment of its type, one
  * decision for each audience that wants it, and one call for each socket.
  */
-import { patternsOfType } from '../../http/syntax/event-pattern.ts';
+import { patternsOfType } from '../../model/event-pattern.ts';
 import type { Readers } from './readers.ts';
 
 export class Subscribers<Socket> {

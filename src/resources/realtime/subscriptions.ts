@@ -2,7 +2,7 @@
  * What one socket is subscribed to, and from where on (surface, "Connections"). Every pattern has a place in the log: events after it are the
  * socket's. `unplaced` is the place of one whose `after` was not looked up yet.
  */
-import { matchesEventPattern } from '../../http/syntax/event-pattern.ts';
+import { matchesEventPattern } from '../../model/event-pattern.ts';
 import type { Field } from '../../model/field.ts';
 import { always, anyOf, type Filter } from '../../model/filter.ts';
 import type { LogPosition } from '../../store/store.ts';

@@ -37,7 +37,7 @@ const refused: readonly (readonly [text: string, sentence: RegExp])[] = [
   ['{"subscribe":["*.created"]}', /^subscribe\[0\]: a pattern may have a star only/],
   [
     `{"unsubscribe":["${'x'.repeat(256)}"]}`,
-    /^unsubscribe\[0\]: a pattern must have at most 255 characters$/,
+    /^unsubscribe\[0\]: a pattern must have at most 200 characters$/,
   ],
 ];
 

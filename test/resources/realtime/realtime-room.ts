@@ -1,6 +1,8 @@
 /** The resource `realtime` on a store of its own, with clients in memory: everything but the sockets. */
+
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from '../../../src/http/message.ts';
 import type { Known } from '../../../src/model/credential.ts';
 import { eventDocument } from '../../../src/model/event.ts';
@@ -81,11 +83,13 @@ export function entryOf(parts: EventParts = {}): EventEntry {
   return { id, type, collection, owner, doc, createdAt: Date.now() };
 }
 
-/** @returns ids of the events, in log order */
+/** Resolves when live sockets of the embedded store have been told. @returns ids of the events, in log order */
 export async function emit(store: Store, ...parts: readonly EventParts[]): Promise<readonly string[]> {
   const events = (parts.length === 0 ? [{}] : parts).map(entryOf);
   const commit = await store.commit({ changes: [], events });
   if (commit.outcome !== 'committed') throw new Error(commit.outcome);
+  // The hub tells in the turn after the one in which the writer is answered.
+  await setImmediate();
   return events.map(({ id }) => id).sort();
 }
 

@@ -4,11 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  eventPatternFault,
-  matchesEventPattern,
-  patternsOfType,
-} from '../../../src/http/syntax/event-pattern.ts';
+import { eventPatternFault, matchesEventPattern, patternsOfType } from '../../../src/model/event-pattern.ts';
 import { allOf, always } from '../../../src/model/filter.ts';
 import { anonymous, type Principal } from '../../../src/model/principal.ts';
 import { createEventViews } from '../../../src/resources/events/seen-event.ts';
@@ -124,7 +120,7 @@ test('takes *, types, and types with a star for everything after a dot', () => {
     'invoice.paid',
     'order-lines.created',
     'a_1.B-2',
-    'x'.repeat(255),
+    'x'.repeat(200),
   ]) {
     assert.equal(eventPatternFault(sound), undefined, sound);
   }
@@ -142,7 +138,7 @@ test('takes *, types, and types with a star for everything after a dot', () => {
     'a. b',
     'é',
     'a.**',
-    'x'.repeat(256),
+    'x'.repeat(201),
   ]) {
     assert.equal(typeof eventPatternFault(unsound), 'string', unsound);
   }

@@ -7,9 +7,9 @@
 import type { FieldError } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
+import { eventPatternFault } from '../../../model/event-pattern.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import { endpointsCollection } from '../../../webhooks/outbound/collections.ts';
-import { refusePattern } from '../../../webhooks/outbound/fan-out/pattern.ts';
 import { refuseHeaders } from '../../../webhooks/outbound/send/reserved-headers.ts';
 import type { NewFields, Revise } from '../../collection/revised.ts';
 import type { EndpointResourcesOptions } from './options.ts';
@@ -61,8 +61,8 @@ function faultsOf(wanted: Fields, stood: Endpoint | undefined, limits: Limits): 
     if (message !== undefined) errors.push({ pointer: '/url', message });
   }
   for (const [index, pattern] of wanted.events.entries()) {
-    const message = stood?.events.includes(pattern) ? undefined : refusePattern(pattern);
-    if (message !== undefined) errors.push({ pointer: `/events/${index}`, message });
+    const fault = stood?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
+    if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `a pattern ${fault}` });
   }
   return [...errors, ...headerFaults(wanted, stood, limits)];
 }

@@ -1,8 +1,8 @@
 /** Whether one endpoint wants an event and may be told of it: what `matching` of the directory asks of all at once. */
 import type { Collection } from '../../../model/collection.ts';
+import { matchesEventPattern } from '../../../model/event-pattern.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { createEventRights, type MatchedEvent, openEvent } from './event-rights.ts';
-import { compilePattern, matchesPattern } from './pattern.ts';
 
 /** Whether it is enabled is not asked: a recovery makes up for the time in which it was not. */
 export function createWants(
@@ -11,7 +11,7 @@ export function createWants(
   const rights = createEventRights(collections);
   return (known, event) => {
     const { type, collection } = event;
-    if (!known.endpoint.events.some((text) => matchesPattern(compilePattern(text), type))) return false;
+    if (!known.endpoint.events.some((text) => matchesEventPattern(text, type))) return false;
     const allowed = rights.permission(known, collection);
     return allowed === 'depends' ? rights.lets(known, collection, openEvent(event)) : allowed === 'granted';
   };

@@ -4,17 +4,15 @@
  * type is found by one look for each of its segments (`patternsOfType`).
  */
 
-/** Of a pattern; no type of event is as long. */
-export const eventPatternCharactersMax = 255;
+/** Of a type, and of what stands before the star. */
+export const eventTypeCharactersMax = 200;
 
 /** What is wrong with the text as a pattern, as a predicate; undefined: nothing. */
 export function eventPatternFault(text: string): string | undefined {
   if (text === '*') return undefined;
-  if (text.length > eventPatternCharactersMax) {
-    return `must have at most ${eventPatternCharactersMax} characters`;
-  }
   let isSegmentEmpty = true;
   const end = text.endsWith('.*') ? text.length - 2 : text.length;
+  if (end > eventTypeCharactersMax) return `must have at most ${eventTypeCharactersMax} characters`;
   for (let at = 0; at < end; at += 1) {
     const code = text.charCodeAt(at);
     if (code === dot && isSegmentEmpty) return wrong;

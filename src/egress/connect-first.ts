@@ -100,6 +100,7 @@ function judgePeer(socket: Socket, address: string): DialFailure | undefined {
 
 /** Both versions in turn, beginning with that of the first, so that a version without a route costs one delay (RFC 8305 §4). */
 function interleave(addresses: readonly string[]): readonly string[] {
+  if (addresses.length === 1) return addresses;
   const isIpv6 = (address: string): boolean => address.includes(':');
   const first = addresses.filter((address) => isIpv6(address) === isIpv6(addresses[0] ?? ''));
   const second = addresses.filter((address) => !first.includes(address));

@@ -96,8 +96,7 @@ export function createDialer(options: DialerOptions): Dial {
   });
 
   /** The addresses to try, all of them permitted. */
-  async function vet(hostname: string, port: number, signal: AbortSignal): Promise<readonly string[]> {
-    const found = isIP(hostname) === 0 ? await resolve(hostname, signal) : [hostname];
+  function vet(hostname: string, port: number, found: readonly string[]): readonly string[] {
     const addresses = isLocalhost(hostname) ? permittedOf(found, port) : found;
     for (const address of addresses) {
       const verdict = policy.judge(address, port);
@@ -119,13 +118,16 @@ export function createDialer(options: DialerOptions): Dial {
   return async ({ hostname: given, port, tls, signal, progress = newProgress() }) => {
     const hostname = given.startsWith('[') ? given.slice(1, -1) : given;
     const startedMs = monotonic();
-    const addresses = await within(
-      options.egressDnsMs,
-      () => new DialFailure('dns', 'The name did not resolve in time', lateLookup),
-      signal,
-      (ended) => vet(hostname, port, ended),
-    );
-    if (isIP(hostname) === 0) progress.dnsMs = monotonic() - startedMs;
+    const isName = isIP(hostname) === 0;
+    const addresses = isName
+      ? await within(
+          options.egressDnsMs,
+          () => new DialFailure('dns', 'The name did not resolve in time', lateLookup),
+          signal,
+          async (ended) => vet(hostname, port, await resolve(hostname, ended)),
+        )
+      : vet(hostname, port, [hostname]);
+    if (isName) progress.dnsMs = monotonic() - startedMs;
     return within(
       options.egressConnectMs,
       () => lateConnection(progress),

@@ -3,10 +3,12 @@
  * is asked to print. Facts hold no credential, query string or content (observation.ts), so neither does any line.
  *
  * At `info`, the default, an answer is logged only when its status is 500 or more; `debug` logs every answer, which
- * costs about 5 us of a request that takes 15. Lines are written at once: the last one before a crash is the one wanted.
+ * costs about 5 us of a request that takes 15. Warnings and errors are written at once, with what waits before them: the last line before
+ * a crash is the one wanted. Others wait for the end of the turn of the event loop (lines-by-turn.ts).
  */
 import pino from 'pino';
 import { describeError, describeForeignError } from './describe-error.ts';
+import { createLinesByTurn } from './lines-by-turn.ts';
 import type { Observation, Observe } from './observation.ts';
 import { type Line, roomLines } from './room-lines.ts';
 
@@ -18,11 +20,15 @@ export type LogOptions = {
   readonly destination?: { write(line: string): void };
 };
 
+type Lines = { write(line: string): void; flush?(): void };
+
 const standardError = 2;
 const firstServerError = 500;
 const slowMigrationMs = 1000;
 
 export function createLog(options: LogOptions): Observe {
+  const lines: Lines =
+    options.destination ?? createLinesByTurn(pino.destination({ dest: standardError, sync: true }));
   const logger = pino(
     {
       level: options.level,
@@ -30,7 +36,7 @@ export function createLog(options: LogOptions): Observe {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    options.destination ?? pino.destination({ dest: standardError, sync: true }),
+    lines,
   );
   const debug = logger.isLevelEnabled('debug');
   return (observation) => {
@@ -38,7 +44,12 @@ export function createLog(options: LogOptions): Observe {
     if (observation.kind === 'answered' && !debug && !isOwnFailure(observation)) return;
     const { level, message } = lineOf(observation);
     logger[level](membersOf(observation), message);
+    if (isUrgent(level)) lines.flush?.();
   };
+}
+
+function isUrgent(level: Line['level']): boolean {
+  return level === 'warn' || level === 'error';
 }
 
 /** What became of a tunnel is told by itself, and is its destination's failure. */

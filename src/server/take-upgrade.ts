@@ -15,7 +15,8 @@ import type { Context, OpenSocket } from './context.ts';
 import { answerOn, DetachedExchange, whenOwedAreSent } from './detached-exchange.ts';
 import { forwardRequest } from './forward-request.ts';
 import type { ConnectionTaker } from './front/protocols.ts';
-import { handle } from './handle.ts';
+import { deliver, handle } from './handle.ts';
+import { problemAnswer } from './problem-answer.ts';
 import { receive } from './receive.ts';
 import { openTunnel } from './take-connect.ts';
 import { decideUpgrade, type UpgradeConditions, type UpgradeDecision } from './upgrade-decision.ts';
@@ -58,6 +59,7 @@ export function createUpgrades(context: Context, { http2 }: UpgradeOptions): Upg
         if (decision === 'declined' || stream !== incoming.socket) decline(context, incoming, stream);
         else if (decision === 'websocket') converse(context, incoming, head);
         else if (decision === 'connect-udp') openUdp(context, incoming, head);
+        else if (decision === 'unspoken') refuseProtocol(context, incoming);
         else if (http2 !== undefined) startHttp2(context, incoming, head, http2);
       });
     },
@@ -67,6 +69,11 @@ export function createUpgrades(context: Context, { http2 }: UpgradeOptions): Upg
 function messageOf(incoming: IncomingMessage) {
   const { method = '', url: target = '', httpVersion: version, rawHeaders: rawFields } = incoming;
   return { method, target, version, rawFields };
+}
+
+function refuseProtocol(context: Context, incoming: IncomingMessage): void {
+  const exchange = new DetachedExchange(context, incoming);
+  deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange.fields.accept, { close: true }));
 }
 
 /** As an ordinary request, on a connection that ends with the answer. */

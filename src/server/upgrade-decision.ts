@@ -23,7 +23,8 @@ export type UpgradeConditions = {
   readonly fieldsBytesMax: number;
 };
 
-export type UpgradeDecision = 'websocket' | 'connect-udp' | 'h2c' | 'declined';
+/** `unspoken`: the request means nothing without its Upgrade, which is not taken: there is no ordinary answer to it. */
+export type UpgradeDecision = 'websocket' | 'connect-udp' | 'h2c' | 'unspoken' | 'declined';
 
 /** The client's order of preference decides between those that the server takes. */
 export function decideUpgrade(request: UpgradeRequest, conditions: UpgradeConditions): UpgradeDecision {
@@ -32,6 +33,8 @@ export function decideUpgrade(request: UpgradeRequest, conditions: UpgradeCondit
   for (const protocol of tokensOf(rawFields, 'upgrade')) {
     if (protocol === 'websocket' && isBare(request)) return 'websocket';
     if (protocol === 'connect-udp' && conditions.udp && isBare(request)) return 'connect-udp';
+    // RFC 9484: needs a network interface of the machine.
+    if (protocol === 'connect-ip' && isBare(request)) return 'unspoken';
     if (protocol === 'h2c' && conditions.h2c && takesH2c(request, conditions)) return 'h2c';
   }
   return 'declined';

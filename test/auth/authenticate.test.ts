@@ -423,6 +423,10 @@ test('Proxy-Authorization takes keys, tokens and passwords, and refuses in the s
     [`Bearer ${key}`, 'key'],
     [`Bearer ${token}`, 'ann'],
     [basic(key, ''), 'key'],
+    // Some clients send no user without a password.
+    [basic('key', key), 'key'],
+    [basic('key', 'sk_wrong'), 'invalid_api_key'],
+    [basic('other', key), 'invalid_credentials'],
     [basic('ann@example.org', 'correct'), 'ann from 192.0.2.9'],
     ['', 'invalid_token'],
     ['Bearer', 'invalid_token'],

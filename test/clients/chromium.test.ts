@@ -86,5 +86,12 @@ test('goes through the tunnel, to a page and by a WebSocket', async () => {
   assert.equal(await page.evaluate('document.body.innerText'), 'GET /page');
   await page.goto(`${served.destination}/forwarded`);
   assert.equal(await page.evaluate('document.body.innerText'), 'GET /forwarded');
+  const echo = `new Promise((resolve, reject) => {
+    const socket = new WebSocket(${JSON.stringify(served.destination.replace('http', 'ws'))});
+    socket.onopen = () => socket.send('there and back');
+    socket.onmessage = ({ data }) => resolve(data);
+    socket.onerror = () => reject(new Error('no socket'));
+  })`;
+  assert.equal(await page.evaluate(echo), 'there and back');
   await context.close();
 });

@@ -1,4 +1,4 @@
-/** curl and nghttp, as people have them, against the program on both ports (§4.10, §4.13). What is not installed is skipped, and says so. */
+/** curl, nghttp and Python, as people have them, against the program on both ports (§4.10, §4.13). What is not installed is skipped, and says so. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { type Served, serveClients } from './served.ts';
 
 const curlPath = findCommand('curl');
 const nghttpPath = findCommand('nghttp');
+const pythonPath = findCommand('python3');
 let served: Served;
 
 before(async () => {
@@ -134,5 +135,19 @@ describe('nghttp', { skip: nghttpPath === undefined ? 'nghttp is not installed' 
   test('speaks with prior knowledge', async () => {
     const { stdout } = await runCommand(nghttpPath ?? '', ['-nv', ready()]);
     assert.match(stdout, /:status: 200/);
+  });
+});
+
+describe('python3', { skip: pythonPath === undefined ? 'python3 is not installed' : false }, () => {
+  const program = 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())';
+
+  test('reaches https through the tunnel, by the variables that most programs read', async () => {
+    const proxy = `http://key:${served.tunnelKey}@127.0.0.1:${served.program.port}`;
+    const { stdout, stderr } = await runCommand(
+      pythonPath ?? '',
+      ['-c', program, `${served.tlsDestination}/from-python`],
+      { https_proxy: proxy, no_proxy: '', SSL_CERT_FILE: served.certificate },
+    );
+    assert.equal(stdout, 'GET /from-python\n', stderr);
   });
 });

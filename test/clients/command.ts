@@ -22,12 +22,16 @@ export function findCommand(name: string): string | undefined {
 }
 
 /** Runs a command; one that takes longer than the bound is killed and has the code 137. */
-export function runCommand(command: string, args: readonly string[]): Promise<Ran> {
+export function runCommand(
+  command: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
   return new Promise((resolve) => {
     execFile(
       command,
       args,
-      { timeout: boundMs, killSignal: 'SIGKILL', env: { PATH: process.env.PATH, LANG: 'C' } },
+      { timeout: boundMs, killSignal: 'SIGKILL', env: { PATH: process.env.PATH, LANG: 'C', ...environment } },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 137;
         resolve({ code, stdout, stderr });

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { WebSocketServer } from 'ws';
 import { cert, key } from '../auth/mail/certificate.ts';
 import { type Program, startProgram } from '../wire/program.ts';
 
@@ -17,7 +18,7 @@ export type Served = {
   readonly tlsPort: number;
   /** Path of the certificate, which clients are told to trust. */
   readonly certificate: string;
-  /** Answers every request with its method and target. */
+  /** Answers every request with its method and target, and every message of a WebSocket with itself. */
   readonly destination: string;
   readonly tlsDestination: string;
   /** Key of a principal that may tunnel and nothing besides. */
@@ -34,6 +35,9 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
     response.end(`${request.method} ${request.url}`);
   };
   const destination = await listen(createServer(listener));
+  new WebSocketServer({ server: destination }).on('connection', (socket) => {
+    socket.on('message', (message) => socket.send(String(message)));
+  });
   const tlsDestination = await listen(createTlsServer({ cert, key }, listener));
   const program = await startProgram({
     env: {
@@ -58,7 +62,7 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
     certificate,
     destination: `http://127.0.0.1:${portOf(destination)}`,
     tlsDestination: `https://localhost:${portOf(tlsDestination)}`,
-    tunnelKey: String(made.json()['key']),
+    tunnelKey: String(made.json().key),
     async end() {
       await program.stop();
       for (const server of [destination, tlsDestination]) {

@@ -1,8 +1,11 @@
 /** Three processes on one database are one service: what one did, the others know; what two do at once, one does. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import { type Answer, type Program, send } from '../program.ts';
+import { openRealtime } from '../realtime/realtime-client.ts';
 import { readEvents } from '../resources/event-reader.ts';
 import { type Fleet, sendToAll, startFleet } from './fleet.ts';
 
@@ -17,7 +20,11 @@ let categoryId: string;
 before(async () => {
   server = await testServer();
   // All at once on an empty database: one of them makes the schema.
-  fleet = await startFleet(server.url, processes);
+  fleet = await startFleet(server.url, processes, {
+    COMITY_REALTIME_ATTEMPT_MS: '0',
+    COMITY_EGRESS_ALLOW: '127.0.0.0/8',
+    COMITY_TUNNEL_PORTS: '1-65535',
+  });
   categoryId = idOf(await one().send('POST', `${base}/categories`, { json: { name: 'C' } }));
 });
 
@@ -251,5 +258,51 @@ describe('the administrator key', () => {
       await own.stop();
       await fresh.dispose();
     }
+  });
+});
+
+describe('a connection to one process', () => {
+  it('hears of what happens on every other, once each', async () => {
+    const socket = await openRealtime(one().port);
+    socket.say({ subscribe: ['categories.*'] });
+    await socket.saw(({ subscribed }) => subscribed !== undefined);
+    const names = Array.from({ length: rounds }, (_, round) => `Heard ${round}`);
+    for (const [round, name] of names.entries()) {
+      idOf(await at(round % processes).send('POST', `${base}/categories`, { json: { name } }));
+    }
+    await socket.saw(({ event }) => event?.data.object.name === names.at(-1));
+    assert.deepEqual(
+      socket.frames.flatMap(({ event }) => (event === undefined ? [] : [event.data.object.name])),
+      names,
+    );
+    socket.end();
+  });
+
+  it('is opened once by a ticket of another', async () => {
+    const { ticket } = (await one().send('POST', `${base}/realtime/tickets`)).json();
+    const query = `?ticket=${ticket}`;
+    const tries = await Promise.allSettled(fleet.running.map(({ port }) => openRealtime(port, { query })));
+    const opened = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
+    assert.equal(opened.length, 1);
+    for (const socket of opened) socket.end();
+  });
+
+  it('ends when its credential is revoked on another: WebSocket and tunnel', async () => {
+    const json = { name: 'Short', kind: 'secret', scopes: ['read', 'tunnel'] };
+    const made = (await one().send('POST', `${base}/keys`, { json })).json();
+    const socket = await openRealtime(one().port, { headers: { 'x-api-key': String(made.key) } });
+    const destination = createServer((stream) => stream.on('error', () => stream.destroy()));
+    destination.listen(0, '127.0.0.1');
+    await once(destination, 'listening');
+    const target = `127.0.0.1:${(destination.address() as AddressInfo).port}`;
+    const tunnel = connect(one().port, '127.0.0.1');
+    const authorization = `Proxy-Authorization: Bearer ${made.key}`;
+    tunnel.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n\r\n`);
+    assert.match(String((await once(tunnel, 'data'))[0]), /^HTTP\/1\.1 200 /);
+    const broken = new Promise((resolve) => tunnel.once('error', resolve));
+    assert.equal((await other().send('DELETE', `${base}/keys/${made.id}`)).status, 204);
+    assert.deepEqual(await socket.closed, { code: 1008, reason: 'credential ended' });
+    assert.match(String(await broken), /ECONNRESET/);
+    destination.close();
   });
 });

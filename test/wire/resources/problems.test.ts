@@ -272,7 +272,10 @@ for (const [message, code, headers, query] of [
   ['invalid API key', 'invalid_api_key', {}, '?api_key=wrong'],
   ['invalid API key', 'invalid_api_key', { Authorization: 'ApiKey a b' }, ''],
   ['API key required', 'api_key_required', { Authorization: 'ApiKey' }, ''],
-  ['API key required', 'api_key_required', { Authorization: 'Api-Key ' }, ''],
+  // HTTP/2 has no values that end in white space (RFC 9113 §8.2.1).
+  ...(process.env.COMITY_TEST_PROTOCOL === undefined
+    ? ([['API key required', 'api_key_required', { Authorization: 'Api-Key ' }, '']] as const)
+    : []),
   ['API key required', 'api_key_required', { 'X-API-Key': '' }, ''],
   ['API key required', 'api_key_required', {}, '?api_key='],
   ['invalid credentials', 'invalid_credentials', { Authorization: basic('user', 'password') }, ''],

@@ -175,3 +175,14 @@ test('outlives clients that reset the connection while their upgrade is decided'
   while (listener.counts().connections > 0) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(listener.counts().sockets, 0);
 });
+
+test('refuses connect-ip, to which there is no answer without the Upgrade', async (t) => {
+  const { open } = await serve(t, echo);
+  const client = (await open()).send(
+    'GET /.well-known/masque/ip/*/*/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: connect-ip\r\n\r\n',
+  );
+  const answer = await client.answer();
+  assert.equal(answer.status, 501);
+  assert.equal(JSON.parse(answer.body).code, 'protocol_unknown');
+  assert.equal(await client.closed, 'end');
+});

@@ -75,7 +75,7 @@ for (const [name, message, conditions, decision] of [
   ['a WebSocket where h2c is not taken', asking('h2c, websocket'), { ...all, h2c: false }, 'websocket'],
   ['connect-udp', asking('connect-udp'), all, 'connect-udp'],
   ['connect-udp without a proxy', asking('connect-udp'), { ...all, udp: false }, 'declined'],
-  ['connect-ip', asking('connect-ip'), all, 'declined'],
+  ['connect-ip', asking('connect-ip'), all, 'unspoken'],
   ['a WebSocket with POST', { ...asking('websocket'), method: 'POST' }, all, 'declined'],
   ['a WebSocket with content', asking('websocket', 'Content-Length', '1'), all, 'declined'],
   ['a WebSocket with empty content', asking('websocket', 'Content-Length', '0'), all, 'websocket'],

@@ -13,11 +13,10 @@ import { pathToFileURL } from 'node:url';
 import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
-import { parseLink } from '../../../src/http/syntax/link.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { adminKey } from '../program.ts';
 import { type Connection, connectTo, type Received, type Sent } from '../stores/exchange.ts';
-import type { Answer, Asked, Pair } from '../stores/pair.ts';
+import { type Asked, answerOf, type Pair } from '../stores/pair.ts';
 import { createSeeded, type Seeded } from '../stores/seeded.ts';
 
 const firstTime = Date.UTC(2026, 0, 31, 12);
@@ -159,18 +158,4 @@ function toSend(method: string, path: string, asked: Asked): Sent {
   headers.push(...given);
   const body = asked.json === undefined ? asked.body : JSON.stringify(asked.json);
   return { method, path, headers, body: typeof body === 'string' ? Buffer.from(body) : body };
-}
-
-function answerOf({ status, headers, body }: Received): Answer {
-  const text = body.toString('utf8');
-  const field = (name: string) => headers.find(([each]) => each.toLowerCase() === name.toLowerCase())?.[1];
-  return {
-    status,
-    text,
-    field,
-    etag: field('ETag') ?? '',
-    location: field('Location') ?? '',
-    json: () => JSON.parse(text) as Record<string, unknown>,
-    link: (rel) => parseLink(field('Link') ?? '')?.find((link) => link.rel === rel)?.target,
-  };
 }

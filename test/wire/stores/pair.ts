@@ -307,7 +307,8 @@ function cut(text: string): string {
   return text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)} ...` : text;
 }
 
-function answerOf({ status, headers, body }: Received): Answer {
+/** What was received, as who asks about it sees it. */
+export function answerOf({ status, headers, body }: Received): Answer {
   const text = body.toString('utf8');
   const field = (name: string) => headers.find(([each]) => each.toLowerCase() === name.toLowerCase())?.[1];
   return {

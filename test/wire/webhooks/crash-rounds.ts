@@ -92,9 +92,12 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
     for (let round = 1; round <= rounds; round += 1) {
       const acknowledged = new Set<string>();
       const agent = new Agent({ keepAlive: true, maxSockets: writers });
+      const { promise: begun, resolve: onAcknowledged } = Promise.withResolvers<void>();
       const writing = Array.from({ length: writers }, (_, writer) =>
-        writeUntilKilled({ port: program.port, agent, round, writer, acknowledged }),
+        writeUntilKilled({ port: program.port, agent, round, writer, acknowledged, onAcknowledged }),
       );
+      // A program that has just started on a busy machine may take longer than the pause to answer at all.
+      await Promise.race([begun, Promise.all(writing)]);
       await pause(100, 300);
       await kill();
       await Promise.all(writing);
@@ -151,10 +154,12 @@ type Writing = {
   readonly writer: number;
   /** Ids of the resources whose write was answered. */
   readonly acknowledged: Set<string>;
+  readonly onAcknowledged: () => void;
 };
 
 /** Every second writer posts events, the others write resources, one after the other without pause, until the connection breaks. */
-async function writeUntilKilled({ port, agent, round, writer, acknowledged }: Writing): Promise<void> {
+async function writeUntilKilled(writing: Writing): Promise<void> {
+  const { port, agent, round, writer, acknowledged, onAcknowledged } = writing;
   for (let turn = 0; ; turn += 1) {
     const id = `r${round}-w${writer}-${turn}`;
     const event = { type: 'crash.survived', data: { object: { id } } };
@@ -165,6 +170,7 @@ async function writeUntilKilled({ port, agent, round, writer, acknowledged }: Wr
     if (status === undefined) return;
     assert.equal(status, writer % 2 === 0 ? 202 : 201);
     acknowledged.add(id);
+    onAcknowledged();
   }
 }
 

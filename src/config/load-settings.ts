@@ -146,7 +146,6 @@ function readInteger(written: string): number {
   return Number(written);
 }
 
-/** Mistakes that only two settings together can make. */
 /** What was deleted cannot be sent again. */
 function sendingWarnings(loaded: Settings): readonly string[] {
   const longest = Math.max(loaded.resendSeconds, loaded.resendCommandLineSeconds);
@@ -158,6 +157,7 @@ function sendingWarnings(loaded: Settings): readonly string[] {
     );
 }
 
+/** Mistakes that only two settings together can make. */
 function compare(loaded: Settings, mistakes: string[]): void {
   if (loaded.listLimitDefault > loaded.listLimitMax) {
     mistakes.push(

@@ -5,8 +5,10 @@
  * Usage: npm run check
  */
 
+import { findBoundsProblems } from './checks/bounds.ts';
 import { findTypeProblems } from './checks/compile.ts';
 import { findCycleProblems } from './checks/cycles.ts';
+import { findEmitterProblems } from './checks/emitters.ts';
 import { findGeneratedDocsProblems } from './checks/generated-docs.ts';
 import { findHeaderProblems } from './checks/headers.ts';
 import { findImportProblems } from './checks/imports.ts';
@@ -24,9 +26,11 @@ const checks: Readonly<Record<string, Check>> = {
   lint: findLintProblems,
   imports: findImportProblems,
   cycles: findCycleProblems,
+  emitters: findEmitterProblems,
   sizes: findSizeProblems,
   names: findNameProblems,
   headers: findHeaderProblems,
+  bounds: findBoundsProblems,
   traces: findTraces,
   lockfile: findLockfileProblems,
   'generated docs': findGeneratedDocsProblems,

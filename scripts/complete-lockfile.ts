@@ -24,6 +24,8 @@ export type LockedPackage = {
   readonly devDependencies?: Versions;
   readonly optionalDependencies?: Versions;
   readonly resolved?: string;
+  /** A folder of this repository. */
+  readonly link?: boolean;
 };
 
 export type Lockfile = { packages: Record<string, LockedPackage> };

@@ -2,6 +2,6 @@
 
 export const http = ['src/http', 'src/http/syntax'];
 export const values = [...http, 'src/model'];
-export const observed = [...values, 'src/config', 'src/observe'];
+export const observed = [...values, 'src/config', 'src/observe', 'src/memory'];
 export const stored = [...observed, 'src/store'];
 export const rooms = ['src/auth', 'src/resources', 'src/resources/accounts', 'src/openapi'];

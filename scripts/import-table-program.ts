@@ -27,8 +27,9 @@ export const programRows: readonly FolderRow[] = [
       'src/store/postgres',
       'src/store-tables.ts',
       'src/package-version.ts',
+      'src/auth',
     ],
-    node: ['node:crypto'],
+    node: ['node:crypto', 'node:path'],
     packages: [],
   },
   {
@@ -47,7 +48,7 @@ export const programRows: readonly FolderRow[] = [
       'src/resources/webhooks',
       'src/webhooks/outbound',
     ],
-    node: [],
+    node: ['node:timers/promises'],
     packages: [],
   },
   {
@@ -100,6 +101,7 @@ export const programRows: readonly FolderRow[] = [
     node: [],
     packages: [],
   },
+  { folder: 'src/compose-memory.ts', may: [...observed, 'src/server'], node: [], packages: [] },
   {
     folder: 'src/compose.ts',
     may: [
@@ -114,6 +116,7 @@ export const programRows: readonly FolderRow[] = [
       'src/server',
       'src/compose-accounts.ts',
       'src/compose-handler.ts',
+      'src/compose-memory.ts',
       'src/compose-received.ts',
       'src/compose-webhooks.ts',
     ],
@@ -146,6 +149,7 @@ export const programRows: readonly FolderRow[] = [
       'src/webhooks/outbound',
       ...rooms,
       'src/server',
+      'src/open-store.ts',
       'src/compose.ts',
     ],
     node: 'any',

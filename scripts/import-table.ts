@@ -12,6 +12,9 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/http', may: ['src/http/syntax'], node: [], packages: [] },
   { folder: 'src/model', may: ['src/http/syntax'], node: [], packages: ['typebox'] },
 
+  // Memory: bounded caches, the list of what is bounded, and the budget of what is under way. Nothing of the program below it.
+  { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
+
   // What a sender of webhooks is, as data; signatures are pure and stand below.
   { folder: 'src/webhooks/presets', may: ['src/webhooks/signature'], node: [], packages: [] },
   // What every room may lean on.
@@ -27,13 +30,18 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:async_hooks', 'node:os', 'node:perf_hooks', 'node:process'],
     packages: ['pino', 'prom-client'],
   },
-  { folder: 'src/store', may: [...values, 'src/observe'], node: ['node:fs', 'node:os'], packages: [] },
+  {
+    folder: 'src/store',
+    may: observed,
+    node: ['node:crypto', 'node:fs', 'node:os', 'node:path'],
+    packages: [],
+  },
 
   // The file that a backup is, which both stores write and read: also the embedded store's own.
   {
     folder: 'src/store/backup-file',
     may: stored,
-    node: ['node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
+    node: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
     packages: [],
   },
 
@@ -71,14 +79,16 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/resources',
-    may: [...stored],
+    may: [...stored, 'src/typebox-bundle.ts'],
     node: [
       'node:buffer',
       'node:crypto',
+      'node:os',
       'node:stream',
       'node:stream/promises',
       'node:timers/promises',
       'node:util',
+      'node:worker_threads',
       'node:zlib',
     ],
     packages: ['@fastify/busboy', 'pgsql-ast-parser', 'typebox'],
@@ -140,7 +150,15 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/outbound',
       'src/typebox-bundle.ts',
     ],
-    node: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:os', 'node:worker_threads', 'node:zlib'],
+    node: [
+      'node:async_hooks',
+      'node:crypto',
+      'node:fs',
+      'node:os',
+      'node:timers/promises',
+      'node:worker_threads',
+      'node:zlib',
+    ],
     packages: ['typebox'],
   },
   {

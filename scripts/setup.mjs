@@ -59,7 +59,7 @@ async function setUp() {
   await withSetupLock(join(root, '.comity-setup.lock'), async () => {
     if (isSetUp()) return;
     if (!isInstalled()) await install();
-    await provideNode();
+    provideNode();
     // What is slower without it works all the same: a failure is no reason to stop.
     await run(ownNode, ['scripts/bundle-typebox.ts'], root);
     const next = `${marker}.${process.pid}`;
@@ -78,7 +78,8 @@ function isInstalled() {
     const found = installed[path];
     // npm leaves an optional package out when it is for another platform.
     if (found === undefined && entry.optional === true) continue;
-    if (found?.version !== entry.version || found.integrity !== entry.integrity) return false;
+    if (found === undefined || found.version !== entry.version || found.integrity !== entry.integrity)
+      return false;
     if (!existsSync(join(root, path, 'package.json'))) return false;
   }
   return true;
@@ -106,16 +107,12 @@ function explain(output) {
   return `${output.trim().slice(-outputCharactersMax)}\n\n${advice}`;
 }
 
-/** Sees to it that node_modules/.bin/node is there, runs, and is recent enough for the program. */
-async function provideNode() {
+/**
+ * Sees to it that node_modules/.bin/node is there, runs, and is recent enough for the program. It comes with the packages: the lockfile
+ * pins one for each platform (scripts/node/package.json), and npm installs and links the one that fits.
+ */
+function provideNode() {
   if (isRecent(ownNode)) return;
-  // Reached when install scripts are switched off, so that the package "node" could not fetch its binary.
-  const folder = join(modules, 'node');
-  if (existsSync(join(folder, 'installArchSpecificPackage.js'))) {
-    await run(outsideNode(), ['installArchSpecificPackage.js'], folder);
-    if (existsSync(join(folder, 'bin', 'node'))) linkNode(join('..', 'node', 'bin', 'node'));
-    if (isRecent(ownNode)) return;
-  }
   // No build of Node for this platform on npm: the system's own serves when it is recent enough.
   if (isRecent(outsideNode())) return linkNode(outsideNode());
   throw new SetupFailure(

@@ -26,6 +26,7 @@ import { createLoginLimit } from './auth/login-limit.ts';
 import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts } from './auth/mail/texts.ts';
 import type { MailPort } from './auth/mail-port.ts';
 import { createOAuth } from './auth/oauth/oauth.ts';
+import { createPrincipalNow, type PrincipalNow } from './auth/owner-principal.ts';
 import { createPasswordHasher, type PasswordHasher } from './auth/passwords/hasher.ts';
 import { createSessions } from './auth/sessions/create-sessions.ts';
 import { type Sessions, sessionKeptSeconds } from './auth/sessions/sessions.ts';
@@ -33,7 +34,7 @@ import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './auth/
 import { createAccessTokens } from './auth/tokens/access-token.ts';
 import { createSigningKeys, type SigningKeys } from './auth/tokens/signing-keys.ts';
 import { createBearerVerifier } from './auth/tokens/verify-bearer.ts';
-import { createVerifiedCredentials } from './auth/verified-credentials.ts';
+import type { VerifiedCredentials } from './auth/verified-credentials.ts';
 import type { Verifiers } from './auth/verifiers.ts';
 import type { Configuration } from './config/configuration.ts';
 import { ConfigurationError } from './config/configuration-error.ts';
@@ -57,7 +58,7 @@ import { type CorsPolicy, credentialedOrigins } from './resources/answer/cors.ts
 import type { Resource } from './resources/resource.ts';
 import type { RoutesOptions } from './resources/routes.ts';
 import type { RetentionRule } from './store/retention.ts';
-import type { Store } from './store/store.ts';
+import type { Change, Store } from './store/store.ts';
 
 export type AccountsOptions = {
   readonly configuration: Configuration;
@@ -65,6 +66,7 @@ export type AccountsOptions = {
   readonly providers: LoadedSettings['providers'];
   readonly observe: Observe;
   readonly store: Store;
+  readonly credentials: VerifiedCredentials;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly random: (count: number) => Buffer;
@@ -76,10 +78,19 @@ export type AccountsOptions = {
   readonly origin: () => string;
 };
 
+/** How a unit counts for the endpoints that are sent to (webhooks/outbound/fan-out/generation.ts). */
+export type EndpointGeneration = {
+  readonly generationChanges: () => readonly Change[];
+  /** The same store, whose commits keep the generation in step. */
+  readonly inStep: (store: Store) => Store;
+};
+
 export type Accounts = {
   readonly authenticate: Authenticate;
   /** For the tunnel, whose credentials stand in a field of their own. */
   readonly authenticateProxy: ReturnType<typeof createProxyAuthenticate>;
+  /** Whom the caller of an accepted request stands for when it is carried out. */
+  readonly principalNow: PrincipalNow;
   /** Whether a page of a site that is neither ours nor allowed has sent the request. */
   readonly isCrossSite: CrossSiteCheck;
   /** Everything under `auth/`. */
@@ -88,7 +99,8 @@ export type Accounts = {
   readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
   /** How owners of endpoints are told of them. */
   readonly endpointMail: EndpointMail;
-  readonly builtIn: NonNullable<RoutesOptions['builtIn']>;
+  /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
+  readonly builtIn: (endpoints: EndpointGeneration) => NonNullable<RoutesOptions['builtIn']>;
   /** Set when the administrator key was made at this start. */
   readonly adminKey: string | undefined;
   readonly retention: readonly RetentionRule[];
@@ -137,7 +149,7 @@ export async function composeAccounts(options: AccountsOptions): Promise<Account
   });
   const parts = { ...options, audit, findUser, hasher, checkPassword, sessions, signingKeys, isCrossSite };
   const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
-  const cache = createVerifiedCredentials({ ...settings, store, clock });
+  const cache = options.credentials;
   const mail = mailOf(parts);
   const verifiers: Verifiers = {
     key: createKeyVerifier({
@@ -156,18 +168,19 @@ export async function composeAccounts(options: AccountsOptions): Promise<Account
       ...{ verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf },
     }),
     authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
+    principalNow: createPrincipalNow(options),
     isCrossSite,
     resources: resourcesOf(parts, mail.accountMail),
     keys: signingKeys,
     endpointMail: endpointMailOf(parts, mail.port),
-    builtIn: builtInCollections({
-      ...settings,
-      audit,
-      addressOf: options.addressOf,
-      random,
-      sessions,
-      hashPassword: hasher.hash,
-    }),
+    builtIn: ({ generationChanges, inStep }) => {
+      const collections = builtInCollections({
+        ...settings,
+        ...{ audit, addressOf: options.addressOf, random, sessions, hashPassword: hasher.hash },
+        generationChanges,
+      });
+      return (serving) => collections({ ...serving, store: inStep(serving.store) });
+    },
     adminKey: adminKey.made,
     retention: retentionOf(settings),
     gauges: [

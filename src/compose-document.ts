@@ -1,8 +1,9 @@
 /** Hands the OpenAPI document what it describes: the declarations, the collections of the program itself, and how it is set up. */
+import { setImmediate } from 'node:timers/promises';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
-import { type OpenApiVersion, openApiDocument } from './openapi/document.ts';
+import { type OpenApiOptions, type OpenApiVersion, openApiSteps } from './openapi/document.ts';
 import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
 import { contentTag } from './resources/program/document.ts';
 import type { ProgramOptions } from './resources/program/resources.ts';
@@ -21,45 +22,64 @@ export type DocumentOptions = {
   readonly eventTypes: EventTypes;
 };
 
-/** Each version of the document is made when it is first asked for: it takes some milliseconds, and few ask. */
-export function composeDocument({
-  configuration,
-  settings,
-  providers,
-  eventTypes,
-}: DocumentOptions): ProgramOptions['openApi'] {
-  const made = new Map<OpenApiVersion, { content: string; tag: string }>();
+/** How long one slice of the making may hold the event loop. */
+const sliceMs = 10;
+
+/** Each version of the document is made when it is first asked for, in slices: it takes 100 to 300 ms, and few ask. */
+export function composeDocument(options: DocumentOptions): ProgramOptions['openApi'] {
+  const made = new Map<OpenApiVersion, Promise<{ content: Uint8Array; tag: string }>>();
   return (version = '3.2') => {
     if (version !== '3.2' && version !== '3.1') return undefined;
-    const known = made.get(version);
-    if (known !== undefined) return known;
-    const content = JSON.stringify(
-      openApiDocument({
-        ...configuration,
-        traceEnabled: settings.traceMethod,
-        corsEnabled: settings.corsOrigins !== '',
-        limits: settings,
-        accounts: {
-          ...settings,
-          collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
-          limits: settings,
-          providers: [...providers.keys()],
-        },
-        webhooks: {
-          ...settings,
-          collections: {
-            endpoints: endpointsCollection,
-            deliveries: deliveriesCollection,
-            recoveries: recoveriesCollection,
-          },
-          eventTypes: [...eventTypes.values()],
-        },
-        receiving: { ...settings, collection: inboxCollection, senders: configuration.senders },
-        version,
-      }),
-    );
-    const document = { content, tag: contentTag(content) };
-    made.set(version, document);
-    return document;
+    const known = made.get(version) ?? make(options, version);
+    made.set(version, known);
+    return known;
+  };
+}
+
+async function make(
+  options: DocumentOptions,
+  version: OpenApiVersion,
+): Promise<{ content: Uint8Array; tag: string }> {
+  const steps = openApiSteps(openApiOptions(options, version));
+  for (let begun = performance.now(); ; ) {
+    const step = steps.next();
+    if (step.done === true) {
+      await setImmediate();
+      // As octets, which all who ask for it at once are sent without a copy.
+      const content = Buffer.from(JSON.stringify(step.value));
+      return { content, tag: contentTag(content) };
+    }
+    if (performance.now() - begun < sliceMs) continue;
+    await setImmediate();
+    begun = performance.now();
+  }
+}
+
+function openApiOptions(
+  { configuration, settings, providers, eventTypes }: DocumentOptions,
+  version: OpenApiVersion,
+): OpenApiOptions {
+  return {
+    ...configuration,
+    traceEnabled: settings.traceMethod,
+    corsEnabled: settings.corsOrigins !== '',
+    limits: settings,
+    accounts: {
+      ...settings,
+      collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
+      limits: settings,
+      providers: [...providers.keys()],
+    },
+    webhooks: {
+      ...settings,
+      collections: {
+        endpoints: endpointsCollection,
+        deliveries: deliveriesCollection,
+        recoveries: recoveriesCollection,
+      },
+      eventTypes: [...eventTypes.values()],
+    },
+    receiving: { ...settings, collection: inboxCollection, senders: configuration.senders },
+    version,
   };
 }

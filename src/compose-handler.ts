@@ -2,6 +2,7 @@
  * Wires what answers requests: everything that has a path, behind one router and one walk. Apart from compose.ts because of its size alone; the
  * same rule holds, that nothing is reached but by argument.
  */
+import { unguessableCredential } from './auth/authenticate.ts';
 import { challengesFor } from './auth/challenges.ts';
 import type { Accounts } from './compose-accounts.ts';
 import { composeDocument } from './compose-document.ts';
@@ -10,14 +11,19 @@ import type { Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
-import type { Handler } from './http/message.ts';
+import type { Handler, Request, Response } from './http/message.ts';
 import { createHttpDateCache } from './http/syntax/http-date.ts';
+import { memoryBounds } from './memory/bounds.ts';
+import type { OctetLine } from './memory/octet-line.ts';
+import { anonymous } from './model/principal.ts';
+import type { LoopWatch } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { jwksResource } from './resources/accounts/jwks.ts';
 import type { CorsPolicy } from './resources/answer/cors.ts';
 import { decodeContent } from './resources/content/decode-content.ts';
+import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createEventViews } from './resources/events/seen-event.ts';
 import { createIdempotency } from './resources/idempotency.ts';
 import { createOperations, type Operations } from './resources/operations/operations.ts';
@@ -30,7 +36,8 @@ import type { Room } from './resources/room.ts';
 import { createRouter } from './resources/router.ts';
 import { createRoutes } from './resources/routes.ts';
 import { Walk } from './resources/walk.ts';
-import type { Store } from './store/store.ts';
+import type { Before } from './resources/walk-start.ts';
+import type { MaybePromise, Store } from './store/store.ts';
 
 export type HandlerOptions = {
   readonly configuration: Configuration;
@@ -52,6 +59,10 @@ export type HandlerOptions = {
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
+  readonly loop: LoopWatch;
+  readonly contentThreads: ContentThreads;
+  /** For pages that come from another process. */
+  readonly pageLine: OctetLine;
 };
 
 export type ComposedHandler = {
@@ -62,32 +73,25 @@ export type ComposedHandler = {
 };
 
 export function composeHandler(options: HandlerOptions): ComposedHandler {
-  const { configuration, settings, observe, store, clock, randomDigit, newId, mac } = options;
-  const { accounts, webhooks, received } = options;
+  const { configuration, settings, store, clock, newId, mac } = options;
+  const { accounts, webhooks, received, loop, cors, rates } = options;
   let draining = false;
-  const path = `${configuration.base}/operations`;
-  const operations = createOperations(
-    { store, path, newId, clock, random: randomDigit, observe },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
-  );
+  const operations = operationsOf(options, (request, before) => new Walk(room, request, before).run());
   const router = createRouter([
     ...createRoutes({
       ...settings,
-      store,
+      ...{ store, newId, clock, mac, pageLine: options.pageLine },
       base: configuration.base,
       collections: configuration.collections,
-      newId,
-      clock,
-      mac,
+      addressOf: options.addressOf,
       queryLimits: {
         ...settings,
         json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
       },
-      contentLimits: settings,
-      streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
-      resultCacheCharactersMax: settings.resultCacheBytesMax,
+      ...{ contentLimits: settings, longContent: options.contentThreads },
+      streamLimits: streamLimitsOf(settings),
       builtIn: (serving) => [
-        ...accounts.builtIn(serving),
+        ...accounts.builtIn(webhooks.generation)(serving),
         ...webhooks.builtIn(serving),
         ...received.builtIn(serving),
       ],
@@ -114,11 +118,15 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
     limits: { ...settings, traceEnabled: settings.traceMethod },
     clock,
     authenticate: accounts.authenticate,
-    rates: options.rates,
-    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
-    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds }),
+    decodeContent: (bytes, codings, memory) =>
+      decodeContent(bytes, codings, { bytesMax: settings.decodedBytesMax, memory }),
+    lines: store.lines,
+    idempotency: createIdempotency({
+      ...{ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds },
+      sealing: { secretOf: unguessableCredential, random: options.random },
+    }),
     operations,
-    cors: options.cors,
+    ...{ cors, rates, loop },
     challengesFor,
     development: settings.development,
     formatDate: createHttpDateCache(httpDatesMax),
@@ -126,10 +134,29 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
   return {
     handler: (request) => new Walk(room, request).run(),
     operations,
-    drain: () => {
+    drain() {
       draining = true;
     },
   };
+}
+
+function streamLimitsOf({ eventBatchBytesMax, streamHeartbeatMs }: Settings) {
+  return { batchEventsMax: 100, batchBytesMax: eventBatchBytesMax, heartbeatMs: streamHeartbeatMs };
+}
+
+function operationsOf(
+  { configuration, store, newId, clock, randomDigit: random, observe, accounts }: HandlerOptions,
+  walk: (request: Request, before: Before) => MaybePromise<Response>,
+): Operations {
+  const path = `${configuration.base}/operations`;
+  return createOperations(
+    { store, path, newId, clock, random, observe },
+    async (request, { principal }, companions) => {
+      const identify = () =>
+        principal === null ? { principal: anonymous } : accounts.principalNow(principal);
+      return walk(request, { identify, companions });
+    },
+  );
 }
 
 function realtimeOf({ configuration, settings, accounts, ...rest }: HandlerOptions): readonly Resource[] {
@@ -147,4 +174,4 @@ function realtimeOf({ configuration, settings, accounts, ...rest }: HandlerOptio
 }
 
 /** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
-const httpDatesMax = 1024;
+const httpDatesMax = memoryBounds.httpDates.entries;

@@ -20,11 +20,13 @@ import { createEventViews } from './resources/events/seen-event.ts';
 import type { Resource } from './resources/resource.ts';
 import { deliveryResources } from './resources/webhooks/deliveries/resources.ts';
 import { endpointResources } from './resources/webhooks/endpoints/resources.ts';
+import { withGeneration } from './resources/webhooks/endpoints/with-generation.ts';
 import { eventTypeResources } from './resources/webhooks/event-types/resources.ts';
 import { type PostedEvents, postedEvents } from './resources/webhooks/events/resources.ts';
 import { recoveryResources } from './resources/webhooks/recoveries/resources.ts';
 import type { RetentionRule } from './store/retention.ts';
-import type { Store } from './store/store.ts';
+import type { Change, Store } from './store/store.ts';
+import { moveHeaderValues } from './webhooks/outbound/endpoint-headers.ts';
 import { createEngine, type Engine } from './webhooks/outbound/engine/engine.ts';
 import { type EventTypes, eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './webhooks/outbound/fan-out/directory.ts';
@@ -63,6 +65,11 @@ export type Webhooks<S extends Store> = {
   readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
   readonly builtIn: (serving: Serving) => readonly ServedCollection[];
   readonly postedEvents: (serving: Serving) => PostedEvents;
+  /** For what changes the rights of owners: see `EndpointGeneration` of accounts. */
+  readonly generation: {
+    readonly generationChanges: () => readonly Change[];
+    readonly inStep: (store: Store) => Store;
+  };
   readonly eventTypes: EventTypes;
   /** For what goes out besides: through the guard, over the same pools. */
   readonly exchange: Exchange;
@@ -96,6 +103,7 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
     collections,
     principalTables: [usersTable, keysTable],
   });
+  await moveHeaderValues(withGeneration(store, directory), directory);
   const wakes = await createWakes({ ...options, directory });
   const fannedOut = withDeliveries(store, { ...options, directory, wakes });
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
@@ -104,6 +112,10 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
   const sender = await composeSender(parts);
   return {
     store: fannedOut,
+    generation: {
+      generationChanges: () => directory.generationChanges(),
+      inStep: (inner) => withGeneration(inner, directory),
+    },
     keys: sender.keys,
     exchange: sender.exchange,
     dial: sender.dial,
@@ -154,6 +166,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const send = createSend({
     ...settings,
     events,
+    directory,
     exchange: exchanges.exchange,
     view: createEventViews(configuration.collections.values()),
     keys,
@@ -216,7 +229,7 @@ function resourcesOf<S extends Store>(
 function gaugesOf(engine: Engine, directory: FollowedDirectory): Webhooks<Store>['gauges'] {
   return [
     ['comity_deliveries_in_flight', 'Webhook attempts under way.', () => engine.counts().inFlight],
-    ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => [...directory.all()].length],
+    ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => directory.size()],
   ];
 }
 

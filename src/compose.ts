@@ -6,9 +6,11 @@ import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createOwnerPrincipal } from './auth/owner-principal.ts';
 import { loadSecret } from './auth/store-secret.ts';
+import { createVerifiedCredentials, settlingCredentials } from './auth/verified-credentials.ts';
 import { type Accounts, composeAccounts } from './compose-accounts.ts';
 import { composeConnections } from './compose-connections.ts';
 import { composeHandler } from './compose-handler.ts';
+import { composeMemory } from './compose-memory.ts';
 import { composeReceived, type Received } from './compose-received.ts';
 import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
@@ -16,11 +18,14 @@ import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
 import { createIdSource } from './model/id.ts';
+import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
 import { corsPolicy } from './resources/answer/cors.ts';
 import { serverMethods } from './resources/answer/options.ts';
+import { patchLimitsOf } from './resources/collection/serving.ts';
+import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
 import { idempotencyTable } from './resources/idempotency.ts';
 import type { Operations } from './resources/operations/operations.ts';
 import { operationsTable } from './resources/operations/tables.ts';
@@ -139,10 +144,10 @@ type Assembled = {
 };
 
 async function assemble(options: ComposeOptions): Promise<Assembled> {
-  const { configuration, settings, observe } = options;
-  const clock = options.clock ?? Date.now;
-  const random = options.random ?? goodRandomness;
-  const store = await openStore(configuration, settings, observe);
+  const { configuration, settings, observe, clock = Date.now, random = goodRandomness } = options;
+  const opened = await openStore(configuration, settings, observe);
+  const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });
+  const store = settlingCredentials(opened, credentials);
   try {
     const secure = settings.tlsCert !== undefined && settings.tlsPort === undefined;
     let listening = originOf(settings.host, settings.port, secure);
@@ -152,9 +157,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const addressOf = createCallerAddress(settings.behindProxy);
     const common = { ...options, store, clock, random: random.bytes, newId };
     const accounts = await composeAccounts({
-      ...common,
-      cors,
-      addressOf,
+      ...{ ...common, credentials, cors, addressOf },
       origin: () => settings.publicUrl ?? listening,
     });
     const webhooks = await composeWebhooks({
@@ -170,16 +173,20 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       store,
       onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
     });
+    const contentThreads = openContentThreads(options);
+    const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: options.metrics.loopDelay });
+    const memory = composeMemory(options);
     const { handler, operations, drain } = composeHandler({
       ...{ ...common, store: webhooks.store, randomDigit: random.digit },
-      ...{ mac, rates, cors, addressOf, accounts, webhooks, received },
+      ...{ mac, rates, cors, addressOf, accounts, webhooks, received, loop, contentThreads },
+      pageLine: memory.pages,
     });
     const proxy = composeConnections({
       ...{ ...common, accounts, addressOf, ownListeners: () => ownListeners },
     });
     const listener = createListener({
-      ...{ handler, observe, clock, proxy, limits: settings, behindProxy: settings.behindProxy },
-      methods: serverMethods,
+      ...{ handler, observe, clock, proxy, addressOf, memory },
+      ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
       apiVersion: configuration.apiVersion,
     });
     const parts = [accounts, webhooks, received];
@@ -189,7 +196,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const stopRetention = startRetention(store, rules, clock, observe);
     const stop = stopOf({
       ...{ ...options, store, drain, listener, operations },
-      ...{ webhooks, received, accounts, rates, stopRetention },
+      ...{ webhooks, received, accounts, rates, stopRetention, loop, contentThreads },
     });
     const listensAt = (url: string, own: OwnListener): void => {
       listening = url;
@@ -207,6 +214,16 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
   }
 }
 
+/** Where long content is parsed, checked and written. */
+function openContentThreads({ configuration, settings }: ComposeOptions): ContentThreads {
+  return createContentThreads({
+    ...settings,
+    collections: configuration.collections,
+    contentLimits: settings,
+    patchLimits: patchLimitsOf({ ...settings, contentLimits: settings }),
+  });
+}
+
 type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
   readonly store: Store;
   readonly drain: () => void;
@@ -217,6 +234,8 @@ type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
   readonly accounts: Accounts;
   readonly rates: { close(): Promise<void> };
   readonly stopRetention: () => Promise<void>;
+  readonly loop: LoopWatch;
+  readonly contentThreads: ContentThreads;
 };
 
 /** What is behind goes after what stands before it: requests first, then what they began, the store last. */
@@ -234,6 +253,8 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     await received.close();
     await webhooks.close();
     await parts.accounts.close();
+    parts.loop.close();
+    await parts.contentThreads.close();
     await parts.stopRetention();
     await parts.rates.close();
     await parts.store.close();
@@ -245,7 +266,7 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
 function showGauges(
   metrics: Metrics,
   listener: Listener,
-  store: { readonly unitsWaiting: () => number },
+  store: Pick<Store, 'lines'> & { readonly unitsWaiting: () => number },
   gauges: Accounts['gauges'],
 ): void {
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
@@ -254,6 +275,11 @@ function showGauges(
   metrics.gauge('comity_websockets', 'Open WebSockets.', () => listener.counts().sockets);
   metrics.gauge('comity_tunnels', 'Open tunnels and forwarded requests.', () => listener.counts().tunnels);
   metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
+  metrics.gauge(
+    'comity_changes_waiting',
+    'Changes that wait for their turn at a row.',
+    () => store.lines.waiting,
+  );
   for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
 }
 

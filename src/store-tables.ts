@@ -2,7 +2,7 @@
  * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
  * `comity migrate` share.
  */
-import { secretsTable } from './auth/admin-key.ts';
+import { adminKeyRowId, secretsTable } from './auth/admin-key.ts';
 import {
   identitiesTable,
   keySecretsTable,
@@ -20,6 +20,7 @@ import { idempotencyTable } from './resources/idempotency.ts';
 import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { realtimeTicketsTable } from './resources/realtime/tickets.ts';
+import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
 import { receivedCollection } from './webhooks/inbound/collections.ts';
 import {
@@ -58,6 +59,17 @@ const ownTables: readonly Table[] = [
   ...[receivedCollection].map(tableOf),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
 ];
+
+const noRow: ReadonlySet<string> = new Set();
+
+/** Tables whose rows hold secrets that must be used again, and are kept encrypted; each with the rows that stay plain. */
+export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  // A digest, which every request by the administrator key reads.
+  [secretsTable, new Set([adminKeyRowId, keyRowId])],
+  ...[signingKeysTable, endpointSecretsTable, webhookKeysTable, senderSecretsTable].map(
+    (name) => [name, noRow] as const,
+  ),
+]);
 
 export function storeTables(configuration: Pick<Configuration, 'collections'>): readonly Table[] {
   return [...[...configuration.collections.values()].map(tableOf), ...ownTables];

@@ -21,7 +21,11 @@ export function startConnections(pinning: Pinning, place: Place): Promise<Server
     COMITY_DATA: place.folder,
     COMITY_CONNECTIONS_MAX: connectionsMax,
     COMITY_REALTIME_SOCKETS_MAX: connectionsMax,
-    // All clients have one address.
+    // All clients have one address, and some one principal.
+    COMITY_CONNECTIONS_PER_ADDRESS_MAX: '0',
+    COMITY_REALTIME_SOCKETS_PER_PRINCIPAL_MAX: '0',
+    COMITY_REALTIME_SOCKETS_PER_ADDRESS_MAX: '0',
+    COMITY_STREAMS_PER_ADDRESS_MAX: '0',
     COMITY_REALTIME_ATTEMPT_MS: '0',
     // Destinations are on this machine.
     COMITY_EGRESS_ALLOW: '127.0.0.0/8',

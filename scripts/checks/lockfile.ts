@@ -28,7 +28,8 @@ export function findLockfileProblems(root: string): readonly Problem[] {
     problems.push({ file, message: `${name}, which ${needed} names, is missing: run npm run lockfile` });
   }
   for (const [path, entry] of Object.entries(lockfile.packages)) {
-    if (entry.resolved !== undefined) problems.push({ file, message: `${path} names the host it came from` });
+    if (entry.resolved !== undefined && entry.link !== true)
+      problems.push({ file, message: `${path} names the host it came from` });
   }
   return problems;
 }

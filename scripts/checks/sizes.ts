@@ -1,6 +1,6 @@
 /**
- * Files stay at or below 300 lines (tests: 500) and functions at or below 70, unless scripts/size-exceptions.ts says
- * why not; no file passes 500 whatever its reason. The body of `describe` is not counted: it only groups tests.
+ * Files stay at or below 400 lines (tests: 600) and functions at or below 70, unless scripts/size-exceptions.ts says
+ * why not; no file passes 600 whatever its reason. The body of `describe` is not counted: it only groups tests.
  *
  * Usage: node scripts/checks/sizes.ts
  */
@@ -11,8 +11,8 @@ import { listCode, readText } from '../source-tree.ts';
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
-const fileLinesMax = 300;
-const fileLinesHardMax = 500;
+const fileLinesMax = 400;
+const fileLinesHardMax = 600;
 const functionLinesMax = 70;
 
 /** How far above the real size an exception may stand before it has to be lowered. */

@@ -17,6 +17,11 @@ the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`
 the environment before the configuration, and an empty variable counts as unset. Numbers are plain decimal
 integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
 
+A secret may be given as a file, as orchestrators mount them: \`COMITY_ADMIN_KEY_FILE=/run/secrets/admin-key\` in place of
+\`COMITY_ADMIN_KEY\`. One line break at its end is left out; both together are refused. The settings that say so below take it, and
+also \`COMITY_OAUTH_<NAME>_CLIENT_SECRET\`, the variables of senders such as \`BILLING_WEBHOOK_SECRET\`, and what only commands
+read: \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
+
 Every value is checked at start, and all mistakes are told at once (exit code 2). A variable that starts with \`COMITY_\` and is
 none of these is told as a warning. \`COMITY_TLS_CERT\` and \`COMITY_TLS_KEY\` are not supported by
 this version and refused, so that nobody takes them for granted.
@@ -36,7 +41,7 @@ export function render(): string {
 }
 
 function rowOf(name: string, setting: Setting): string {
-  return `| \`${variableOf(name)}\` | ${defaultOf(setting)} | ${valuesOf(setting)} | ${unitOf(setting)} | ${setting.meaning} |`;
+  return `| \`${variableOf(name)}\` | ${defaultOf(setting)} | ${valuesOf(name, setting)} | ${unitOf(setting)} | ${setting.meaning} |`;
 }
 
 function defaultOf(setting: Setting): string {
@@ -45,7 +50,7 @@ function defaultOf(setting: Setting): string {
   return setting.default === '' ? 'empty' : `\`${setting.default}\``;
 }
 
-function valuesOf(setting: Setting): string {
+function valuesOf(name: string, setting: Setting): string {
   switch (setting.kind) {
     case 'integer':
       return `${setting.least} to ${setting.most}`;
@@ -54,7 +59,7 @@ function valuesOf(setting: Setting): string {
     case 'choice':
       return setting.choices.map((choice) => `\`${choice}\``).join(', ');
     case 'text':
-      return `at most ${setting.charactersMax} characters`;
+      return `at most ${setting.charactersMax} characters${setting.secret ? `; or a file, \`${variableOf(name)}_FILE\`` : ''}`;
   }
 }
 

@@ -75,6 +75,19 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 }
 
 /**
+ * The credential that the caller sent, as it came, where nobody can guess it: a key, a token or the cookie of a session, but no password.
+ * Undefined: there is none, or it may hold a password.
+ */
+export function unguessableCredential(request: Request, query: string | undefined): string | undefined {
+  for (const carrier of [...carriers, sessionCookieCarrier]) {
+    const found = carrier.find(request.fields, query);
+    if (found === undefined) continue;
+    return typeof found === 'string' && !carrier.holdsPassword(found) ? found : undefined;
+  }
+  return undefined;
+}
+
+/**
  * For the tunnel (§4.10), which has no resource to look at meanwhile: what comes back is confirmed already. Anonymous where
  * Proxy-Authorization is missing; that and every problem of status 401 is answered 407 with `proxyChallengesFor`.
  */
@@ -111,7 +124,7 @@ function judge(
   return cache.verify({ name, verify, repeatable: !isLong });
 }
 
-/** Longer credentials are remembered by their digest: a token may have thousands of characters, and a million are remembered. */
+/** Longer credentials are remembered by their digest: a token may have thousands of characters. */
 const textCharactersMax = 4096;
 
 /**

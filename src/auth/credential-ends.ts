@@ -4,8 +4,11 @@
  *
  * Each credential is in one of two modes: *held*, from the first listener on, and *ended*, when the listeners have been told or
  * have gone. One timer serves the ends of all. After a change all that are held are looked at, a slice in each turn of the event
- * loop, and then none for `lookIntervalMs`: a busy table costs no more than that. Requests do not wait for this; they look for
- * themselves.
+ * loop, and then none for ten times as long as that took, `restMsMax` at most: a busy table costs a tenth of the time. Requests do not wait
+ * for this; they look for themselves.
+ *
+ * A commit of this process waits until the credentials that rest on the rows it changed have been looked at (`settle`), so a logout is
+ * answered after its streams were cut.
  */
 import type { MaybePromise } from '../store/store.ts';
 import type { Basis, Good, Verdict } from './verdict.ts';
@@ -26,8 +29,10 @@ type Holding = {
   isNew: boolean;
 };
 
-/** Least time from one look to the next, also when storage failed. */
-const lookIntervalMs = 200;
+/** Most time from one look to the next, and the time when storage failed. */
+const restMsMax = 200;
+/** Rest after a look, in times of what it took. */
+const restFactor = 10;
 /** Looked at in one turn of the event loop: half a millisecond of reads. */
 const looksPerTurn = 64;
 /** A timer takes no longer time. */
@@ -37,11 +42,14 @@ export class CredentialEnds {
   readonly #clock: () => number;
   readonly #holds: (basis: readonly Basis[]) => MaybePromise<boolean>;
   readonly #held = new Map<Good, Holding>();
+  /** What is held, by each row that it rests on. */
+  readonly #byRow = new Map<string, Set<Good>>();
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #rest: NodeJS.Timeout | undefined;
   #isLooking = false;
   #isChanged = false;
+  #hasFailed = false;
   #isClosed = false;
 
   /** @param options.clock milliseconds since the epoch */
@@ -57,6 +65,7 @@ export class CredentialEnds {
   add({ verdict, again }: Held, listener: () => void): () => void {
     const holding = this.#held.get(verdict) ?? { verdict, again, listeners: new Set(), isNew: true };
     this.#held.set(verdict, holding);
+    this.#index(verdict, holding.verdict.basis);
     // Wrapped, so that one listener added twice is called twice and stopped once.
     const call = (): void => listener();
     holding.listeners.add(call);
@@ -65,7 +74,7 @@ export class CredentialEnds {
     this.#wakeAt(holding.verdict.expiresAt);
     return () => {
       holding.listeners.delete(call);
-      if (holding.listeners.size === 0 && this.#held.get(verdict) === holding) this.#held.delete(verdict);
+      if (holding.listeners.size === 0 && this.#held.get(verdict) === holding) this.#forget(verdict, holding);
     };
   }
 
@@ -76,11 +85,24 @@ export class CredentialEnds {
     this.#lookSoon();
   }
 
+  /** Resolves when everything that rests on one of the rows has been looked at, and its listeners told where it ended. */
+  async settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> {
+    if (this.#held.size === 0 || this.#isClosed) return;
+    const due = new Set<Good>();
+    for (const { table, id } of rows)
+      for (const key of this.#byRow.get(rowName(table, id)) ?? []) due.add(key);
+    if (due.size === 0) return;
+    await this.#judgeThose([...due]);
+    // Listeners write the ends of their streams in this turn of the event loop; what is answered after it comes behind them.
+    if ([...due].some((key) => !this.#held.has(key))) await new Promise((resolve) => setImmediate(resolve));
+  }
+
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#rest);
     this.#held.clear();
+    this.#byRow.clear();
   }
 
   #wakeAt(at: number): void {
@@ -104,8 +126,13 @@ export class CredentialEnds {
     setImmediate(async () => {
       const isAll = this.#isChanged;
       this.#isChanged = false;
+      const begun = performance.now();
       await this.#judgeAll(({ isNew }) => isAll || isNew);
-      if (!this.#isClosed) this.#rest = setTimeout(() => this.#lookAgain(), lookIntervalMs).unref();
+      if (this.#isClosed) return;
+      const tookMs = performance.now() - begun;
+      const restMs = this.#hasFailed ? restMsMax : Math.min(restMsMax, tookMs * restFactor);
+      this.#hasFailed = false;
+      this.#rest = setTimeout(() => this.#lookAgain(), restMs).unref();
     });
   }
 
@@ -116,39 +143,73 @@ export class CredentialEnds {
   }
 
   async #judgeAll(isDue: (holding: Holding) => boolean): Promise<void> {
-    const due = [...this.#held].filter(([, holding]) => isDue(holding));
-    for (let start = 0; start < due.length && !this.#isClosed; start += looksPerTurn) {
-      if (start > 0) await new Promise((resolve) => setImmediate(resolve));
-      const slice = due.slice(start, start + looksPerTurn);
-      await Promise.all(slice.map(([key, holding]) => this.#judge(key, holding)));
-    }
+    await this.#judgeThose([...this.#held].filter(([, holding]) => isDue(holding)).map(([key]) => key));
     for (const { verdict } of this.#held.values()) this.#wakeAt(verdict.expiresAt);
   }
 
-  async #judge(key: Good, holding: Holding): Promise<void> {
+  async #judgeThose(keys: readonly Good[]): Promise<void> {
+    for (let start = 0; start < keys.length && !this.#isClosed; start += looksPerTurn) {
+      if (start > 0) await new Promise((resolve) => setImmediate(resolve));
+      await Promise.all(keys.slice(start, start + looksPerTurn).map((key) => this.#judge(key)));
+    }
+  }
+
+  async #judge(key: Good): Promise<void> {
+    const holding = this.#held.get(key);
+    if (holding === undefined) return;
     holding.isNew = false;
-    if (await this.#isGood(holding)) return;
-    this.#held.delete(key);
+    if (await this.#isGood(key, holding)) return;
+    this.#forget(key, holding);
     // One that throws keeps no other from being told.
     for (const listener of holding.listeners) queueMicrotask(listener);
     holding.listeners.clear();
   }
 
-  async #isGood(holding: Holding): Promise<boolean> {
+  #index(key: Good, basis: readonly Basis[]): void {
+    for (const { table, id } of basis) {
+      const name = rowName(table, id);
+      const keys = this.#byRow.get(name);
+      if (keys === undefined) this.#byRow.set(name, new Set([key]));
+      else keys.add(key);
+    }
+  }
+
+  #unindex(key: Good, basis: readonly Basis[]): void {
+    for (const { table, id } of basis) {
+      const name = rowName(table, id);
+      const keys = this.#byRow.get(name);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#byRow.delete(name);
+    }
+  }
+
+  #forget(key: Good, holding: Holding): void {
+    if (this.#held.get(key) === holding) this.#held.delete(key);
+    this.#unindex(key, holding.verdict.basis);
+  }
+
+  async #isGood(key: Good, holding: Holding): Promise<boolean> {
     const { verdict, again } = holding;
     const isOver = this.#clock() >= verdict.expiresAt;
     try {
       if (!isOver && (await this.#holds(verdict.basis))) return true;
       const anew = again === undefined ? undefined : await again();
       if (anew === undefined || 'problem' in anew || !isSame(anew, verdict)) return false;
+      this.#unindex(key, holding.verdict.basis);
       holding.verdict = anew;
+      if (this.#held.get(key) === holding) this.#index(key, anew.basis);
       return this.#clock() < anew.expiresAt;
     } catch {
       // Storage failed, which whoever asks it next tells: nothing is known, but what time has ended stays ended.
       this.#isChanged = true;
+      this.#hasFailed = true;
       return !isOver;
     }
   }
+}
+
+function rowName(table: string, id: string): string {
+  return `${table}/${id}`;
 }
 
 /** Whether whoever was admitted then is the same now, with the same rights: what is under way was begun under those. */

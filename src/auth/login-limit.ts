@@ -9,7 +9,15 @@
 import type { Allowance } from '../http/allowance.ts';
 import { type Store, StoreUnavailable, type Tally } from '../store/store.ts';
 import { LoginGate } from './login-gate.ts';
-import { stepMs, stepsCounted, untilRoom } from './login-window.ts';
+import {
+  type Leaving,
+  nextLeaving,
+  partMs,
+  partOf,
+  partsOfStep,
+  stepMs,
+  stepsCounted,
+} from './login-window.ts';
 
 export type LoginAttempt =
   | {
@@ -73,10 +81,10 @@ class GatedLimit implements LoginLimit {
 
   async #admit(names: readonly string[]): Promise<LoginAttempt> {
     for (;;) {
-      const step = Math.floor(this.#options.clock() / stepMs(this.#windowMs));
+      const at = this.#options.clock();
       const pendingBefore = names.map((name) => this.#gateOf(name).pending);
-      const exhausted = await this.#count(names, step);
-      if (exhausted.length === 0) return this.#admitted(names, step);
+      const exhausted = await this.#count(names, at);
+      if (exhausted.length === 0) return this.#admitted(names, at);
       if (exhausted.some(({ name }) => pendingBefore[names.indexOf(name)] === 0)) {
         return this.#refuse(exhausted);
       }
@@ -87,24 +95,37 @@ class GatedLimit implements LoginLimit {
   }
 
   /** Counts the attempt, and gives it back where one of the names has no room; those are told. */
-  async #count(names: readonly string[], step: number): Promise<readonly Exhausted[]> {
-    const { store, attempts, clock } = this.#options;
-    const windowMs = this.#windowMs;
-    const totals = await store.tally(names.flatMap((name) => this.#tallies(name, step)));
-    const elapsedMs = Math.max(0, clock() - step * stepMs(windowMs));
+  async #count(names: readonly string[], at: number): Promise<readonly Exhausted[]> {
+    const { store, attempts } = this.#options;
+    const totals = await store.tally([
+      ...names.flatMap((name) => this.#tallies(name, at)),
+      ...names.map((name) => this.#partTally(name, at, 1)),
+    ]);
     const exhausted: Exhausted[] = [];
     for (const [index, name] of names.entries()) {
       const own = totals.slice(index * stepsCounted, (index + 1) * stepsCounted);
       // Without what was added just now. A counter that was forgotten and then given back to stands below nothing.
-      const counts = own.map((total, at) => Math.max(0, at === own.length - 1 ? total - 1 : total));
-      const waitMs = untilRoom(attempts, counts, elapsedMs, windowMs);
+      const counts = own.map((total, step) => Math.max(0, step === own.length - 1 ? total - 1 : total));
+      const leaving = nextLeaving(attempts, counts);
+      const waitMs = leaving === undefined ? 0 : await this.#untilLeft(name, leaving, at);
       if (waitMs > 0) exhausted.push({ name, waitMs });
     }
-    if (exhausted.length > 0) await this.#giveBack(names, step);
+    if (exhausted.length > 0) await this.#giveBack(names, at);
     return exhausted;
   }
 
-  #admitted(names: readonly string[], step: number): LoginAttempt {
+  /** Milliseconds until the attempt has left the window; 0 or less: it has. */
+  async #untilLeft(name: string, { index, ordinal }: Leaving, at: number): Promise<number> {
+    const { store, clock } = this.#options;
+    const windowMs = this.#windowMs;
+    const step = this.#stepAt(at) - (stepsCounted - 1 - index);
+    const begin = step * stepMs(windowMs);
+    const parts = Array.from({ length: partsOfStep }, (_, part) => begin + part * partMs(windowMs));
+    const counts = await store.tally(parts.map((from) => this.#partTally(name, from, 0)));
+    return begin + partOf(ordinal, counts) * partMs(windowMs) + windowMs - clock();
+  }
+
+  #admitted(names: readonly string[], at: number): LoginAttempt {
     for (const name of names) this.#gateOf(name).pending += 1;
     const settle = () => {
       for (const name of names) this.#gateOf(name).settle();
@@ -113,7 +134,7 @@ class GatedLimit implements LoginLimit {
     return {
       ok: true,
       succeeded: async () => {
-        await this.#giveBack(names, step);
+        await this.#giveBack(names, at);
         settle();
       },
       failed: settle,
@@ -136,25 +157,44 @@ class GatedLimit implements LoginLimit {
   }
 
   /** A count that could not be given back is one attempt less for the rest of the window, and no reason to fail. */
-  async #giveBack(names: readonly string[], step: number): Promise<void> {
+  async #giveBack(names: readonly string[], at: number): Promise<void> {
     try {
-      await this.#options.store.tally(names.map((name) => this.#tallyOf(name, step, -1)));
+      const step = this.#stepAt(at);
+      const tallies = names.flatMap((name) => [
+        this.#stepTally(name, step, -1),
+        this.#partTally(name, at, -1),
+      ]);
+      await this.#options.store.tally(tallies);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }
   }
 
+  #stepAt(at: number): number {
+    return Math.floor(at / stepMs(this.#windowMs));
+  }
+
   /** Of every step that counts, the oldest first; the attempt is added to the last. */
-  #tallies(name: string, step: number): readonly Tally[] {
-    return Array.from({ length: stepsCounted }, (_, at) => {
-      const age = stepsCounted - 1 - at;
-      return this.#tallyOf(name, step - age, age === 0 ? 1 : 0);
+  #tallies(name: string, at: number): readonly Tally[] {
+    return Array.from({ length: stepsCounted }, (_, index) => {
+      const age = stepsCounted - 1 - index;
+      return this.#stepTally(name, this.#stepAt(at) - age, age === 0 ? 1 : 0);
     });
   }
 
-  #tallyOf(name: string, step: number, add: number): Tally {
-    const expiresAt = (step + stepsCounted + 1) * stepMs(this.#windowMs);
-    return { key: `login ${step} ${name}`, add, expiresAt };
+  #stepTally(name: string, step: number, add: number): Tally {
+    return { key: `login ${step} ${name}`, add, expiresAt: this.#expiryOf(step) };
+  }
+
+  #partTally(name: string, at: number, add: number): Tally {
+    const step = this.#stepAt(at);
+    const part = Math.floor((at - step * stepMs(this.#windowMs)) / partMs(this.#windowMs));
+    return { key: `login ${step}.${part} ${name}`, add, expiresAt: this.#expiryOf(step) };
+  }
+
+  /** When no attempt of the step counts any more. */
+  #expiryOf(step: number): number {
+    return (step + stepsCounted + 1) * stepMs(this.#windowMs);
   }
 
   #gateOf(name: string): LoginGate {

@@ -1,7 +1,8 @@
 /**
- * The window of the login limit (§8: 5 in 15 minutes): it slides in steps of a fifteenth, each step with a count of its own, and a step
- * counts until all of it lies outside the window. So no window of that length ever holds more failed attempts than the limit, wherever it
- * begins; an attempt may count a step longer than it must. Requests are counted more coarsely (docs/decisions/0019), for there are more.
+ * The window of the login limit (§8: 5 in 15 minutes). Attempts are counted by steps of a fifteenth of the window, which tell quickly
+ * whether there is room. Each step is counted a second time by sixtieths of itself: where there is no room, they tell when the
+ * next attempt leaves the window. So an attempt counts for the window, less a 900th of it at most, and
+ * never longer. Requests are counted more coarsely (docs/decisions/0019), for there are more.
  */
 
 /** Steps of one window. */
@@ -10,31 +11,43 @@ const steps = 15;
 /** Steps that any window of the length touches: one more than fit in it. */
 export const stepsCounted = steps + 1;
 
+/** Parts of a step. */
+export const partsOfStep = 60;
+
 /** @param windowMs of the limit */
 export function stepMs(windowMs: number): number {
   return Math.max(1, Math.ceil(windowMs / steps));
 }
 
+/** @param windowMs of the limit */
+export function partMs(windowMs: number): number {
+  return Math.max(1, Math.ceil(stepMs(windowMs) / partsOfStep));
+}
+
+/** The attempt that has to leave the window before there is room for one more: the `ordinal`th, from 1, of a step. */
+export type Leaving = { readonly index: number; readonly ordinal: number };
+
 /**
- * Milliseconds until one more attempt would be admitted, if none fails meanwhile; 0: now.
+ * Undefined where there is room.
  * @param counts of the steps up to the present one, the oldest first
- * @param elapsedMs of the present step
  */
-export function untilRoom(
-  attempts: number,
-  counts: readonly number[],
-  elapsedMs: number,
-  windowMs: number,
-): number {
-  let counted = counts.reduce((sum, count) => sum + count, 0);
-  let waitMs = 0;
+export function nextLeaving(attempts: number, counts: readonly number[]): Leaving | undefined {
+  const counted = counts.reduce((sum, count) => sum + count, 0);
+  let ordinal = counted - attempts + 1;
+  if (ordinal <= 0) return undefined;
   for (const [index, count] of counts.entries()) {
-    if (counted < attempts) break;
-    if (count === 0) continue;
-    counted -= count;
-    // The first moment at which the whole step has left the window.
-    const age = counts.length - 1 - index;
-    waitMs = windowMs - elapsedMs - (age - 1) * stepMs(windowMs);
+    if (ordinal <= count) return { index, ordinal };
+    ordinal -= count;
   }
-  return waitMs;
+  return { index: counts.length - 1, ordinal: 1 };
+}
+
+/** The part in which the `ordinal`th attempt of a step came; the last one where the parts know of fewer. */
+export function partOf(ordinal: number, counts: readonly number[]): number {
+  let left = ordinal;
+  for (const [part, count] of counts.entries()) {
+    left -= Math.max(0, count);
+    if (left <= 0) return part;
+  }
+  return counts.length - 1;
 }

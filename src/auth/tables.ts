@@ -25,6 +25,20 @@ export type User = UserFields & {
   readonly updatedAt: string;
 };
 
+/** The values of members that an account was not given. */
+export const userDefaults = {
+  emailVerified: false,
+  roles: [],
+  scopes: ['read', 'write'],
+  disabled: false,
+} as const satisfies Partial<UserFields>;
+
+/** Parses the row of an account. A member with a default that the row lacks has its default. */
+export function readUser(doc: string): User {
+  const stored = JSON.parse(doc) as User;
+  return { ...stored, ...userDefaults, ...stored };
+}
+
 /** By user id. Every login rewrites the row, so that a login and a change of the password never pass each other. */
 export const passwordsTable = 'passwords';
 

@@ -11,8 +11,9 @@
  *
  * What is refused is not remembered. A credential that many requests bring at once is verified once.
  */
+import { OctetCache, octetsOfText, octetsOfValue } from '../memory/octet-cache.ts';
 import type { Known } from '../model/credential.ts';
-import type { MaybePromise, Store } from '../store/store.ts';
+import type { Commit, MaybePromise, Store, Unit } from '../store/store.ts';
 import {
   areSame,
   changesOf,
@@ -25,7 +26,6 @@ import {
   watchTables,
 } from './basis.ts';
 import { CredentialEnds } from './credential-ends.ts';
-import { RecentlyUsed } from './recently-used.ts';
 import type { Bad, Good, Verdict } from './verdict.ts';
 
 export type Unverified = {
@@ -47,7 +47,7 @@ export type VerifiedCredentialsOptions = {
   readonly store: Pick<Store, 'shared' | 'read' | 'version' | 'onChange'>;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  readonly verifiedCredentialsMax: number;
+  readonly verifiedCredentialsBytesMax: number;
 };
 
 /**
@@ -64,9 +64,20 @@ type Remembered = {
   heldAt: Versions;
 };
 
+/** A name takes a seventh of what a credential takes; only passwords have both. */
+const partOfNames = 1 / 8;
+
+/** The objects and closures of one credential, besides what is counted of it. */
+const entryOctets = 1024;
+
+/** The name counts twice: `verify` holds the credential that it was made of. */
+function octetsOfRemembered({ name, proof, verdict }: Remembered): number {
+  return entryOctets + 2 * octetsOfText(name) + octetsOfText(proof) + octetsOfValue(verdict);
+}
+
 export type VerifiedCredentials = Pick<
   CredentialMemory,
-  'recall' | 'recallProven' | 'verify' | 'size' | 'close'
+  'recall' | 'recallProven' | 'verify' | 'settle' | 'size' | 'close'
 >;
 
 export function createVerifiedCredentials(options: VerifiedCredentialsOptions): VerifiedCredentials {
@@ -76,18 +87,22 @@ export function createVerifiedCredentials(options: VerifiedCredentialsOptions): 
 class CredentialMemory {
   readonly #store: VerifiedCredentialsOptions['store'];
   readonly #clock: () => number;
-  readonly #remembered: RecentlyUsed<Remembered>;
+  readonly #remembered: OctetCache<Remembered>;
   /** Names by place and proof, of those that have a proof. */
-  readonly #names: RecentlyUsed<string>;
+  readonly #names: OctetCache<string>;
   readonly #underWay = new Map<string, Promise<Remembered | Bad>>();
   readonly #tables: WatchedTables;
   readonly #ends: CredentialEnds;
 
-  constructor({ store, clock, verifiedCredentialsMax }: VerifiedCredentialsOptions) {
+  constructor({ store, clock, verifiedCredentialsBytesMax }: VerifiedCredentialsOptions) {
     this.#store = store;
     this.#clock = clock;
-    this.#remembered = new RecentlyUsed(verifiedCredentialsMax);
-    this.#names = new RecentlyUsed(verifiedCredentialsMax);
+    const octetsMax = verifiedCredentialsBytesMax;
+    this.#remembered = new OctetCache({
+      octetsMax: octetsMax * (1 - partOfNames),
+      octetsOf: octetsOfRemembered,
+    });
+    this.#names = new OctetCache({ octetsMax: octetsMax * partOfNames, octetsOf: octetsOfText });
     this.#ends = new CredentialEnds({ clock, holds: (basis) => stillHolds(store, basis) });
     this.#tables = watchTables(store, () => this.#ends.look());
   }
@@ -125,6 +140,11 @@ class CredentialMemory {
       .finally(() => this.#underWay.delete(key));
     this.#underWay.set(key, own);
     return own.then((found) => ('problem' in found ? found : this.#admit(found)));
+  }
+
+  /** Resolves when whatever holds on to a credential that one of the rows ended has been told. */
+  settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> {
+    return this.#ends.settle(rows);
   }
 
   /** How many are remembered. */
@@ -230,4 +250,21 @@ class CredentialMemory {
     const verdict = await credential.verify();
     return 'problem' in verdict ? verdict : this.#admit(this.#remember(credential, verdict, -1));
   }
+}
+
+/** The same store, but a commit that changes or removes a row resolves after what rests on the row was told. */
+export function settlingCredentials<S extends Pick<Store, 'commit'>>(
+  store: S,
+  credentials: Pick<VerifiedCredentials, 'settle'>,
+): S {
+  return {
+    ...store,
+    async commit(unit: Unit): Promise<Commit> {
+      const commit = await store.commit(unit);
+      if (commit.outcome !== 'committed') return commit;
+      // Rows that are new in this unit are none that anything rests on, and are not found.
+      await credentials.settle(unit.changes);
+      return commit;
+    },
+  };
 }

@@ -1,11 +1,20 @@
 /**
  * How a command ends. Exit codes are part of the surface: 0 done, 1 it failed, 2 the command line or the configuration
- * is wrong, 3 `migrate --dry-run` found something to do, 130 a second signal cut the drain short. A failure is told in one line for each thing that is wrong;
+ * is wrong, 3 `migrate --dry-run` found something to do, 4 the store is damaged, 70 `serve` met an error that no code caught (EX_SOFTWARE of
+ * sysexits.h), 130 a second signal cut the drain short. A failure is told in one line for each thing that is wrong;
  * its stack is shown at log level `debug` only.
  */
 import { ConfigurationError } from '../config/configuration-error.ts';
 
-export const exitCodes = { done: 0, failed: 1, usage: 2, pending: 3, interrupted: 130 } as const;
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  pending: 3,
+  damaged: 4,
+  uncaught: 70,
+  interrupted: 130,
+} as const;
 
 /** A failure whose message says all that the reader needs. */
 export class CommandFailure extends Error {

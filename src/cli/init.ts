@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { starterFiles } from './starter.ts';
 
-type Manifest = { readonly version: string; readonly devDependencies?: Readonly<Record<string, string>> };
+type Manifest = { readonly version: string };
 
-/** What a project gets that brings its own Node, where package.json does not say. */
-const fallbackNode = '^26.0.0';
+/** The Node of a project that brings its own: that of this repository (scripts/node/package.json). */
+const nodeVersion = '26.10.0';
 
 /**
  * @param folder where to write, made when missing; no file in it is ever overwritten
@@ -30,7 +30,7 @@ export async function init(folder: string, node: string | undefined): Promise<nu
   const files = starterFiles({
     name: projectName(basename(target)),
     comity: isInstalledByNpm(root) ? `^${manifest.version}` : `file:${root.replaceAll(sep, '/')}`,
-    node: brought ? (manifest.devDependencies?.node ?? fallbackNode) : undefined,
+    node: brought ? nodeVersion : undefined,
   });
   refuseToOverwrite(target, [...files.keys()]);
   if (!isInstalledByNpm(root)) buildPackage(root);

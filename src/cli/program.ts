@@ -22,6 +22,8 @@ Exit codes:
   1    failed
   2    the command line, a setting or the configuration is wrong
   3    "migrate --dry-run" found something to do
+   4    the store is damaged
+  70   an error that no code caught ended "serve", after it had drained
   130  a second signal ended "serve" before it had drained
 
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
@@ -59,6 +61,7 @@ function declareProgram(environment: Environment, finish: Finish): Command {
   declareBackup(program, environment, finish);
   declareRestore(program, environment, finish);
   declareMigrate(program, environment, finish);
+  declareSecrets(program, environment, finish);
   declareUsers(program, environment, finish);
   declareKeys(program, environment, finish);
   declareEndpoints(program, environment, finish);
@@ -81,7 +84,8 @@ function declareServe(program: Command, environment: Environment, finish: Finish
     .addHelpText(
       'after',
       '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
-        '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.',
+        '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
+        '\nAn error that no code caught is logged, ends the program in the same way, and exits 70: a supervisor restarts it.',
     )
     .action(async (options: WrittenSettings) => {
       const { serve } = await import('./serve.ts');
@@ -105,10 +109,17 @@ function declareInit(program: Command, finish: Finish): void {
 function declareCheck(program: Command, environment: Environment, finish: Finish): void {
   program
     .command('check')
-    .description('check the settings and the configuration, and print what would be served')
+    .description('check the settings and the configuration, or the store')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--store', 'read the whole embedded store, beside a server or not; exits 4 when it is damaged')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
     .option('--json', 'print one JSON object')
-    .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
+    .action(async ({ json = false, store = false, ...options }: CheckArguments) => {
+      if (store) {
+        const { checkStore } = await import('./check-store.ts');
+        finish(await checkStore(environment, options, json));
+        return;
+      }
       const { check } = await import('./check.ts');
       finish(await check(environment, options, json));
     });
@@ -184,6 +195,29 @@ function declareMigrate(program: Command, environment: Environment, finish: Fini
       },
     );
 }
+
+function declareSecrets(program: Command, environment: Environment, finish: Finish): void {
+  program
+    .command('secrets')
+    .description('manage the key that encrypts the secrets in the store')
+    .command('rotate')
+    .description('encrypt every secret with another key')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--data <folder>', 'folder of the embedded store and of the key file (COMITY_DATA; ./data)')
+    .option('--json', 'print one JSON object at the end')
+    .addHelpText(
+      'after',
+      '\nWithout COMITY_SECRET_KEY it makes a new key in the key file. Otherwise give the new key in COMITY_SECRET_KEY' +
+        '\nand the old one in COMITY_SECRET_KEY_PREVIOUS, to every server first. Servers on PostgreSQL go on serving.' +
+        '\nOne that was interrupted goes on where it was when it is run again.',
+    )
+    .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
+      const { rotateSecrets } = await import('./secrets.ts');
+      finish(await rotateSecrets(environment, options, json));
+    });
+}
+
+type CheckArguments = WrittenSettings & { readonly json?: boolean; readonly store?: boolean };
 
 type MigrateArguments = WrittenSettings & {
   readonly json?: boolean;

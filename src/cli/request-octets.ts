@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 
 /** Of an answer that was refused; errors are short. */
 const refusalCharactersMax = 65_536;
@@ -16,7 +17,9 @@ export async function requestOctets(
   quietMsMax: number,
 ): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestTls : requestPlain;
-  const asked = request(url, { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false });
+  const options = { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
+  // A connection that breaks under the answer is told by the request too, when `once` no longer listens.
+  const asked = ownEmitter(request(url, options), ignoreError);
   asked.setTimeout(quietMsMax, () =>
     asked.destroy(new DOMException('no octet came in time', 'TimeoutError')),
   );

@@ -16,6 +16,7 @@ import { CommandFailure, exitCodes } from './failure.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type Progress, showProgress } from './progress.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { keyWarnings } from './secrets.ts';
 import { startFailure } from './start-failure.ts';
 
 export type RestoreFlags = {
@@ -49,6 +50,7 @@ export async function restore(
   const durationMs = Math.round(performance.now() - startedAt);
   if (json) console.log(JSON.stringify({ file: source, into, rows, tables, revision: rev, durationMs }));
   else console.log(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
+  tellWarnings(keyWarnings(source, settings));
   return exitCodes.done;
 }
 

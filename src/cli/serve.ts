@@ -1,9 +1,11 @@
 /**
- * `comity serve`: starts the program, says so, and stops it on a signal.
+ * `comity serve`: starts the program, says so, and stops it on a signal or an uncaught error.
  *
  * Starting -> serving -> draining -> ended. A first signal moves to draining, also when it comes while starting, which
  * is then finished first; a second one ends the process at once. Draining has its own bound in the program;
  * `lateMs` after it this file gives up on it, so that a fault there cannot keep the process alive.
+ *
+ * An uncaught error drains as a signal does and exits 70; while starting it exits at once (decision 0037).
  */
 import { resolve } from 'node:path';
 import { compose, type Running } from '../compose.ts';
@@ -12,6 +14,7 @@ import type { Settings } from '../config/settings.ts';
 import { fanOut } from '../observe/fan-out.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import type { Observe } from '../observe/observation.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { giveBackMemorySoon } from './give-back-memory.ts';
@@ -20,6 +23,9 @@ import { welcomeText } from './welcome.ts';
 
 const lateMs = 5000;
 
+/** Uncaught errors that are logged; one that repeats would fill the disk. */
+const uncaughtLinesMax = 10;
+
 /** npm passes on a signal that the terminal has sent to the whole process group: both are the same wish. */
 const echoMs = 500;
 
@@ -27,18 +33,67 @@ const echoMs = 500;
 export async function serve(environment: Environment, options: WrittenSettings): Promise<number> {
   const signal = firstSignal(environment.npm_lifecycle_event === undefined ? 0 : echoMs);
   const { warnings, ...reading } = await readConfiguration(environment, options);
-  tellWarnings(warnings);
   const { configuration, settings } = reading;
+  tellWarnings(warnings);
   const metrics = createMetrics();
   const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const running = await start(() => compose({ ...reading, observe, metrics }), settings);
+  const uncaught = firstUncaught(observe);
+  const starting = start(() => compose({ ...reading, observe, metrics }), settings);
+  const running = await Promise.race([starting, uncaught.then(fail)]);
+  tellWarnings(keyWarnings(settings));
   const { url, tlsUrl, adminKey, madeSecrets: senderSecrets } = running;
   process.stdout.write(
     welcomeText({ url, tlsUrl, data: whereOf(settings), adminKey, senderSecrets, configuration }),
   );
   giveBackMemorySoon();
-  await stop(running, await signal, settings.drainMs + lateMs);
+  const cause = await Promise.race([signal, uncaught]);
+  const reason = typeof cause === 'string' ? cause : 'uncaught error';
+  const stopped = stop(running, reason, settings.drainMs + lateMs);
+  if (typeof cause === 'string') await stopped;
+  // Whether the drain succeeded or not, the exit code tells what began it.
+  else
+    await stopped.then(
+      () => fail(cause),
+      () => fail(cause),
+    );
   return exitCodes.done;
+}
+
+/** An error that no code caught. */
+type Uncaught = { readonly error: unknown };
+
+/**
+ * Resolves with the first error that no code caught. Each is logged with its origin and stack, up to `uncaughtLinesMax`; those after the first
+ * change nothing else, so that a fault that repeats neither ends the drain nor begins another.
+ */
+function firstUncaught(observe: Observe): Promise<Uncaught> {
+  const { promise, resolve: first } = Promise.withResolvers<Uncaught>();
+  let seen = 0;
+  // Node calls it for rejections that nobody handled as well, and tells which it was.
+  process.on('uncaughtException', (error, origin) => {
+    seen += 1;
+    first({ error });
+    if (seen > uncaughtLinesMax) return;
+    try {
+      observe({ kind: 'uncaught', origin, error });
+    } catch {
+      // The error may have come out of the log itself. An error thrown here would end the process without a drain.
+    }
+  });
+  return promise;
+}
+
+function fail({ error }: Uncaught): never {
+  const message = `ended by an error that no code caught: ${error instanceof Error ? error.message : String(error)}`;
+  throw new CommandFailure(message, { exitCode: exitCodes.uncaught, cause: error });
+}
+
+function keyWarnings({ databaseUrl, secretKey, data }: Settings): readonly string[] {
+  if (databaseUrl === undefined || secretKey !== undefined) return [];
+  const file = resolve(data, 'secret.key');
+  return [
+    `COMITY_SECRET_KEY is not set: secrets are encrypted with the key in ${file}, which every process on this database needs`,
+  ];
 }
 
 /** Where the data is: a folder, or a database without what is secret of its URL. */

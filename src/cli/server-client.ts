@@ -2,7 +2,9 @@
  * Speaks HTTP to a running server for the commands that manage what it serves, with a key of the environment. What goes
  * wrong is told in one sentence that says what to do; a key is never repeated, nor sent on to another place by a redirect.
  */
+import { ConfigurationError } from '../config/configuration-error.ts';
 import type { Environment } from '../config/load-settings.ts';
+import { withSecretFiles } from '../config/secret-files.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { refusalText, requestOctets } from './request-octets.ts';
 import { type Credential, refusalOf } from './server-refusal.ts';
@@ -46,7 +48,8 @@ const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 const pageItemsMax = 200;
 
 /** For commands that only an administrator can give. */
-export function openServer(environment: Environment, options: ServerArguments): ServerClient {
+export function openServer(given: Environment, options: ServerArguments): ServerClient {
+  const environment = withKeys(given);
   const key = environment.COMITY_ADMIN_KEY;
   if (key === undefined || key === '') {
     const message = 'set COMITY_ADMIN_KEY to the administrator key of the server';
@@ -57,7 +60,8 @@ export function openServer(environment: Environment, options: ServerArguments): 
 }
 
 /** For commands that any key with the scope `webhooks` can give: that in COMITY_KEY, or the administrator's. */
-export function openWebhookServer(environment: Environment, options: ServerArguments): ServerClient {
+export function openWebhookServer(given: Environment, options: ServerArguments): ServerClient {
+  const environment = withKeys(given);
   const variable = environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
   const key = environment[variable];
   if (key === undefined || key === '') {
@@ -65,6 +69,19 @@ export function openWebhookServer(environment: Environment, options: ServerArgum
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   return clientOf(environment, options, { variable, key, forbidden: 'may not do this' });
+}
+
+const keyVariables: ReadonlySet<string> = new Set(['COMITY_ADMIN_KEY', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
+
+/**
+ * The environment with the keys of a client, which may stand in files.
+ * @throws ConfigurationError
+ */
+export function withKeys(given: Environment): Environment {
+  const mistakes: string[] = [];
+  const environment = withSecretFiles(given, (variable) => keyVariables.has(variable), mistakes);
+  if (mistakes.length > 0) throw new ConfigurationError(mistakes);
+  return environment;
 }
 
 function clientOf(environment: Environment, options: ServerArguments, credential: Credential): ServerClient {

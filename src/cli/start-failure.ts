@@ -1,7 +1,10 @@
 /** Puts the usual reasons why a server cannot start into words: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
+import { faultOf } from '../store/sqlite/failure.ts';
+import { DamagedStore } from '../store/sqlite/integrity.ts';
+import { StoreUnavailable } from '../store/store.ts';
 import { databaseFailure } from './database-failure.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
 
 const reasons: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'permission denied'],
@@ -16,6 +19,10 @@ const reasons: ReadonlyMap<string, string> = new Map([
 /** The error itself when nothing better can be said about it. */
 export function startFailure(error: unknown, settings: Settings): unknown {
   if (!(error instanceof Error)) return error;
+  const damage = error instanceof StoreUnavailable ? error.cause : error;
+  if (damage instanceof DamagedStore) {
+    return new CommandFailure(damage.message, { exitCode: exitCodes.damaged, cause: error });
+  }
   const ofDatabase = databaseFailure(error, settings);
   if (ofDatabase !== undefined) return ofDatabase;
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -34,7 +41,16 @@ export function startFailure(error: unknown, settings: Settings): unknown {
   if (code === 'EADDRNOTAVAIL' || (code === 'ENOTFOUND' && syscall === 'getaddrinfo')) {
     return new CommandFailure(`COMITY_HOST ${host} is not an address of this machine`, { cause: error });
   }
-  const reason = code === undefined || syscall === undefined ? undefined : reasons.get(code);
+  const reason = isFull(error) ? reasons.get('ENOSPC') : reasonOf(code, syscall);
   if (reason === undefined) return error;
   return new CommandFailure(`the data folder ${data} cannot be used: ${reason}`, { cause: error });
+}
+
+function reasonOf(code: string | undefined, syscall: string | undefined): string | undefined {
+  return code === undefined || syscall === undefined ? undefined : reasons.get(code);
+}
+
+function isFull(error: unknown): boolean {
+  const fault = error instanceof StoreUnavailable ? error.fault : faultOf(error);
+  return fault === 'storage_full';
 }

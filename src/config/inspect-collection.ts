@@ -13,6 +13,7 @@ import { inspectIndexing } from './inspect-indexing.ts';
 import { type Inspection, isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
+import { brokenReferences } from './schema-references.ts';
 
 const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const fieldName = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
@@ -77,6 +78,7 @@ function inspectCollection(inspection: Inspection): void {
     );
   }
   inspectProperties(inspection);
+  inspectReferences(inspection);
   inspectAccess(inspection);
   inspectFieldRules(inspection);
   inspectConduct(inspection);
@@ -125,6 +127,15 @@ function inspectProperties(inspection: Inspection): void {
       // Compiled validators look a member up by name and would find the inherited one in every document.
       inspection.refuse(`schema declares "${path.join('.')}", a name that every JavaScript object has`);
     }
+  }
+}
+
+/** A reference to nothing would refuse every document. */
+function inspectReferences({ declaration, refuse }: Inspection): void {
+  for (const reference of brokenReferences(declaration.schema)) {
+    refuse(
+      `schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
+    );
   }
 }
 

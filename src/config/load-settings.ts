@@ -7,7 +7,13 @@ import { BlockList, isIP } from 'node:net';
 import { inspect } from 'node:util';
 import { ConfigurationError } from './configuration-error.ts';
 import { suggestion } from './nearest.ts';
-import { isProviderVariable, type OAuthProvider, readOAuthProviders } from './oauth-providers.ts';
+import {
+  isClientSecretVariable,
+  isProviderVariable,
+  type OAuthProvider,
+  readOAuthProviders,
+} from './oauth-providers.ts';
+import { withSecretFiles } from './secret-files.ts';
 import type { Setting } from './setting.ts';
 import { type SettingName, type SettingOverrides, type Settings, settings, variableOf } from './settings.ts';
 
@@ -32,19 +38,33 @@ const keyCharactersAdvised = 24;
 /** What the commands that ask a running server read (cli/server-client.ts, cli/listen), and the server does not. */
 const clientVariables: ReadonlySet<string> = new Set(['COMITY_URL', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
 
+/** Variables that hold secrets, in place of each of which a file may be named. */
+const secretVariables: ReadonlySet<string> = new Set([
+  ...Object.entries<Setting>(settings)
+    .filter(([, setting]) => setting.kind === 'text' && setting.secret)
+    .map(([name]) => variableOf(name)),
+  ...['COMITY_KEY', 'COMITY_LISTEN_SECRET'],
+]);
+
+/** Whether `NAME_FILE` may name a file in place of the variable. Secrets of senders are apart (sender-secrets.ts). */
+export function isSecretVariable(variable: string): boolean {
+  return secretVariables.has(variable) || isClientSecretVariable(variable);
+}
+
 /**
- * @param environment variables by name; an empty one counts as unset
+ * @param given variables by name; an empty one counts as unset
  * @param configured `settings` of the configuration, or what code passes
  * @param commandLine options given by hand, which outrank everything
  * @throws ConfigurationError with every mistake
  */
 export function loadSettings(
-  environment: Environment,
+  given: Environment,
   configured: SettingOverrides = {},
   commandLine: WrittenSettings = {},
 ): LoadedSettings {
   const mistakes: string[] = [];
   const warnings: string[] = [];
+  const environment = withSecretFiles(given, isSecretVariable, mistakes);
   inspectNames(environment, configured, mistakes, warnings);
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries<Setting>(settings)) {
@@ -159,6 +179,9 @@ function sendingWarnings(loaded: Settings): readonly string[] {
 
 /** Mistakes that only two settings together can make. */
 function compare(loaded: Settings, mistakes: string[]): void {
+  if (loaded.secretKeyPrevious !== undefined && loaded.secretKey === undefined) {
+    mistakes.push('COMITY_SECRET_KEY_PREVIOUS needs COMITY_SECRET_KEY, which replaces it');
+  }
   if (loaded.listLimitDefault > loaded.listLimitMax) {
     mistakes.push(
       `listLimitDefault (${loaded.listLimitDefault}) must not be over listLimitMax (${loaded.listLimitMax})`,
@@ -184,8 +207,16 @@ function compare(loaded: Settings, mistakes: string[]): void {
       'COMITY_CORS_ORIGINS is *, which no browser lets be combined with credentials, and COMITY_CORS_CREDENTIALS is on: name the origins',
     );
   }
+  if (loaded.memoryBytesMax > 0 && loaded.memoryBytesMax < memoryBytesMin) {
+    mistakes.push(
+      `memoryBytesMax (${loaded.memoryBytesMax}) must be 0 or at least ${memoryBytesMin}: with less, requests that are allowed could never be answered`,
+    );
+  }
   compareTls(loaded, mistakes);
 }
+
+/** As src/memory/machine-memory.ts has it for the default. */
+const memoryBytesMin = 16 * 1024 * 1024;
 
 /** Credentials cross a network encrypted or not at all. */
 function compareTls(loaded: Settings, mistakes: string[]): void {

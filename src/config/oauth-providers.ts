@@ -86,6 +86,11 @@ export function isProviderVariable(variable: string): boolean {
   return variable.startsWith(prefix);
 }
 
+/** Whether the variable holds the secret of a provider. */
+export function isClientSecretVariable(variable: string): boolean {
+  return isProviderVariable(variable) && variable.endsWith('_CLIENT_SECRET');
+}
+
 /**
  * @param environment variables by name; an empty one counts as unset
  * @param mistakes gets a sentence for each

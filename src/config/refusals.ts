@@ -84,3 +84,31 @@ export function refuseMailUrl(value: string): string | undefined {
   }
   return undefined;
 }
+
+const secretKeyLength = 32;
+const hexKey = /^[0-9a-f]{64}$/i;
+/** With or without padding, in either alphabet (RFC 4648 §4 and §5). */
+const base64Key = /^[A-Za-z0-9+/_-]{43}=?$/;
+
+/** The octets of a key as it is written: 32 of them in base64, base64url or hexadecimal. */
+export function secretKeyBytes(text: string): Uint8Array | undefined {
+  if (hexKey.test(text)) return Buffer.from(text, 'hex');
+  // Both alphabets are read by Node's decoder.
+  if (!base64Key.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === secretKeyLength ? bytes : undefined;
+}
+
+export function refuseSecretKey(value: string): string | undefined {
+  return secretKeyBytes(value) === undefined
+    ? 'must be 32 random octets in base64 or hexadecimal, such as from "openssl rand -base64 32"'
+    : undefined;
+}
+
+/** Several with commas between. */
+export function refuseSecretKeys(value: string): string | undefined {
+  const bad = value.split(',').find((key) => secretKeyBytes(key.trim()) === undefined);
+  return bad === undefined
+    ? undefined
+    : 'must be one key or several with commas between, each as COMITY_SECRET_KEY is';
+}

@@ -5,6 +5,7 @@
 import { ConfigurationError } from './configuration-error.ts';
 import type { Environment } from './load-settings.ts';
 import { nearest } from './nearest.ts';
+import { withSecretFiles } from './secret-files.ts';
 import { refuseSenderSecret, weaknessOf } from './senders/secret-rule.ts';
 import { type SecretPlace, secretPlaces } from './senders/secret-use.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -14,19 +15,21 @@ const secretsMax = 10;
 const endings = ['_WEBHOOK_SECRET', '_FORWARD_SECRET'] as const;
 
 /**
- * @param environment variables by name; an empty one counts as unset
+ * @param all variables by name; an empty one counts as unset. `NAME_FILE` names a file in place of one
  * @param warn takes a sentence about what works but is unwise
  * @returns secrets by variable, the current one first; variables that are not set are not there
  * @throws ConfigurationError with every mistake
  */
 export function readSenderSecrets(
-  environment: Environment,
+  all: Environment,
   senders: ReadonlyMap<string, DeclaredSender>,
   warn: (sentence: string) => void = ignore,
 ): ReadonlyMap<string, readonly string[]> {
   const places = secretPlaces(senders.values());
   const given = new Map<string, readonly string[]>();
   const mistakes: string[] = [];
+  const variables = new Set(places.map(({ variable }) => variable));
+  const environment = withSecretFiles(all, (variable) => variables.has(variable), mistakes);
   for (const place of places) {
     const written = environment[place.variable];
     if (written === undefined || written === '') continue;

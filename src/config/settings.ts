@@ -10,7 +10,7 @@ import type { ValueOf } from './setting.ts';
 import { accountsSettings, mailSettings } from './settings/accounts.ts';
 import { http2Settings, realtimeSettings, tlsSettings, tunnelSettings } from './settings/connections.ts';
 import { egressSettings } from './settings/egress.ts';
-import { limitsSettings } from './settings/limits.ts';
+import { limitsSettings, memorySettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
 import { listsSettings } from './settings/lists.ts';
 import { postgresSettings } from './settings/postgres.ts';
@@ -27,6 +27,7 @@ export const settings = {
   ...http2Settings,
   ...requestsSettings,
   ...limitsSettings,
+  ...memorySettings,
   ...accountsSettings,
   ...mailSettings,
   ...webhooksSettings,

@@ -10,6 +10,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 
 /** Octets of UTF-8 for one UTF-16 code unit, at most. */
 const bytesPerCharacterMax = 3;
@@ -64,14 +65,16 @@ function decoderOf(coding: string, content: Uint8Array): Transform | undefined {
   switch (coding) {
     case 'gzip':
     case 'x-gzip':
-      return createGunzip();
+      return ownEmitter(createGunzip(), ignoreError);
     case 'br':
-      return createBrotliDecompress();
+      return ownEmitter(createBrotliDecompress(), ignoreError);
     case 'zstd':
-      return createZstdDecompress();
+      return ownEmitter(createZstdDecompress(), ignoreError);
     case 'deflate':
       // RFC 9110 §8.4.1.2: some send deflate without the zlib header, whose first octet has 8 in its low half.
-      return ((content[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
+      return ((content[0] ?? 0) & 0x0f) === 8
+        ? ownEmitter(createInflate(), ignoreError)
+        : ownEmitter(createInflateRaw(), ignoreError);
     default:
       return undefined;
   }

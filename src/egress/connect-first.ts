@@ -4,6 +4,7 @@
  * before anybody writes to it.
  */
 import { connect, type Socket } from 'node:net';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { isSameAddress, parseAddress, unmapAddress } from './address.ts';
 import { codeOf, DialFailure } from './dial-failure.ts';
 
@@ -85,7 +86,8 @@ export function connectFirst(
 }
 
 function openTcp(address: string, port: number): Socket {
-  return connect({ host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 });
+  const options = { host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+  return ownEmitter(connect(options), ignoreError);
 }
 
 /** The last line of defence: whatever the layers below did, the peer must be the address that was judged. */

@@ -11,6 +11,8 @@ export type ExchangeCall = {
   readonly body: Uint8Array | string;
   /** For everything, from the name to the header section of the answer. Milliseconds. */
   readonly timeoutMs: number;
+  /** Who the request is for, such as an endpoint: it has connections to the origin that no other share takes. Default: one for all without. */
+  readonly share?: string;
   /** Where the program stops. */
   readonly signal?: AbortSignal;
 };

@@ -4,9 +4,11 @@
  */
 import { Pool } from 'undici';
 import type { Settings } from '../config/settings.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { Dial } from './dial.ts';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from './exchange.ts';
 import { type AttemptTerms, ExchangeAttempt } from './exchange-attempt.ts';
+import { OriginGate } from './origin-gate.ts';
 import { OriginLine } from './origin-line.ts';
 
 export type ExchangesOptions = {
@@ -14,6 +16,7 @@ export type ExchangesOptions = {
   readonly settings: Pick<
     Settings,
     | 'egressConnectionsPerOriginMax'
+    | 'egressConnectionsPerEndpointMin'
     | 'egressOriginsMax'
     | 'egressIdleMs'
     | 'egressHeadBytesMax'
@@ -36,7 +39,12 @@ export type Exchanges = {
   readonly close: () => Promise<void>;
 };
 
-type Origin = { readonly pool: Pool; connections: number; inFlight: number };
+type Origin = {
+  readonly pool: Pool;
+  readonly gate: OriginGate<ExchangeAttempt>;
+  connections: number;
+  inFlight: number;
+};
 
 const neverBegun = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 };
 
@@ -100,14 +108,22 @@ class KeptOrigins implements Exchanges {
 
   #begin(call: ExchangeCall, resolve: (outcome: ExchangeOutcome) => void): void {
     const origin = this.#originOf(call.url);
+    const { share = '' } = call;
     origin.inFlight += 1;
     const attempt = new ExchangeAttempt(this.#terms, call, origin.pool, (settled, outcome) => {
       origin.inFlight -= 1;
+      const next = origin.gate.leave(share, settled);
+      // After undici has put down that the connection is to be given back.
+      if (next !== undefined) queueMicrotask(() => this.#sendSoon(next));
       if (origin.inFlight === 0 && this.#retiring.has(origin)) this.#closeRetiring(origin);
       if (call.signal !== undefined) this.#underWay.get(call.signal)?.delete(settled);
       resolve(outcome);
     });
     if (call.signal !== undefined) this.#follow(call.signal).add(attempt);
+    if (origin.gate.enter(share, attempt)) this.#sendSoon(attempt);
+  }
+
+  #sendSoon(attempt: ExchangeAttempt): void {
     if (this.#unsent.push(attempt) === 1) setImmediate(this.#sendAll);
   }
 
@@ -163,14 +179,21 @@ class KeptOrigins implements Exchanges {
       keepAliveTimeout: settings.egressIdleMs,
       keepAliveMaxTimeout: settings.egressIdleMs,
     };
-    const pool = new Pool(key, {
-      connections: settings.egressConnectionsPerOriginMax,
-      allowH2: true,
-      // Never called, for the lines have their own; without it undici would make one.
-      connect: (_call, callback) => callback(new Error('A line dials for itself'), null),
-      factory: (at) => new OriginLine(at, clientOptions, terms),
-    });
-    const origin: Origin = { pool, connections: 0, inFlight: 0 };
+    // The gate bounds what is under way, and the pool needs no more connections than that.
+    const pool = ownEmitter(
+      new Pool(key, {
+        allowH2: true,
+        // Never called, for the lines have their own; without it undici would make one.
+        connect: (_call, callback) => callback(new Error('A line dials for itself'), null),
+        factory: (at) => ownEmitter(new OriginLine(at, clientOptions, terms), ignoreError),
+      }),
+      ignoreError,
+    );
+    const gate = new OriginGate<ExchangeAttempt>(
+      settings.egressConnectionsPerOriginMax,
+      settings.egressConnectionsPerEndpointMin,
+    );
+    const origin: Origin = { pool, gate, connections: 0, inFlight: 0 };
     this.#origins.set(key, origin);
     this.#latest = origin;
     if (this.#origins.size > settings.egressOriginsMax) this.#giveUpOldest();

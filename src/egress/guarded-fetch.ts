@@ -4,6 +4,7 @@
  * first request, as for exchanges (late-exchanges.ts): most programs never make one.
  */
 import type { Agent, buildConnector } from 'undici';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { Dial } from './dial.ts';
 import { hostnameOf, portOf } from './policy.ts';
 
@@ -41,13 +42,16 @@ type Loaded = { readonly fetch: typeof import('undici')['fetch']; readonly agent
 
 async function load({ dial, egressHeadBytesMax }: GuardedFetchOptions): Promise<Loaded> {
   const { Agent, fetch } = await import('undici');
-  const agent = new Agent({
-    connect: connectorOf(dial),
-    maxHeaderSize: egressHeadBytesMax,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
-    connections: 1,
-  });
+  const agent = ownEmitter(
+    new Agent({
+      connect: connectorOf(dial),
+      maxHeaderSize: egressHeadBytesMax,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      connections: 1,
+    }),
+    ignoreError,
+  );
   return { fetch, agent };
 }
 

@@ -6,6 +6,7 @@
  * delay no other receiver, names whose last lookup was slow take turns: one of them at a time is looked up, and a thread is left for the rest.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
+import { memoryBounds } from '../memory/bounds.ts';
 import { codeOf, DialFailure } from './dial-failure.ts';
 
 /** Every address of a name, as texts. Rejects with an error that has a code, such as `ENOTFOUND`. */
@@ -20,7 +21,7 @@ const addressesMax = 256;
 const slowMs = 1000;
 
 /** Names that are remembered as slow; a further one takes the place of the oldest. */
-const slowNamesMax = 4096;
+const slowNamesMax = memoryBounds.slowNames.entries;
 
 export type ResolverOptions = {
   readonly lookup?: Lookup;

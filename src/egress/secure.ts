@@ -4,6 +4,7 @@
  */
 import { isIP, type Socket } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
+import { ownEmitter } from '../observe/own-emitter.ts';
 import { codeOf, DialFailure } from './dial-failure.ts';
 
 export type SecureOptions = {
@@ -23,27 +24,29 @@ export function secure(
 ): Promise<TLSSocket> {
   const name = options.servername.endsWith('.') ? options.servername.slice(0, -1) : options.servername;
   return new Promise((resolve, reject) => {
-    const secured = connect({
-      socket,
-      host: name,
-      // RFC 6066 §3: a literal address is no server name.
-      servername: isIP(name) === 0 ? name : '',
-      ALPNProtocols: [...options.alpn],
-      rejectUnauthorized: true,
-      minVersion: 'TLSv1.2',
-      ...(options.ca === undefined ? {} : { ca: options.ca }),
-    });
+    // Stays for good: between this handshake and the first listener of the next owner an error may come.
+    const secured = ownEmitter(
+      connect({
+        socket,
+        host: name,
+        // RFC 6066 §3: a literal address is no server name.
+        servername: isIP(name) === 0 ? name : '',
+        ALPNProtocols: [...options.alpn],
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.2',
+        ...(options.ca === undefined ? {} : { ca: options.ca }),
+      }),
+      (error) => {
+        signal.removeEventListener('abort', giveUp);
+        socket.destroy();
+        reject(toDialFailure(error));
+      },
+    );
     const giveUp = (): void => {
       secured.destroy();
       socket.destroy();
       reject(signal.reason);
     };
-    // Stays for good: between this handshake and the first listener of the next owner an error may come.
-    secured.on('error', (error) => {
-      signal.removeEventListener('abort', giveUp);
-      socket.destroy();
-      reject(toDialFailure(error));
-    });
     secured.once('secureConnect', () => {
       signal.removeEventListener('abort', giveUp);
       resolve(secured);

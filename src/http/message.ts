@@ -5,6 +5,20 @@
 import type { ProblemCode } from './problem-registry.ts';
 import type { RequestFields } from './request-fields.ts';
 
+/** The methods this server knows; any other is 501 (RFC 9110 §9.1). */
+export const knownMethods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'QUERY',
+  'TRACE',
+  'CONNECT',
+]);
+
 export type Request = {
   readonly method: string;
   /** The request target as it came (RFC 9112 §3.2); over HTTP/2 rebuilt from the pseudo-headers. */
@@ -24,10 +38,41 @@ export type Request = {
    * May be called once. Sends 100 (Continue) first where the client waits for it.
    */
   readonly readContent: (bytesMax: number) => Promise<ReceivedContent>;
+  /**
+   * Calls back when the client has left before it was answered; returns the way to stop. Missing where no client waits, as for a stored
+   * request.
+   */
+  onGone?(listener: () => void): () => void;
   /** Address of the peer, for logs and limits. */
   readonly peer: string;
   /** Identifies the request in the log and in error answers. */
   readonly id: string;
+  /** It came by a connection of the reserve (`connectionsReservedMax`): only health and administrators are answered there. */
+  readonly reserved?: boolean;
+  /** Counts what answering holds in memory; absent: nothing counts it, as for a request that the program repeats. */
+  readonly memory?: RequestMemory;
+};
+
+/** What a request holds of the memory for everything under way; all of it is given back once it is answered. */
+export type RequestMemory = {
+  /** Names the principal, against whose share it counts from then on. `isReserved`: an administrator, who may use what is reserved. */
+  ofPrincipal(id: string, isReserved: boolean): void;
+  /** Counts so many octets more; false where there is no room, and the answer is 503. */
+  hold(octets: number): boolean;
+  giveBack(octets: number): void;
+  /**
+   * Waits for the turn to work on so many octets of content, which takes several times their memory until the request is
+   * answered. Undefined: now.
+   */
+  takeTurn(octets: number): Promise<void> | undefined;
+};
+
+/** What a stream or a conversation holds of the memory for everything under way. */
+export type HeldMemory = {
+  /** Calls back, at once or later, when there is room for so many octets more, which count from then on. */
+  whenRoom(octets: number, go: () => void): void;
+  /** Exactly so many octets are held from now on. */
+  set(octets: number): void;
 };
 
 export type ReceivedContent =
@@ -48,6 +93,8 @@ export type Response = {
    * server says 200 instead (RFC 8441 §5). It adds Upgrade, Connection and the fields of the handshake.
    */
   readonly conversation?: Conversation | undefined;
+  /** Who holds an answer that stays open, for the bounds on a caller's share. Without an id it is counted by address. */
+  readonly holder?: { readonly id: string | undefined; readonly isAdministrator: boolean };
   /** The connection cannot be used after this answer. */
   readonly close?: boolean;
   /** For the log and metrics: the pattern of the resource, and the code of a refusal. Never sent. */
@@ -66,6 +113,8 @@ export type ContentSink = {
   write(text: string): boolean;
   onReady(listener: () => void): void;
   end(): void;
+  /** Of what the producer holds for this client; given back when the stream ends. */
+  readonly memory: HeldMemory;
 };
 
 /** Messages in both directions, whatever carries them (§4.13). */
@@ -82,8 +131,10 @@ export type ConversationPeer = {
    * it; nothing is lost, and nothing keeps the caller from sending on. Does nothing once closed.
    */
   send(text: string | Uint8Array): boolean;
-  /** Octets that the client has not taken yet. */
+  /** Octets that the client has not taken yet; without end where there is no memory for them. */
   waitingBytes(): number;
+  /** Of what is read for this client before it is sent; given back when the conversation ends. */
+  readonly memory: HeldMemory;
   onReady(listener: () => void): void;
   /**
    * Ends it with a status code of RFC 6455 §7.4 and a reason of at most 123 octets. What was sent before still goes out, as far as the client

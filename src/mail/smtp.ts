@@ -6,6 +6,7 @@
 import type { SMTPTransportOptions } from 'nodemailer';
 import type { Mail, MailPort } from '../auth/mail-port.ts';
 import type { Observe } from '../observe/observation.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { Outbox } from './outbox.ts';
 
 export type SmtpMailOptions = {
@@ -50,12 +51,15 @@ export function createSmtpMail(options: SmtpMailOptions): SmtpMail {
 /** Loading the package takes longer than all of the mail's own code, and most programs start without a mail server. */
 async function openTransport(options: SmtpMailOptions) {
   const { createTransport } = await import('nodemailer');
-  return createTransport({
-    ...connectionOf(new URL(options.smtpUrl), options),
-    disableFileAccess: true,
-    disableUrlAccess: true,
-    logger: false,
-  });
+  return ownEmitter(
+    createTransport({
+      ...connectionOf(new URL(options.smtpUrl), options),
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      logger: false,
+    }),
+    ignoreError,
+  );
 }
 
 function connectionOf(url: URL, { mailTimeoutMs, ca }: SmtpMailOptions): SMTPTransportOptions {

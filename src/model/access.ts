@@ -150,7 +150,16 @@ export function visibleTo(
   owner: Field,
   member: (name: string) => Field,
 ): Filter {
-  const early = permission(rule, 'read', principal);
+  return permittedWhere(rule, 'read', { principal, owner, member });
+}
+
+/** The resources to which the principal may do the action, as a filter. */
+export function permittedWhere(
+  rule: Rule,
+  action: Action,
+  { principal, owner, member }: { principal: Principal; owner: Field; member: (name: string) => Field },
+): Filter {
+  const early = permission(rule, action, principal);
   if (early !== 'depends') return early === 'granted' ? always : never;
   return compile(rule);
 

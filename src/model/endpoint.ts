@@ -32,15 +32,29 @@ export type Endpoint = {
   readonly disabledReason?: DisabledReason;
   /** Only events of this tenant; absent: of all that its owner may see. */
   readonly tenant?: string;
-  /** Sent with every delivery. */
+  /** Sent with every delivery; each value is hidden here (webhooks/outbound/endpoint-headers.ts). */
   readonly headers?: Readonly<Record<string, string>>;
   /** Attempts under way at once. */
   readonly maxInFlight?: number;
   /** Attempts that may begin in a second; absent: no limit. */
   readonly ratePerSecond?: number;
+  /** Id of the API key that it was made with, so that what a stolen key made can be found. */
+  readonly madeBy?: string;
   readonly createdAt: string;
   readonly updatedAt: string;
 };
+
+/** The values of members that an endpoint was not given. */
+export const endpointDefaults = {
+  scheme: 'standard',
+  status: 'enabled',
+} as const satisfies Partial<Endpoint>;
+
+/** Parses the row of an endpoint. A member with a default that the row lacks has its default. */
+export function readEndpoint(doc: string): Endpoint {
+  const stored = JSON.parse(doc) as Endpoint;
+  return { ...stored, ...endpointDefaults, ...stored };
+}
 
 /** One secret of an endpoint. `until`: milliseconds since the epoch at which one that was rotated away stops signing; null: the current one. */
 export type EndpointSecret = { readonly secret: string; readonly until: number | null };

@@ -5,6 +5,7 @@
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
 import type { Comparison, Filter } from './filter.ts';
+import { createLikeMatcher } from './like.ts';
 
 export type Matchable = {
   /** What stands at the field, of whatever type; undefined where nothing does. */
@@ -34,7 +35,7 @@ export function matches(filter: Filter, resource: Matchable): boolean {
     case 'like': {
       if (filter.field.type !== 'string') return false;
       const value = scalarOf(filter.field, resource.value(filter.field));
-      return typeof value === 'string' && isLike(value, filter.pattern);
+      return typeof value === 'string' && createLikeMatcher(filter.pattern)(value);
     }
     case 'search': {
       const { search } = resource;
@@ -115,48 +116,3 @@ function scalarOf(field: Field, value: unknown): unknown {
 }
 
 const other = Symbol('neither a scalar nor null');
-
-/** One pass with one point to fall back to: a later `%` covers whatever an earlier one could. */
-function isLike(text: string, pattern: string): boolean {
-  const characters = [...text];
-  const steps = stepsOf(pattern);
-  let at = 0;
-  let step = 0;
-  let runStep = -1;
-  let runAt = 0;
-  while (at < characters.length) {
-    const wanted = steps[step];
-    if (wanted === 'any run') {
-      runStep = step;
-      runAt = at;
-      step += 1;
-    } else if (wanted !== undefined && (wanted === 'any one' || wanted.literal === characters[at])) {
-      at += 1;
-      step += 1;
-    } else if (runStep >= 0) {
-      runAt += 1;
-      at = runAt;
-      step = runStep + 1;
-    } else return false;
-  }
-  while (steps[step] === 'any run') step += 1;
-  return step === steps.length;
-}
-
-type Step = 'any run' | 'any one' | { readonly literal: string };
-
-function stepsOf(pattern: string): readonly Step[] {
-  const steps: Step[] = [];
-  const characters = [...pattern];
-  for (let index = 0; index < characters.length; index += 1) {
-    const character = characters[index] ?? '';
-    const next = characters[index + 1];
-    if (character === '%') steps.push('any run');
-    else if (character === '_') steps.push('any one');
-    else if (character === '\\' && next !== undefined) {
-      steps.push({ literal: next });
-      index += 1;
-    } else steps.push({ literal: character });
-  }
-  return steps;
-}

@@ -49,6 +49,8 @@ export function countAccounts(
         faults.inc({ kind: observation.kind });
         return;
       case 'signing-key-made':
+      case 'secret-key-made':
+      case 'secrets-encrypted':
       case 'signing-key-retired':
         return;
     }

@@ -29,6 +29,7 @@ export function countConnections(
   const bytes = counter('comity_tunnel_bytes_total', 'Octets that ended tunnels carried, by direction.', [
     'direction',
   ]);
+  const noMemory = counter('comity_memory_refusals_total', 'Refusals for want of memory, by use.', ['use']);
   const seconds = new Histogram({
     name: 'comity_tunnel_duration_seconds',
     help: 'Time that tunnels were open.',
@@ -60,6 +61,9 @@ export function countConnections(
         bytes.inc({ direction: 'sent' }, fact.sentBytes);
         bytes.inc({ direction: 'received' }, fact.receivedBytes);
         seconds.observe(fact.durationMs / 1000);
+        return;
+      case 'memory-refused':
+        noMemory.inc({ use: fact.use }, fact.refusals);
         return;
       case 'certificate-failed':
       case 'http2-cut':

@@ -18,12 +18,22 @@ export type Metrics = {
   readonly observe: Observe;
   /** A value read when somebody asks: what is open, waiting or cached now. */
   gauge(name: string, help: string, read: () => number): void;
+  /** One for each value of a label. */
+  gaugeBy(
+    name: string,
+    help: string,
+    label: string,
+    read: () => Iterable<readonly [value: string, number]>,
+  ): void;
+  /** Receives delays of the event loop, in seconds. */
+  readonly loopDelay: (seconds: number) => void;
   readonly contentType: string;
   /** The whole page, as GET /metrics serves it. */
   render(): Promise<string>;
 };
 
 const commitSecondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+const loopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const unitsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 const faultsCounter = {
@@ -49,6 +59,8 @@ export function createMetrics(options: { process: boolean } = { process: true })
   return {
     observe: countFacts(registry, cells),
     gauge: (name, help, read) => registerGauge(registry, name, help, read),
+    gaugeBy: (name, help, label, read) => registerGaugeBy(registry, name, help, label, read),
+    loopDelay: loopDelays(registry),
     contentType: registry.contentType,
     render: async () => `${await registry.metrics()}\n${renderDurations(cells)}`,
   };
@@ -56,15 +68,15 @@ export function createMetrics(options: { process: boolean } = { process: true })
 
 /** Sends every fact to who counts its kind. */
 function countFacts(registry: Registry, cells: RequestCells): Observe {
-  const registers = [registry];
   const countCommit = countCommits(registry);
-  const faults = new Counter({ ...faultsCounter, registers });
-  const clientErrors = new Counter({ ...clientErrorsCounter, registers });
+  const faults = new Counter({ ...faultsCounter, registers: [registry] });
+  const clientErrors = new Counter({ ...clientErrorsCounter, registers: [registry] });
   const accounts = countAccounts(registry, faults);
   const webhooks = countWebhooks(registry, faults);
   const received = countReceived(registry, faults);
   const connections = countConnections(registry, faults);
   return (observation: Observation): void => {
+    if (isUncounted(observation)) return;
     switch (observation.kind) {
       case 'answered':
         cells.add(observation.method, observation.route, observation.status, observation.durationMs);
@@ -76,20 +88,15 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
         clientErrors.inc({ code: observation.code });
         return;
       case 'failed':
+      case 'loop-held':
       case 'store-failed':
       case 'operation-failed':
       case 'connection-refused':
+      case 'accept-failed':
+      case 'uncaught':
       case 'stream-cut':
       case 'processes-differ':
         faults.inc({ kind: observation.kind });
-        return;
-      case 'listening':
-      case 'draining':
-      case 'stopped':
-      case 'store-opened':
-      case 'store-migrated':
-      case 'rows-purged':
-      case 'store-following':
         return;
       case 'delivery-attempted':
       case 'endpoint-left-alone':
@@ -111,6 +118,7 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
       case 'certificate-loaded':
       case 'certificate-failed':
       case 'http2-cut':
+      case 'memory-refused':
       case 'websocket-closed':
       case 'tunnel-refused':
       case 'tunnel-reported':
@@ -125,6 +133,22 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
   };
 }
 
+const uncountedKinds = [
+  'listening',
+  'draining',
+  'stopped',
+  'store-opened',
+  'store-migrated',
+  'rows-purged',
+  'store-following',
+] as const;
+
+type Uncounted = Extract<Observation, { readonly kind: (typeof uncountedKinds)[number] }>;
+
+function isUncounted(observation: Observation): observation is Uncounted {
+  return uncountedKinds.some((kind) => kind === observation.kind);
+}
+
 function registerRequests(registry: Registry, cells: RequestCells): void {
   const requests = new Counter({
     name: 'comity_requests_total',
@@ -137,6 +161,16 @@ function registerRequests(registry: Registry, cells: RequestCells): void {
     },
   });
   void requests;
+}
+
+function loopDelays(registry: Registry): (seconds: number) => void {
+  const delays = new Histogram({
+    name: 'comity_event_loop_delay_seconds',
+    help: 'Time that a request which came then had to wait for the event loop; sampled every 20 ms.',
+    buckets: loopDelayBuckets,
+    registers: [registry],
+  });
+  return (seconds) => delays.observe(seconds);
 }
 
 function countCommits(registry: Registry): (units: number, durationMs: number) => void {
@@ -159,6 +193,25 @@ function countCommits(registry: Registry): (units: number, durationMs: number) =
     units.observe(held);
     commitSeconds.observe(durationMs / 1000);
   };
+}
+
+function registerGaugeBy(
+  registry: Registry,
+  name: string,
+  help: string,
+  label: string,
+  read: () => Iterable<readonly [value: string, number]>,
+): void {
+  const gauge = new Gauge({
+    name,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    collect() {
+      for (const [value, number] of read()) this.set({ [label]: value }, number);
+    },
+  });
+  void gauge;
 }
 
 function registerGauge(registry: Registry, name: string, help: string, read: () => number): void {

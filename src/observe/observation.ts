@@ -23,8 +23,25 @@ export type Observation =
   | { readonly kind: 'client-error'; readonly code: string; readonly status: number; readonly peer: string }
   /** A connection over the limit was closed. */
   | { readonly kind: 'connection-refused'; readonly peer: string }
+  /** The system could not accept a connection, for example because memory or descriptors are used up. */
+  | { readonly kind: 'accept-failed'; readonly why: string }
+  /** An error that no code caught: the program drains and exits. */
+  | {
+      readonly kind: 'uncaught';
+      readonly origin: 'uncaughtException' | 'unhandledRejection';
+      readonly error: unknown;
+    }
   /** A reader of an event stream was too slow for its buffer. */
   | { readonly kind: 'stream-cut'; readonly peer: string; readonly waitingBytes: number }
+  /** One synchronous stretch held the event loop for longer than `loopHeldMs`; for which request, where it was for one. */
+  | {
+      readonly kind: 'loop-held';
+      readonly id: string | undefined;
+      readonly method: string | undefined;
+      /** The route's pattern. */
+      readonly route: string | undefined;
+      readonly heldMs: number;
+    }
   | { readonly kind: 'failed'; readonly id: string; readonly error: unknown }
   | {
       readonly kind: 'store-opened';
@@ -67,6 +84,10 @@ export type AccountObservation =
     }
   | { readonly kind: 'signing-key-made'; readonly kid: string; readonly algorithm: string }
   | { readonly kind: 'signing-key-retired'; readonly kid: string }
+  /** A key that encrypts secrets was made, because no setting gives one. */
+  | { readonly kind: 'secret-key-made'; readonly file: string }
+  /** Secrets that were stored plain, or under another key, were encrypted; `key` is the id of the key. */
+  | { readonly kind: 'secrets-encrypted'; readonly rows: number; readonly key: string }
   /** The keys or the metadata of a trusted issuer could not be had; once for each attempt, not for each token. */
   | { readonly kind: 'issuer-failed'; readonly issuer: string; readonly error: unknown }
   /** An OpenID provider could not be reached, or its answer not be used; `provider` as in the path. */
@@ -135,6 +156,16 @@ export type ReceivedObservation =
 
 /** What connections become, and what becomes of them (§4.10, §4.13). Hosts and ports are those that a client asked for. */
 export type ConnectionObservation =
+  /** Octets for which the memory budget had no room; of refusals within a second the first alone. `heldBytes`: what was held then. */
+  | {
+      readonly kind: 'memory-refused';
+      readonly use: string;
+      readonly bytes: number;
+      readonly heldBytes: number;
+      readonly bytesMax: number;
+      /** Since the last such fact, this one included. */
+      readonly refusals: number;
+    }
   /** A certificate was read, at the start or because its files changed; `notAfter` as an ISO 8601 time. */
   | { readonly kind: 'certificate-loaded'; readonly subject: string; readonly notAfter: string }
   /** Files of the certificate changed and cannot be used; the one before stays. */

@@ -6,7 +6,10 @@ import type {
   WebhookObservation,
 } from './observation.ts';
 
-export type Line = { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string };
+export type Line = {
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+  readonly message: string;
+};
 
 export const roomLines: Readonly<
   Record<
@@ -22,6 +25,11 @@ export const roomLines: Readonly<
   'mail-given-up': { level: 'error', message: 'mail given up' },
   'signing-key-made': { level: 'info', message: 'signing key made' },
   'signing-key-retired': { level: 'info', message: 'signing key retired' },
+  'secret-key-made': {
+    level: 'info',
+    message: 'a key that encrypts secrets was made: keep a copy apart from the backups',
+  },
+  'secrets-encrypted': { level: 'info', message: 'stored secrets were encrypted' },
   'issuer-failed': { level: 'error', message: 'trusted issuer cannot be asked' },
   'provider-failed': { level: 'error', message: 'identity provider did not answer as it should' },
   'delivery-attempted': { level: 'debug', message: 'delivery attempted' },
@@ -46,6 +54,7 @@ export const roomLines: Readonly<
     message: 'the changed certificate cannot be used; the one before stays',
   },
   'http2-cut': { level: 'info', message: 'an HTTP/2 connection was closed because of its client' },
+  'memory-refused': { level: 'warn', message: 'no memory for more at once (COMITY_MEMORY_BYTES_MAX)' },
   'websocket-closed': { level: 'debug', message: 'WebSocket closed' },
   'tunnel-refused': { level: 'info', message: 'tunnel refused' },
   'tunnel-reported': { level: 'warn', message: 'a tunnel was opened that the list of hosts would refuse' },

@@ -75,7 +75,7 @@ export function queryDescription({
     id: `query${names.plural}`,
     summary: `Query ${names.many}`,
     description:
-      'The same lists as GET, asked for in the content (RFC 10008): safe, idempotent and cacheable. Location repeats the query with GET, Content-Location is this very result. The query component must be empty.',
+      'The same lists as GET, asked for in the content (RFC 10008): safe, idempotent and cacheable. Location repeats the query with GET, Content-Location is this very result; a query that is too long to be stored has neither. The query component must be empty.',
     traits: {
       ...plainRead,
       method: 'QUERY',

@@ -50,16 +50,27 @@ export type OpenApiOptions = {
 
 /** The document as plain JSON values, the same for the same options. */
 export function openApiDocument(options: OpenApiOptions): Item {
+  const steps = openApiSteps(options);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same in steps of some milliseconds, so that a caller may do something else in between. */
+export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   const { base, collections, accounts, webhooks, receiving, limits, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
   const names = schemaNames(collections.values());
-  const described: PathDescription[] = [...collections.values()].flatMap((collection) => {
+  const described: PathDescription[] = [];
+  for (const collection of collections.values()) {
     const own = names.get(collection.name);
     if (own === undefined) throw new Error(`no names for ${collection.name}`);
-    return collectionPaths(collection, own, base, limits, components);
-  });
+    described.push(...collectionPaths(collection, own, base, limits, components));
+    yield;
+  }
   if (accounts !== undefined) described.push(...accountPaths(base, accounts, limits, components));
   if (webhooks !== undefined) described.push(...webhookPaths(base, webhooks, limits, components));
   if (receiving !== undefined) described.push(...receivingPaths(base, receiving, limits, components));
@@ -87,8 +98,13 @@ export function openApiDocument(options: OpenApiOptions): Item {
     traceEnabled: options.traceEnabled,
     corsFields: options.corsEnabled ? crossOriginFields : [],
   };
-  const paths = Object.fromEntries(described.map((path) => [path.path, pathItem(path, setting)]));
+  const paths: Record<string, Item> = {};
+  for (const path of described) {
+    yield;
+    paths[path.path] = pathItem(path, setting);
+  }
   const sent = webhooks === undefined ? {} : { webhooks: sentEvents(webhooks.eventTypes, names, components) };
+  yield;
   const document: Item = {
     openapi: '3.2.0',
     info: {
@@ -102,6 +118,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
     ...sent,
     components: components.toItem({ paths, ...sent }),
   };
+  yield;
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
 

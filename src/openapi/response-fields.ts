@@ -24,6 +24,7 @@ const fields = {
   'Accept-Patch': { description: 'Media types that PATCH takes here (RFC 5789).' },
   'Accept-Post': { description: 'Media types that POST takes here.' },
   'Accept-Query': { description: 'Media types that QUERY takes here, a structured list (RFC 10008).' },
+  'Accept-Ranges': { description: '`none`: Range is ignored (RFC 9110 §14.3).', example: 'none' },
   'Access-Control-Allow-Credentials': {
     description: '`true`: a page may send credentials.',
     example: 'true',
@@ -152,6 +153,13 @@ export function rateFields(
   return unlimited && status !== 401 && status !== 429 ? [] : rate;
 }
 
+const read: readonly FieldName[] = [
+  'Accept-Ranges',
+  'Cache-Control',
+  'Content-Encoding',
+  'Preference-Applied',
+  'Vary',
+];
 const change: readonly FieldName[] = ['Cache-Control', 'Content-Location', 'Preference-Applied'];
 
 /** The fields of one answer; Date, Content-Type and Content-Length are HTTP's own and not listed. */
@@ -166,14 +174,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
       : ['ETag', 'Last-Modified'];
   switch (answer) {
     case 'representation':
-      return [
-        'Cache-Control',
-        'Content-Encoding',
-        'Preference-Applied',
-        'Vary',
-        ...validators,
-        ...own.representation,
-      ];
+      return [...read, ...validators, ...own.representation];
     case 'conversation':
       return ['Sec-WebSocket-Protocol', 'Upgrade'];
     case 'not_modified':
@@ -238,6 +239,7 @@ export function refusalFields(
   if (status === 426) demanded.push('Upgrade');
   if (codes.includes('handshake_invalid')) demanded.push('Sec-WebSocket-Version');
   if (status === 415) demanded.push(...accepts, 'Accept-Encoding');
+  if (codes.includes('idempotency_result_sealed')) demanded.push('Location');
   if (status === 429 || status === 503 || codes.includes('idempotency_key_in_use'))
     demanded.push('Retry-After');
   return demanded;

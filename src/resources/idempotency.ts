@@ -3,8 +3,13 @@
  * its result is stored in the same unit as the change it made, so there is no moment at which one is there
  * without the other. A later request with the key gets the stored result, and the graph makes the same answer of it.
  * Keys are private to their principal. What a key goes through stands at `Record_`.
+ *
+ * A result that holds a secret, such as a new API key, is kept encrypted under a key derived from the credential that asked (sealed-text.ts).
+ * A repetition with that credential gets it again; one with another credential of the same principal is told 409 and where the result
+ * lies (docs/decisions/0046).
  */
 import { hash } from 'node:crypto';
+import type { Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { parseIdempotencyKey } from '../http/syntax/idempotency-key.ts';
 import { audienceOf, callerOf } from '../model/principal.ts';
@@ -12,17 +17,19 @@ import { keptRow } from '../store/kept-row.ts';
 import {
   type Change,
   type Commit,
+  type MaybePromise,
   type NextRow,
   type Row,
   type Store,
   StoreUnavailable,
 } from '../store/store.ts';
 import type { Ask, Companion, Made } from './resource.ts';
+import { openText, sealText } from './sealed-text.ts';
 import { UnsettledKeys } from './unsettled-keys.ts';
 
 export const idempotencyTable = 'idempotency_keys';
 
-/** A claim older than this belongs to a process that is gone; no request is allowed to run that long. */
+/** A claim older than this is over whoever made it; no request is allowed to run that long. */
 export const claimSeconds = 120;
 
 export type Settled = { readonly made: Made; readonly rev: number } | { readonly refused: Problem };
@@ -39,6 +46,8 @@ export type Idempotency = {
   claim(
     ask: Ask,
     fingerprint: string,
+    /** Whether the result holds a secret. */
+    isSecret?: boolean,
   ): Promise<Claim | { status: 'replay'; result: Settled } | { status: 'running' } | { status: 'other' }>;
 };
 
@@ -49,6 +58,14 @@ export type IdempotencyOptions = {
   readonly newId: () => string;
   /** How long a key is remembered; what the store keeps beyond that, until it is purged, counts no more. */
   readonly lifetimeSeconds: number;
+  /** How results that hold secrets are kept; undefined: without what they hold. */
+  readonly sealing?: Sealing | undefined;
+};
+
+export type Sealing = {
+  /** The credential of the request where nobody can guess it: a key or a token, but no password. */
+  readonly secretOf: (request: Request, query: string | undefined) => string | undefined;
+  readonly random: (count: number) => Buffer;
 };
 
 /**
@@ -61,8 +78,8 @@ export type IdempotencyOptions = {
  *   free -> claimed     the claim, a unit of its own
  *   claimed -> settled  with the change itself, or with the store's refusal of it (a unique value taken, and the like)
  *   claimed -> free     the request was refused before the store was asked, lost every race, or failed
- *   claimed -> claimed  by another request after `claimSeconds`: whose process died settled nothing, hence wrote
- *                       nothing. One that was merely slow names a revision that no longer stands, so its change is refused
+ *   claimed -> claimed  by another request once the process that claimed it has ended, or after `claimSeconds`: it settled nothing, hence
+ *                       wrote nothing. One that was merely slow names a revision that no longer stands, so its change is refused
  *
  * After a failure of the store nobody knows whether the last unit was made. What puts the record right (unsettled-keys.ts) then goes on
  * in the background until the store answers: it frees the claim if the unit was not made, and changes nothing if it
@@ -71,7 +88,10 @@ export type IdempotencyOptions = {
 type Record_ = {
   readonly fingerprint: string;
   readonly claim: string;
-  readonly result: { made: Made } | { refused: Problem } | null;
+  /** The process of the request (`Store.processId`). */
+  readonly holder: string;
+  /** `sealed`: the content of the result, which `made` then leaves out; null where no credential could seal it. */
+  readonly result: { made: Made; sealed?: string | null } | { refused: Problem } | null;
 };
 
 /** What makes two requests the same: method, target, content, and what whoever asks may see of the answer. */
@@ -84,15 +104,19 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { store, clock } = options;
   const unsettled = new UnsettledKeys(clock, claimSeconds * 1000);
   return {
-    async claim(ask, fingerprint) {
+    async claim(ask, fingerprint, isSecret = false) {
       const key = parseIdempotencyKey(ask.request.fields.idempotencyKey ?? '') ?? '';
       const id = hash('sha256', `${callerOf(ask.principal)}\n${key}`, 'base64url');
       await unsettled.finish(id);
       const found = await store.read(idempotencyTable, id);
       const now = clock();
-      if (found !== undefined && !isOver(found, now, options.lifetimeSeconds))
-        return judge(found, fingerprint);
-      const claiming: Claiming = { store, id, fingerprint, name: options.newId(), at: now, unsettled };
+      const secret = isSecret ? (options.sealing?.secretOf(ask.request, ask.query) ?? null) : undefined;
+      const isFree = found === undefined || isOver(found, now, options.lifetimeSeconds);
+      if (!isFree && !(await isLeft(store, found))) return judge(found, fingerprint, secret);
+      const claiming: Claiming = {
+        ...{ store, id, fingerprint, name: options.newId(), at: now, unsettled },
+        seal: secret === undefined ? undefined : (text) => sealed(options, id, secret, text),
+      };
       const expect = found === undefined ? ({ absent: true } as const) : { rev: found.rev };
       const commit = await store.commit(claimUnit(claiming, expect)).catch((error) => {
         // Whether the key is ours now nobody knows, and nobody will settle it.
@@ -101,7 +125,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       });
       if (commit.outcome === 'committed') return claimed(claiming, commit.rev);
       const current = commit.outcome === 'superseded' ? commit.current : undefined;
-      return current === undefined ? { status: 'running' } : judge(current, fingerprint);
+      return current === undefined ? { status: 'running' } : judge(current, fingerprint, secret);
     },
   };
 }
@@ -114,7 +138,21 @@ type Claiming = {
   readonly name: string;
   readonly at: number;
   readonly unsettled: UnsettledKeys;
+  /** Undefined: the result is no secret. */
+  readonly seal: ((text: string) => string | null) | undefined;
 };
+
+const purpose = 'comity idempotency result';
+
+function sealed(
+  { sealing }: IdempotencyOptions,
+  id: string,
+  secret: string | null,
+  text: string,
+): string | null {
+  if (sealing === undefined || secret === null) return null;
+  return sealText(text, { secret, id, purpose }, sealing.random);
+}
 
 function claimed(claiming: Claiming, rev: number): Claim {
   const { store, id, unsettled } = claiming;
@@ -126,7 +164,11 @@ function claimed(claiming: Claiming, rev: number): Claim {
   });
   return {
     status: 'first',
-    companion: (made) => change({ made }),
+    companion: (made) => {
+      const { seal } = claiming;
+      if (seal === undefined || made.doc === null) return change({ made });
+      return change({ made: { ...made, doc: null }, sealed: seal(made.doc) });
+    },
     release: (refused) => {
       const unit = { changes: [change(refused === undefined ? undefined : { refused })], events: [] };
       // Superseded: the unit before was made after all, or somebody took the claim over. Either way the record is right.
@@ -159,16 +201,41 @@ function ourRevision(commit: Commit, name: string): number | undefined {
   return (JSON.parse(commit.current.doc) as Record_).claim === name ? commit.current.rev : undefined;
 }
 
+/** @param secret what the request can open a sealed result with; null: nothing */
 function judge(
   row: Row,
   fingerprint: string,
+  secret: string | null | undefined,
 ): { status: 'replay'; result: Settled } | { status: 'running' } | { status: 'other' } {
   const record = JSON.parse(row.doc) as Record_;
   if (record.fingerprint !== fingerprint) return { status: 'other' };
   if (record.result === null) return { status: 'running' };
-  // The unit that settled the record is the one that made the change, so both have the same rev.
-  const result = 'made' in record.result ? { made: record.result.made, rev: row.rev } : record.result;
-  return { status: 'replay', result };
+  if (!('made' in record.result)) return { status: 'replay', result: record.result };
+  const { made: kept, sealed: closed } = record.result;
+  const opened = closed === undefined ? kept.doc : openResult(closed, row.id, secret);
+  if (opened === undefined) return { status: 'replay', result: { refused: sealedProblem(kept) } };
+  const made = { ...kept, doc: opened };
+  // The unit that settled the record is the one that made the change, so both have the same revision.
+  return { status: 'replay', result: { made, rev: made.rev ?? row.rev } };
+}
+
+function openResult(
+  closed: string | null,
+  id: string,
+  secret: string | null | undefined,
+): string | undefined {
+  if (closed === null || secret === null || secret === undefined) return undefined;
+  return openText(closed, { secret, id, purpose });
+}
+
+function sealedProblem({ location }: Made): Problem {
+  return { code: 'idempotency_result_sealed', context: { location } };
+}
+
+/** Whether the record is a claim whose process has ended. */
+function isLeft(store: Pick<Store, 'hasEnded'>, { doc }: Row): MaybePromise<boolean> {
+  const { result, holder } = JSON.parse(doc) as Record_;
+  return result === null && store.hasEnded(holder);
 }
 
 /** A claim is not forgotten while its request may run, however short the time is that keys are remembered. */
@@ -179,7 +246,7 @@ function isOver(row: Row, now: number, lifetimeSeconds: number): boolean {
   return age > (isClaim ? claimSeconds : lifetimeSeconds) * 1000;
 }
 
-function recordRow({ fingerprint, name, at }: Claiming, result: Record_['result']): NextRow {
-  const record: Record_ = { fingerprint, claim: name, result };
+function recordRow({ store, fingerprint, name, at }: Claiming, result: Record_['result']): NextRow {
+  const record: Record_ = { fingerprint, claim: name, holder: store.processId, result };
   return keptRow(JSON.stringify(record), null, at, at);
 }

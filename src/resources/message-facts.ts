@@ -2,8 +2,10 @@
  * The facts that the message alone shows (the first group of facts.ts). Runs on every request, so nothing is
  * parsed that did not come.
  */
+
 import type { Facts } from '../http/conduct/facts.ts';
 import type { Request } from '../http/message.ts';
+import { knownMethods } from '../http/message.ts';
 import { preferredMediaType, prefersHtml } from '../http/syntax/accept.ts';
 import { parseContentCoding } from '../http/syntax/content-coding.ts';
 import { parseEntityTagList } from '../http/syntax/entity-tag.ts';
@@ -20,23 +22,10 @@ import { type Preferences, readPreferences } from './preferences.ts';
 import type { Operation, Route } from './resource.ts';
 import type { Router } from './router.ts';
 
-/** The methods this server knows; any other is 501 (RFC 9110 §9.1). */
-export const knownMethods: ReadonlySet<string> = new Set([
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-  'QUERY',
-  'TRACE',
-  'CONNECT',
-]);
-
 export type MessageLimits = {
   readonly targetBytesMax: number;
   readonly bodyBytesMax: number;
+  readonly actionBytesMax: number;
   readonly traceEnabled: boolean;
 };
 
@@ -186,12 +175,18 @@ function readTarget(request: Request, router: Router): TargetParts {
   return { valid: true, serverWide: false, query: target.query, route };
 }
 
+type BytesLimits = Pick<MessageLimits, 'bodyBytesMax' | 'actionBytesMax'>;
+
 /** Octets of content that the operation takes as they are transferred. */
-export function contentBytesMax(
-  operation: Operation | undefined,
-  limits: Pick<MessageLimits, 'bodyBytesMax'>,
-): number {
-  return operation?.contentBytesMax ?? limits.bodyBytesMax;
+export function contentBytesMax(operation: Operation | undefined, limits: BytesLimits): number {
+  return shortBytesMax(operation, limits) ?? limits.bodyBytesMax;
+}
+
+/** Octets of content of an operation that works on it at once, with content codings and without; undefined for others. */
+export function shortBytesMax(operation: Operation | undefined, limits: BytesLimits): number | undefined {
+  if (operation?.contentBytesMax !== undefined) return operation.contentBytesMax;
+  if (operation?.understand === undefined || operation.longContent === true) return undefined;
+  return Math.min(limits.bodyBytesMax, limits.actionBytesMax);
 }
 
 /** HTTP/1.0 may come without Host; a Host that came must be one and valid in any version. */
@@ -281,6 +276,6 @@ function idempotencyKey(
   field: string | undefined,
   operation: Operation | undefined,
 ): Facts['idempotencyKey'] {
-  if (field === undefined || operation?.idempotent !== true) return 'absent';
+  if (field === undefined || (operation?.idempotent ?? false) === false) return 'absent';
   return parseIdempotencyKey(field) === undefined ? 'malformed' : 'given';
 }

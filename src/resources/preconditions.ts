@@ -4,10 +4,11 @@
  */
 import type { Condition } from '../http/conduct/facts.ts';
 import type { RequestFields } from '../http/request-fields.ts';
+import { acceptsCoding } from '../http/syntax/accept-encoding.ts';
 import { type EntityTag, parseEntityTagList } from '../http/syntax/entity-tag.ts';
 import { parseHttpDate } from '../http/syntax/http-date.ts';
 import type { Validators } from './resource.ts';
-import { namesState } from './validators.ts';
+import { codingNamed } from './validators.ts';
 
 export type Conditions = {
   readonly ifMatch: Condition;
@@ -36,8 +37,10 @@ export function evaluateConditions(
   if (!isConditional(fields)) return unconditional;
   const modifiedAt = validators?.modifiedAt ?? null;
   return {
-    ifMatch: matched(fields.ifMatch, validators, true),
-    ifNoneMatch: negate(matched(fields.ifNoneMatch, validators, false)),
+    ifMatch: matched(fields.ifMatch, validators, (listed, tag) => !listed.weak && names(listed, tag)),
+    ifNoneMatch: negate(
+      matched(fields.ifNoneMatch, validators, safe ? (listed, tag) => names(listed, tag, fields) : names),
+    ),
     ifUnmodifiedSince: unmodified(fields.ifUnmodifiedSince, modifiedAt, now),
     ifModifiedSince: safe ? negate(unmodified(fields.ifModifiedSince, modifiedAt, now)) : 'absent',
   };
@@ -53,18 +56,33 @@ export function isConditional(fields: RequestFields): boolean {
   );
 }
 
-function matched(field: string | undefined, validators: Validators | null, strong: boolean): Condition {
+/**
+ * The listed tag that names the current state. In a read only a representation counts that the client accepts the coding of:
+ * a 304 makes a cache use it for the answer (RFC 9110 §15.4.5, RFC 9111 §4.3.3), and Accept-Encoding may refuse it.
+ */
+export function heldTag({ ifNoneMatch, acceptEncoding }: RequestFields, tag: string): EntityTag | undefined {
+  const list = ifNoneMatch === undefined ? undefined : parseEntityTagList(ifNoneMatch);
+  if (list === undefined || list === '*') return undefined;
+  return list.find((listed) => names(listed, tag, { acceptEncoding }));
+}
+
+function matched(
+  field: string | undefined,
+  validators: Validators | null,
+  isNamed: (listed: EntityTag, tag: string) => boolean,
+): Condition {
   if (field === undefined) return 'absent';
   const list = parseEntityTagList(field);
   // The message stage refuses a malformed list before this point.
   if (list === undefined || validators === null) return 'false';
   if (list === '*') return 'true';
   const { tag } = validators;
-  return tag !== null && list.some((listed) => names(listed, tag, strong)) ? 'true' : 'false';
+  return tag !== null && list.some((listed) => isNamed(listed, tag)) ? 'true' : 'false';
 }
 
-function names(listed: EntityTag, tag: string, strong: boolean): boolean {
-  return !(strong && listed.weak) && namesState(listed.opaque, tag);
+function names(listed: EntityTag, tag: string, accepting?: Pick<RequestFields, 'acceptEncoding'>): boolean {
+  const coding = codingNamed(listed.opaque, tag);
+  return coding !== undefined && (accepting === undefined || acceptsCoding(accepting.acceptEncoding, coding));
 }
 
 /** Last-Modified has whole seconds, so the comparison has too. */

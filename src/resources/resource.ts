@@ -5,14 +5,14 @@
  */
 
 import type { Allowance } from '../http/allowance.ts';
-import type { Conversation, Request } from '../http/message.ts';
+import type { ContentStream, Conversation, Request } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import type { Permission } from '../model/access.ts';
 import type { Known } from '../model/credential.ts';
 import type { Anonymous, Principal } from '../model/principal.ts';
-import type { Change, MaybePromise } from '../store/store.ts';
+import type { Change, MaybePromise, Overtaken, RowName } from '../store/store.ts';
 import type { Preferences } from './preferences.ts';
 
 /** The request as operations see it, once the principal is known. */
@@ -24,6 +24,8 @@ export type Ask = {
   readonly query: string | undefined;
   readonly preferences: Preferences;
   readonly principal: Principal;
+  /** Whom work is done for, where parties take turns: the principal, or the address of who is not known. */
+  readonly party: string;
   /** The credential that it was known by; undefined for a stored request, which outlives its own. */
   readonly known: Known | undefined;
   /** Arrival, milliseconds since the epoch. */
@@ -72,6 +74,8 @@ export type Made = {
   /** The representation after the change (of a deletion: before it); null where there is none. */
   readonly doc: string | null;
   readonly modifiedAt: number | null;
+  /** Revision of what stands, where the change left it as it was; otherwise that of the unit that made the change. */
+  readonly rev?: number;
   /** False for PUT: the server adds members, so the answer must not carry validators (RFC 9110 §9.3.4). */
   readonly validated: boolean;
   /** Further fields of the answer: Set-Cookie. Never of a result that is kept for replay. */
@@ -80,7 +84,8 @@ export type Made = {
 
 export type Result =
   | { readonly made: Made; readonly rev: number }
-  | { readonly superseded: true }
+  /** Another change came first; the walk waits for its turn and looks anew. */
+  | Overtaken
   /** `allowance`: of a limit narrower than that of the request, which the answer then tells of instead. */
   | { readonly refused: Problem; readonly allowance?: Allowance };
 
@@ -114,16 +119,18 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
    * (§4.14.1).
    */
   readonly raw?: boolean;
-  /** Octets of content that are taken here, in place of the setting for all resources. */
+  /** Octets of content that are taken here, in place of the setting `actionBytesMax`. */
   readonly contentBytesMax?: number;
+  /** Content may be as long as `bodyBytesMax` and `decodedBytesMax` allow: long content is not worked on by the event loop. */
+  readonly longContent?: boolean;
   /** Content has a meaning and may be left out. */
   readonly contentOptional?: boolean;
   /** Its answer tells what was done, such as a login: it is no representation, and return=minimal cannot leave it out. */
   readonly reports?: boolean;
   /** Whether the principal's form may be answered 303 (§4.12). */
   readonly answersForms?: boolean;
-  /** Idempotency-Key is honoured (POST and PATCH). */
-  readonly idempotent?: boolean;
+  /** Idempotency-Key is honoured (POST and PATCH). `sealed`: the result holds a secret, and is kept encrypted. */
+  readonly idempotent?: boolean | 'sealed';
   /** respond-async is honoured. */
   readonly asynchronous?: boolean;
   /** Where PUT creates. */
@@ -135,6 +142,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   standing(ask: Ask): MaybePromise<S>;
   propose?(ask: Ask, standing: S, content: C | undefined): MaybePromise<P>;
   validators?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Validators>;
+  /** The row that it changes, where the request alone tells: changes of one row are made in turn. */
+  changes?(ask: Ask): RowName | undefined;
   /** Makes the change, in one store unit with the companions of the ask. */
   act?(ask: Ask, standing: S, proposal: P | undefined): Promise<Result>;
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
@@ -144,13 +153,7 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   converse?(ask: Ask, standing: S): MaybePromise<Conversation>;
 };
 
-export type EventStream = {
-  readonly open: (sink: {
-    write(text: string): boolean;
-    onReady(listener: () => void): void;
-    end(): void;
-  }) => () => void;
-};
+export type EventStream = ContentStream;
 
 export type Resource = {
   /** `/api/v1/products/{id}`: names the resource in metrics, logs and the OpenAPI document. */
@@ -166,6 +169,8 @@ export type Resource = {
    * to a new one.
    */
   readonly ignoresCredentials?: boolean;
+  /** Anyone is answered by a connection of the reserve, which others get only administrators to (`connectionsReservedMax`). */
+  readonly inReserve?: boolean;
   /** Requests count against no rate limit, unless they bring a bad credential. */
   readonly unlimited?: boolean;
   /**
@@ -175,7 +180,7 @@ export type Resource = {
    */
   readonly judgedBySignature?: boolean;
   /** Takes the place of the limit on requests: what it says of this one, which counts whether it is good or not. */
-  readonly admit?: (request: Request, nowMs: number) => Allowance | undefined;
+  readonly admit?: (request: Request, principal: Principal, nowMs: number) => Allowance | undefined;
   /** Takes the place of how a caller is known everywhere else, which it is handed as `authenticate`. */
   readonly identify?: (
     request: Request,

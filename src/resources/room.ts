@@ -2,8 +2,10 @@
  * What the walk needs from outside, wired by compose.ts: no part of it is reached in any other way.
  */
 
+import type { Request } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import type { MaybePromise } from '../store/store.ts';
+import type { LoopWatch } from '../observe/loop-watch.ts';
+import type { ChangeLines, MaybePromise } from '../store/store.ts';
 import type { CorsPolicy } from './answer/cors.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { MessageLimits } from './message-facts.ts';
@@ -13,14 +15,14 @@ import type { Authenticate } from './resource.ts';
 import type { Router } from './router.ts';
 
 export type WalkLimits = MessageLimits & {
-  /** How often a change that lost a race is computed again before 503. */
-  readonly commitRetriesMax: number;
   /** Representations shorter than this are sent as they are. */
   readonly compressionBytesMin: number;
 };
 
 export type Room = {
   readonly router: Router;
+  /** Of the store. */
+  readonly lines: Pick<ChangeLines, 'isBusy' | 'turn'>;
   readonly limits: WalkLimits;
   readonly clock: () => number;
   readonly authenticate: Authenticate;
@@ -28,6 +30,7 @@ export type Room = {
   readonly decodeContent: (
     bytes: Uint8Array,
     codings: readonly string[],
+    memory?: Request['memory'],
   ) => MaybePromise<{ ok: true; bytes: Uint8Array } | { ok: false; code: ProblemCode }>;
   readonly idempotency: Idempotency;
   readonly operations: Operations;
@@ -36,4 +39,6 @@ export type Room = {
   /** Adds `Comity-Trace` to every answer. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;
+  /** Times the synchronous stretches of each walk. */
+  readonly loop: Pick<LoopWatch, 'begin' | 'end'>;
 };

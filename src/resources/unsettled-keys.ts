@@ -5,6 +5,7 @@
  * A request that brings such a key to this process puts it right first, so it is never told that itself is still running.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { memoryBounds } from '../memory/bounds.ts';
 import { StoreUnavailable } from '../store/store.ts';
 
 /** Between two rounds of tries: what a client on another process may be told 409 for once the store answers. */
@@ -12,7 +13,7 @@ const roundMs = 500;
 /** What an answer waits for its key at most; a store that answers takes milliseconds. */
 const waitMs = 1000;
 /** Beyond these a key is left to its age. A request with one waits for the store, so there are hardly more. */
-const keysMax = 10_000;
+const keysMax = memoryBounds.unsettledKeys.entries;
 
 type Waiting = { readonly since: number; readonly settle: () => Promise<unknown>; trying?: Promise<void> };
 

@@ -9,18 +9,14 @@ export const codings = ['br', 'gzip', 'identity'] as const;
 
 export type Coding = (typeof codings)[number];
 
-const suffixes: readonly string[] = codings
-  .filter((coding) => coding !== 'identity')
-  .map((coding) => `-${coding}`);
-
 /** The ETag field value of a representation under a coding. */
 export function entityTag(tag: string, coding: Coding): string {
   return formatEntityTag({ weak: false, opaque: coding === 'identity' ? tag : `${tag}-${coding}` });
 }
 
-/** Whether an opaque tag names this state in any coding. */
-export function namesState(opaque: string, tag: string): boolean {
-  if (opaque === tag) return true;
-  if (!opaque.startsWith(tag)) return false;
-  return suffixes.includes(opaque.slice(tag.length));
+/** The coding of the representation that an opaque tag names; undefined when it names another state. */
+export function codingNamed(opaque: string, tag: string): Coding | undefined {
+  if (opaque === tag) return 'identity';
+  if (!opaque.startsWith(tag)) return undefined;
+  return codings.find((coding) => coding !== 'identity' && opaque.slice(tag.length) === `-${coding}`);
 }

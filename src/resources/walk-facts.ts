@@ -1,6 +1,7 @@
 /** What the walk writes into the facts as it gathers them (http/conduct/facts.ts), one function for each group. */
 import type { Facts } from '../http/conduct/facts.ts';
 import type { Request } from '../http/message.ts';
+import type { Overtaken } from '../store/store.ts';
 import { type Conditions, evaluateConditions, unconditional } from './preconditions.ts';
 import type { Result, Standing, Validators } from './resource.ts';
 
@@ -40,7 +41,7 @@ function conditionsOf(
   return evaluateConditions(fields, validators, safe, now);
 }
 
-export function writeResult(facts: Facts, result: Exclude<Result, { superseded: true }>): void {
+export function writeResult(facts: Facts, result: Exclude<Result, Overtaken>): void {
   if ('made' in result) {
     facts.result = 'made';
     facts.created = result.made.created;

@@ -6,11 +6,10 @@
  *              preconditions or result, each from the operation of the resource, each into the facts;
  *   answering  the end is turned into a response, the only place where bytes are made.
  *
- * A `superseded` result is one way back: the facts about what stands are forgotten, the graph leads to `exists` again, and the walk
- * looks anew, at most `commitRetriesMax` times. The other is a credential that another process revoked or changed meanwhile: what
- * stands may be looked at before that is known, nothing else, and the walk begins again. What is there is not awaited (settle.ts).
+ * A `superseded` result is one way back: the walk waits for its turn at the row (walk-turn.ts), asks again whose the credential is, and looks
+ * anew from `exists` on. The other is a credential that another process revoked or changed meanwhile: the state may be read before that is
+ * known, nothing else, and the walk begins again. What is there is not awaited (settle.ts).
  */
-
 import type { Allowance } from '../http/allowance.ts';
 import { decide, type Step } from '../http/conduct/decide.ts';
 import type { Facts, Want } from '../http/conduct/facts.ts';
@@ -19,8 +18,8 @@ import type { NodeName } from '../http/conduct/node.ts';
 import type { Request, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { Known } from '../model/credential.ts';
-import { anonymous, type Principal } from '../model/principal.ts';
-import type { MaybePromise } from '../store/store.ts';
+import { anonymous, audienceOf, isAdministrator } from '../model/principal.ts';
+import { type MaybePromise, Overtaken } from '../store/store.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import { type MessageReading, readMessage } from './message-facts.ts';
@@ -29,7 +28,8 @@ import type { Room } from './room.ts';
 import { settle } from './settle.ts';
 import { takeContent } from './take-content.ts';
 import { writeConditions, writeResult, writeStanding, writeSuperseded } from './walk-facts.ts';
-import { type Before, identify } from './walk-start.ts';
+import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
+import { WalkTurn } from './walk-turn.ts';
 
 export class Walk {
   readonly #room: Room;
@@ -53,7 +53,7 @@ export class Walk {
   #validators: Validators | undefined;
   #problem: Problem | undefined;
   #made: { readonly made: Made; readonly rev: number } | undefined;
-  #attempts = 0;
+  #turn: WalkTurn | undefined;
 
   constructor(room: Room, request: Request, before: Before = {}) {
     this.#room = room;
@@ -67,6 +67,13 @@ export class Walk {
   }
 
   run(): MaybePromise<Response> {
+    const begun = this.#room.loop.begin();
+    const answer = this.#run();
+    this.#room.loop.end(begun, this.#request, this.#reading.route?.resource.pattern);
+    return answer;
+  }
+
+  #run(): MaybePromise<Response> {
     for (;;) {
       const step = decide(this.#facts, this.#trace, this.#node);
       const confirmed = this.#known?.confirmed;
@@ -79,10 +86,19 @@ export class Walk {
       const gathering = this.#gather(step.want);
       if (gathering !== undefined) {
         return gathering.then(
-          () => this.run(),
+          () => this.#resume(),
           (error) => this.#abandon(error),
         );
       }
+    }
+  }
+
+  /** An error here must give back the turn and the claim like one of a gathering. */
+  #resume(): MaybePromise<Response> {
+    try {
+      return this.run();
+    } catch (error) {
+      return this.#abandon(error);
     }
   }
 
@@ -116,52 +132,40 @@ export class Walk {
   }
 
   #gatherPrincipal(): Promise<void> | undefined {
-    if (this.#before.principal !== undefined) {
-      this.#admit(this.#before.principal, this.#room.clock());
-      return undefined;
-    }
-    return settle(identify(this.#room, this.#request, this.#reading), (identified) => {
-      const now = this.#room.clock();
-      if ('problem' in identified) {
-        this.#count(anonymous, now);
-        if (identified.allowance !== undefined) this.#allowance = identified.allowance;
-        this.#problem = { code: identified.problem };
-        this.#facts.credential = 'refused';
-        this.#facts.credentialProblem = identified.problem;
-      } else {
-        if (this.#reading.route?.resource.unlimited !== true) this.#count(identified.principal, now);
-        if ('confirmed' in identified) {
-          this.#known = identified;
-          // It is looked at before anything is answered, unless the walk fails for another reason first.
-          identified.confirmed?.catch(() => undefined);
-        }
-        this.#admit(identified.principal, now);
-      }
+    return settle(identify(this.#room, this.#request, this.#reading, this.#before), (found) => {
+      const counted = countRequest(this.#room, this.#request, this.#reading, found, this.#before);
+      this.#facts.rateExceeded = counted?.exceeded ?? false;
+      this.#allowance = ('allowance' in found ? found.allowance : undefined) ?? counted ?? this.#allowance;
+      this.#recognise(found);
     });
   }
 
-  #count(principal: Principal, now: number): void {
-    if (this.#before.allowance !== undefined) {
-      this.#facts.rateExceeded = false;
+  #recognise(identified: Found, now = this.#room.clock()): void {
+    if ('problem' in identified) {
+      this.#problem = { code: identified.problem };
+      this.#facts.credential = 'refused';
+      this.#facts.credentialProblem = identified.problem;
       return;
     }
-    const admit = this.#reading.route?.resource.admit;
-    this.#allowance =
-      admit === undefined ? this.#room.rates.admit(this.#request, principal, now) : admit(this.#request, now);
-    this.#facts.rateExceeded = this.#allowance?.exceeded ?? false;
-  }
-
-  #admit(principal: Principal, now: number): void {
-    const { route, query, preferences } = this.#reading;
+    if ('confirmed' in identified) {
+      this.#known = identified;
+      // It is looked at before anything is answered, unless the walk fails for another reason first.
+      identified.confirmed?.catch(() => undefined);
+    }
+    const { principal } = identified;
+    const { query, preferences } = this.#reading;
     this.#facts.credential = principal.kind === 'anonymous' ? 'absent' : 'accepted';
-    this.#facts.rateExceeded ??= false;
+    if (principal.kind !== 'anonymous') {
+      this.#request.memory?.ofPrincipal(principal.id, isAdministrator(principal));
+    }
     this.#facts.permission = this.#operation().permission(principal);
     this.#ask = {
       request: this.#request,
-      captures: route?.captures ?? [],
+      captures: this.#reading.route?.captures ?? [],
       query,
       preferences,
       principal,
+      party: this.#room.rates.partyOf(this.#request, principal),
       known: this.#known,
       now,
       companions: this.#companions,
@@ -171,19 +175,16 @@ export class Walk {
   async #gatherContent(): Promise<void> {
     const taken = await takeContent(this.#room, this.#request, this.#reading, this.#asked());
     this.#bytes = taken.bytes;
-    if (taken.ok) {
-      this.#content = taken.content;
-      this.#facts.contentProblem = null;
-    } else {
-      this.#problem = taken.problem;
-      this.#facts.contentProblem = taken.problem.code;
-    }
+    this.#facts.contentProblem = taken.ok ? null : taken.problem.code;
+    if (taken.ok) this.#content = taken.content;
+    else this.#problem = taken.problem;
   }
 
   async #gatherIdempotency(): Promise<void> {
     const ask = this.#asked();
     const fingerprint = fingerprintOf(ask, this.#bytes ?? new Uint8Array());
-    const claim = await this.#room.idempotency.claim(ask, fingerprint);
+    const isSecret = this.#operation().idempotent === 'sealed';
+    const claim = await this.#room.idempotency.claim(ask, fingerprint, isSecret);
     this.#facts.idempotency = claim.status;
     if (claim.status === 'first') {
       this.#claim = claim;
@@ -221,17 +222,26 @@ export class Walk {
   }
 
   async #gatherResult(): Promise<void> {
-    const { act } = this.#operation();
+    const { act, changes } = this.#operation();
     if (act === undefined) throw new Error('an unsafe method without an act');
-    this.#attempts += 1;
-    const result = await act(this.#asked(), this.#stood(), this.#proposal);
-    if ('superseded' in result && this.#attempts < this.#room.limits.commitRetriesMax) {
-      writeSuperseded(this.#facts);
-    } else if ('superseded' in result) this.#settleResult({ refused: { code: 'unavailable' } });
-    else this.#settleResult(result);
+    this.#turn ??= new WalkTurn(this.#room.lines, this.#request, this.#reading.isConditional);
+    const busy = this.#turn.busyAt(changes?.(this.#asked()));
+    const result = busy ?? (await act(this.#asked(), this.#stood(), this.#proposal));
+    if (!(result instanceof Overtaken)) return this.#settleResult(result);
+    writeSuperseded(this.#facts);
+    if (await this.#turn.take(result.row)) await this.#identifyAgain();
   }
 
-  #settleResult(result: Exclude<Result, { superseded: true }>): void {
+  /** A credential may have ended, and its principal lost rights, while the change waited. */
+  async #identifyAgain(): Promise<void> {
+    const { principal, now } = this.#asked();
+    const found = await identifySurely(this.#room, this.#request, this.#reading, this.#before);
+    this.#recognise(found, now);
+    if ('problem' in found || audienceOf(found.principal) !== audienceOf(principal)) this.#node = start;
+  }
+
+  #settleResult(result: Exclude<Result, Overtaken>): void {
+    this.#turn?.release();
     writeResult(this.#facts, result);
     if ('made' in result) {
       this.#made = result;
@@ -242,21 +252,20 @@ export class Walk {
   }
 
   #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
+    this.#turn?.release();
     if (this.#claim !== undefined && step.kind === 'refuse') return this.#giveBack(step);
     return this.#respond(step);
   }
 
-  /**
-   * A request refused before the store was asked leaves its Idempotency-Key free for a corrected one, and one that
-   * gave up on lost races leaves it free for another try.
-   */
+  /** A request refused before the store was asked, or that gave up on lost races, leaves its Idempotency-Key free. */
   async #giveBack(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
-    const settled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
-    await this.#claim?.release(settled ? this.#problem : undefined);
+    const isSettled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
+    await this.#claim?.release(isSettled ? this.#problem : undefined);
     return this.#respond(step);
   }
 
   async #abandon(error: unknown): Promise<never> {
+    this.#turn?.release();
     await this.#claim?.release(undefined).catch(() => {
       // The claim expires by itself; the failure under way is the one to report.
     });

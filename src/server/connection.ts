@@ -49,6 +49,8 @@ export class Connection {
   declinesUpgrade = false;
   /** An event stream is open: silence is not a stall. */
   streaming = false;
+  /** It is of the reserve: it closes after its first answer, which only health and administrators get (connection-shares.ts). */
+  reserved = false;
   /** The connection speaks HTTP/2; `last`, `closing` and `broken` mean nothing then. */
   multiplexed: Multiplexed | undefined;
   /** When a request or an answer last passed, on the monotonic clock. */
@@ -64,6 +66,15 @@ export class Connection {
   get peer(): string {
     this.#peer ??= this.socket.remoteAddress ?? '';
     return this.#peer;
+  }
+
+  /** No request is under way and the last answer has gone out, so closing it loses nothing but the connection. */
+  get owesNothing(): boolean {
+    if (this.multiplexed !== undefined) return this.multiplexed.idle;
+    if (this.underWay > 0 || this.streaming) return false;
+    if (this.last === undefined || this.last.outgoing.writableFinished) return true;
+    // It lingers (linger.ts): the answer has left, and what the client still sends is thrown away.
+    return this.closing && this.last.answered && this.socket.writableLength === 0;
   }
 
   /** Nothing is owed in either direction; a next request may still be on its way. */

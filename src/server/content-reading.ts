@@ -1,15 +1,19 @@
 /**
- * Reads the content of one request: counts octets as they come and stops at the limit at once, at a timeout, or when the
- * client goes away. Content codings are not undone here.
+ * Reads the content of one request: counts octets as they come and stops at the limit at once, at a timeout, where the memory
+ * for everything under way is taken, or when the client goes away. Content codings are not undone here.
  *
- *   waiting   listeners are on the stream, chunks are kept;
+ *   waiting   listeners are on the stream, octets are kept;
  *   settled   the promise has its one value, the listeners are off and a stream that has more is paused. Whoever sends
  *             the answer decides what becomes of the rest (send-answer.ts).
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { ContentWatch, Watched } from './content-watch.ts';
-import type { ServerLimits } from './limits.ts';
+import { type ServerLimits, uncountedBytesMax } from './limits.ts';
+
+/** Shorter chunks are joined, so that content in chunks of one octet takes no more memory than in one. */
+const joinedBytesMax = 4 * 1024;
+const slabBytesMax = 64 * 1024;
 
 /** The message of node:http, or a multiplexed stream. */
 export type ContentSource = {
@@ -29,16 +33,30 @@ export class ContentReading implements Watched {
   readonly #watch: ContentWatch;
   readonly #limits: ServerLimits;
   readonly #startedMs: number;
+  readonly #hold: (bytes: number) => boolean;
   readonly #chunks: Uint8Array[] = [];
+  /** Where short chunks are joined. */
+  #slab: Uint8Array | undefined;
+  #slabBytes = 0;
   #bytes = 0;
+  /** Counted so far; content that stays short is not. */
+  #heldBytes = 0;
   #resolve: ((received: ReceivedContent) => void) | undefined;
 
   constructor(
     incoming: ContentSource,
-    options: { bytesMax: number; watch: ContentWatch; limits: ServerLimits; nowMs: number },
+    options: {
+      bytesMax: number;
+      /** Counts octets that are held; false: no room. */
+      hold: (bytes: number) => boolean;
+      watch: ContentWatch;
+      limits: ServerLimits;
+      nowMs: number;
+    },
   ) {
     this.#incoming = incoming;
     this.#bytesMax = options.bytesMax;
+    this.#hold = options.hold;
     this.#watch = options.watch;
     this.#limits = options.limits;
     this.#startedMs = options.nowMs;
@@ -65,18 +83,47 @@ export class ContentReading implements Watched {
   readonly #onData = (chunk: Uint8Array): void => {
     this.#bytes += chunk.length;
     if (this.#bytes > this.#bytesMax) this.fail('content_too_large');
-    else this.#chunks.push(chunk);
+    else if (this.#bytes > uncountedBytesMax && !this.#countUpTo(this.#bytes)) this.fail('unavailable');
+    else if (chunk.length < joinedBytesMax && this.#chunks.length > 0) this.#join(chunk);
+    else {
+      this.#closeSlab();
+      this.#chunks.push(chunk);
+    }
   };
+
+  #countUpTo(bytes: number): boolean {
+    const counted = this.#hold(bytes - this.#heldBytes);
+    if (counted) this.#heldBytes = bytes;
+    return counted;
+  }
+
+  /** Copies a short chunk behind the one before it. */
+  #join(chunk: Uint8Array): void {
+    if (this.#slab !== undefined && this.#slabBytes + chunk.length > this.#slab.length) this.#closeSlab();
+    // As much as has come, so that who sends little takes little.
+    this.#slab ??= Buffer.allocUnsafe(Math.min(slabBytesMax, Math.max(joinedBytesMax, this.#bytes)));
+    this.#slab.set(chunk, this.#slabBytes);
+    this.#slabBytes += chunk.length;
+  }
+
+  #closeSlab(): void {
+    if (this.#slab === undefined) return;
+    this.#chunks.push(this.#slab.subarray(0, this.#slabBytes));
+    this.#slab = undefined;
+    this.#slabBytes = 0;
+  }
 
   readonly #onEnd = (): void => {
     if (this.#incoming.aborted) {
       this.fail('content_malformed');
       return;
     }
+    this.#closeSlab();
     const [first] = this.#chunks;
-    const bytes =
-      this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);
-    this.#settle({ ok: true, bytes });
+    if (this.#chunks.length === 1 && first !== undefined) this.#settle({ ok: true, bytes: first });
+    // The chunks and what is made of them stand beside each other until the collector comes.
+    else if (this.#bytes > uncountedBytesMax && !this.#hold(this.#bytes)) this.fail('unavailable');
+    else this.#settle({ ok: true, bytes: Buffer.concat(this.#chunks, this.#bytes) });
   };
 
   /** Without `end` before it: the client went away, or the framing of its content broke. */
@@ -91,6 +138,7 @@ export class ContentReading implements Watched {
     if (!received.ok) incoming.pause();
     this.#watch.delete(this);
     this.#chunks.length = 0;
+    this.#slab = undefined;
     this.#resolve(received);
     this.#resolve = undefined;
   }

@@ -5,8 +5,11 @@
 import type { HttpProxy } from '../connections/proxy.ts';
 import type { Fleet } from '../connections/websocket/fleet.ts';
 import type { Handler } from '../http/message.ts';
+import type { MemoryBudget } from '../memory/budget.ts';
+import type { OctetLine } from '../memory/octet-line.ts';
 import type { Observe } from '../observe/observation.ts';
-import type { Connection } from './connection.ts';
+import type { CallerAddress } from '../resources/rate-limit/caller-address.ts';
+import type { ConnectionShares, HeldAnswers } from './connection-shares.ts';
 import type { ContentWatch } from './content-watch.ts';
 import type { ServerLimits } from './limits.ts';
 
@@ -15,6 +18,13 @@ export type OpenSocket = {
   /** Ends it with a status code of RFC 6455 §7.4. */
   close(code: number, reason: string): void;
   terminate(): void;
+};
+
+/** The memory that requests, streams and WebSockets share. */
+export type ServerMemory = {
+  readonly budget: MemoryBudget;
+  /** For content that is worked on. */
+  readonly work: OctetLine;
 };
 
 export type Context = {
@@ -34,13 +44,16 @@ export type Context = {
   /** What leads to other servers (§4.10); undefined: nothing does, and CONNECT is answered 405. */
   readonly proxy: HttpProxy | undefined;
   /** Connections of the listener's own port; not those of a server that the handler is mounted in. */
-  readonly connections: Set<Connection>;
-  readonly streams: Set<{ close(): void }>;
+  readonly connections: ConnectionShares;
+  readonly streams: HeldAnswers<{ close(): void }>;
   /** Whoever opens a WebSocket adds it, and takes it out when it has closed. */
-  readonly sockets: Set<OpenSocket>;
+  readonly sockets: HeldAnswers<OpenSocket>;
   /** What they have together. */
   readonly fleet: Fleet;
   readonly contentWatch: ContentWatch;
+  /** The address that a caller without a principal is counted by. */
+  readonly addressOf: CallerAddress;
+  readonly memory: ServerMemory;
   /** Requests received so far: the counter in request ids. */
   received: number;
   /** Requests that are not answered yet. */

@@ -11,6 +11,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Response } from '../http/message.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { type Connection, connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
 import { Exchange } from './exchange.ts';
@@ -59,7 +60,7 @@ export function whenOwedAreSent(connection: Connection, act: () => void): void {
 /** An answer on the socket, of which node:http knows nothing: its end ends the connection. */
 export function answerOn(context: Context, incoming: IncomingMessage): ServerResponse {
   const { socket } = incoming;
-  const outgoing = new ServerResponse(incoming);
+  const outgoing = ownEmitter(new ServerResponse(incoming), ignoreError);
   outgoing.assignSocket(socket);
   // The listeners of node:http are off: without these nobody would act on a stall (sweep.ts).
   socket.setTimeout(0);

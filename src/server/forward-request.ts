@@ -4,6 +4,7 @@
  */
 import { Readable } from 'node:stream';
 import type { ForwardCall } from '../connections/proxy.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { Context } from './context.ts';
 import type { Exchange } from './exchange.ts';
 import { deliver, fail } from './handle.ts';
@@ -21,7 +22,7 @@ export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['p
     request: exchange,
     signal: gone.signal,
     // node:http has closed a message without content already, which a stream that is read cannot tell from one that broke.
-    content: exchange.announcesContent ? incoming : Readable.from([]),
+    content: exchange.announcesContent ? incoming : ownEmitter(Readable.from([]), ignoreError),
     answer: (given, fields) => {
       status = given;
       // An answer before the end of the content leaves octets before the next request.

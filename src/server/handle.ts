@@ -2,7 +2,9 @@
  * From a request to its answer, whatever protocol it came by: the handler is asked once, and whatever comes of it, an
  * answer is sent once.
  */
+
 import type { Response } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
@@ -31,6 +33,10 @@ export function deliver(request: RequestUnderWay, response: Response): void {
   }
 }
 
+function unavailableProblem({ fault }: StoreUnavailable): Problem {
+  return fault === undefined ? { code: 'unavailable' } : { code: 'unavailable', context: { reason: fault } };
+}
+
 /** No answer came out of the handler, or none that can be sent. */
 export function fail(request: RequestUnderWay, error: unknown): void {
   const { context, id } = request;
@@ -44,7 +50,7 @@ export function fail(request: RequestUnderWay, error: unknown): void {
   }
   request.send(
     error instanceof StoreUnavailable
-      ? problemAnswer({ code: 'unavailable' }, accept, {
+      ? problemAnswer(unavailableProblem(error), accept, {
           retryAfterSeconds: Math.ceil(error.retryAfterSeconds),
         })
       : problemAnswer({ code: 'internal', context: { requestId: id } }, accept),

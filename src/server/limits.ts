@@ -4,8 +4,12 @@
  */
 
 export type ServerLimits = {
-  /** Open connections; a further one is closed as soon as it is accepted. */
+  /** Open connections; how one that comes then is treated is said in connection-shares.ts. */
   readonly connectionsMax: number;
+  /** Of one address (IPv6: of one /64); 0 sets no limit. */
+  readonly connectionsPerAddressMax: number;
+  /** Accepted beyond these bounds, for health and administrators alone. */
+  readonly connectionsReservedMax: number;
   /** Request line and header section together; then 431, or 414 where the target alone is longer. */
   readonly fieldsBytesMax: number;
   /** From the first octet of a request (or the connection's start) to the end of its header section; then 408. */
@@ -29,6 +33,11 @@ export type ServerLimits = {
   readonly answerStallTimeoutMs: number;
   /** Open event streams; a further one is answered 503. */
   readonly streamsMax: number;
+  /** Of one principal, and of one address without a principal; then 429. 0 sets no limit. */
+  readonly streamsPerPrincipalMax: number;
+  readonly streamsPerAddressMax: number;
+  /** That administrators may open beyond `streamsMax`. */
+  readonly streamsReservedMax: number;
   /** What may wait in memory for a slow reader of a stream, who is then cut off. */
   readonly streamBufferBytesMax: number;
   /**
@@ -49,6 +58,11 @@ export type ServerLimits = {
   readonly h2cContentBytesMax: number;
   /** Open WebSockets; a further one is answered 503. */
   readonly realtimeSocketsMax: number;
+  /** Of one principal, and of one address without a principal; then 429. 0 sets no limit. */
+  readonly realtimeSocketsPerPrincipalMax: number;
+  readonly realtimeSocketsPerAddressMax: number;
+  /** That administrators may open beyond `realtimeSocketsMax`. */
+  readonly realtimeSocketsReservedMax: number;
   /** Between two pings of a WebSocket; who answered none until the next is cut. */
   readonly realtimePingMs: number;
   /** A longer message closes with 1009. */
@@ -77,9 +91,17 @@ export const http2InvalidFramesMax = 100;
 export const http2RejectedStreamsMax = 100;
 /** What one HTTP/2 connection may hold; beyond it new streams are refused. Holds 250 answers of 256 KiB that wait. */
 export const http2MemoryMebibytesMax = 64;
+/** Shorter content and shorter answers are not counted against the memory budget: as many as there are connections are small. */
+export const uncountedBytesMax = 4 * 1024;
+/** What an answer that waits takes besides its octets: the stream or socket, its request and its queues. An estimate. */
+export const waitingAnswerBytes = 8 * 1024;
+/** Longer text is sent as octets, which the network needs no further copy of. */
+export const textBytesMax = 64 * 1024;
 
 export const defaultServerLimits: ServerLimits = {
   connectionsMax: 10_000,
+  connectionsPerAddressMax: 2_000,
+  connectionsReservedMax: 100,
   fieldsBytesMax: 16_384,
   headersTimeoutMs: 15_000,
   requestTimeoutMs: 60_000,
@@ -92,6 +114,9 @@ export const defaultServerLimits: ServerLimits = {
   pipelinedRequestsMax: 100,
   answerStallTimeoutMs: 30_000,
   streamsMax: 1_000,
+  streamsPerPrincipalMax: 100,
+  streamsPerAddressMax: 100,
+  streamsReservedMax: 20,
   streamBufferBytesMax: 262_144,
   drainIdleMs: 250,
   http2StreamsMax: 250,
@@ -101,6 +126,9 @@ export const defaultServerLimits: ServerLimits = {
   h2cTimeoutMs: 5_000,
   h2cContentBytesMax: 32_768,
   realtimeSocketsMax: 10_000,
+  realtimeSocketsPerPrincipalMax: 1_000,
+  realtimeSocketsPerAddressMax: 1_000,
+  realtimeSocketsReservedMax: 100,
   realtimePingMs: 30_000,
   realtimeMessageBytesMax: 16_384,
   realtimeBufferBytesMax: 262_144,

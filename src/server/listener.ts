@@ -15,11 +15,18 @@ import type { Server as Port, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createFleet } from '../connections/websocket/fleet.ts';
 import type { Handler } from '../http/message.ts';
+import { readRequestFields } from '../http/request-fields.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
+import { MemoryBudget } from '../memory/budget.ts';
+import { workedOnPart } from '../memory/machine-memory.ts';
+import { OctetLine } from '../memory/octet-line.ts';
 import type { Observe } from '../observe/observation.ts';
+import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
+import { type CallerAddress, createCallerAddress } from '../resources/rate-limit/caller-address.ts';
 import { answerClientError } from './client-error.ts';
+import { ConnectionShares, HeldAnswers } from './connection-shares.ts';
 import { ContentWatch } from './content-watch.ts';
-import type { Context } from './context.ts';
+import type { Context, ServerMemory } from './context.ts';
 import { drain } from './drain.ts';
 import { createCleartextFront } from './front/cleartext-front.ts';
 import type { Protocols } from './front/protocols.ts';
@@ -47,8 +54,12 @@ export type ListenerOptions = {
   readonly monotonic?: () => number;
   /** What leads to other servers (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy?: Context['proxy'];
+  /** Default: a budget of its own of 256 MiB, shared by peers. */
+  readonly memory?: ServerMemory;
   /** A server in front hands requests on: `Upgrade: h2c` is not taken, because it might hand that on unseen. */
   readonly behindProxy?: boolean;
+  /** The address that a caller without a principal is counted by; default: that of its socket. */
+  readonly addressOf?: CallerAddress;
 };
 
 /** `port`: of TLS beside the cleartext one, 0 picks a free one; undefined: the one port speaks TLS. */
@@ -90,6 +101,8 @@ export type Listener = {
   };
 };
 
+const noFields = readRequestFields([]);
+
 const methodsOfResources: readonly string[] = [
   'GET',
   'HEAD',
@@ -104,6 +117,14 @@ const methodsOfResources: readonly string[] = [
 const looksPerTimeout = 4;
 const lookMsMin = 10;
 const lookMsMax = 5_000;
+/**
+ * Connections that the system holds until they are accepted, as far as it lets (net.core.somaxconn). With node's 511 a burst made clients wait a second
+ * for the next SYN.
+ */
+const waitingConnectionsMax = 4_096;
+
+/** For who mounts the listener without a budget. */
+const memoryBytesDefault = 256 * 1024 * 1024;
 
 export function createListener(options: ListenerOptions): Listener {
   const context = createContext(options);
@@ -114,8 +135,11 @@ export function createListener(options: ListenerOptions): Listener {
   let state: ListenerState = 'idle';
   return {
     handle: (incoming, outgoing) => receive(context, incoming, outgoing, false),
-    upgrade: (incoming, stream, head) => mounted.take(incoming, stream, head),
-    connect: (incoming, stream, head) => takeConnect(context, incoming, stream, head),
+    upgrade: (incoming, stream, head) => mounted.take(incoming, ownEmitter(stream, ignoreError), head),
+    connect: (incoming, stream, head) => {
+      ownEmitter(stream, ignoreError);
+      takeConnect(context, incoming, head);
+    },
     state: () => state,
     counts: () => ({
       connections: context.connections.size,
@@ -128,9 +152,10 @@ export function createListener(options: ListenerOptions): Listener {
       if (state !== 'idle') throw new Error(`a listener that is ${state} cannot listen`);
       const opened = await openPorts(context, options.behindProxy === true, { host, port: portNumber, tls });
       ports = opened.ports;
+      const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;
       sweeper = setInterval(
         () => sweepConnections(context),
-        lookMs(context.limits.answerStallTimeoutMs),
+        lookMs(Math.min(answerStallTimeoutMs, keepAliveTimeoutMs + headersTimeoutMs)),
       ).unref();
       state = 'serving';
       return opened.listening;
@@ -149,7 +174,9 @@ export function createListener(options: ListenerOptions): Listener {
 function createContext(options: ListenerOptions): Context {
   const limits = { ...defaultServerLimits, ...options.limits };
   const monotonic = options.monotonic ?? (() => performance.now());
-  const shortestMs = Math.min(limits.contentTimeoutMs, limits.contentGraceMs);
+  const { contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs } = limits;
+  const shortestMs = Math.min(contentTimeoutMs, contentGraceMs, unreadContentTimeoutMs);
+  const peerAddress = createCallerAddress(false);
   return {
     handler: options.handler,
     observe: options.observe,
@@ -161,11 +188,20 @@ function createContext(options: ListenerOptions): Context {
     apiVersion: options.apiVersion,
     allow: (options.methods ?? methodsOfResources).join(', '),
     proxy: options.proxy,
-    connections: new Set(),
-    streams: new Set(),
-    sockets: new Set(),
+    connections: new ConnectionShares({
+      limits: options.behindProxy === true ? { ...limits, connectionsPerAddressMax: 0 } : limits,
+      addressOf: (peer) => peerAddress({ fields: noFields, peer }),
+      monotonic,
+    }),
+    streams: new HeldAnswers(),
+    sockets: new HeldAnswers(),
+    addressOf: options.addressOf ?? peerAddress,
     fleet: createFleet(limits),
     contentWatch: new ContentWatch(monotonic, lookMs(shortestMs)),
+    memory: options.memory ?? {
+      budget: new MemoryBudget({ bytesMax: memoryBytesDefault, sharePercent: 100 }),
+      work: new OctetLine(memoryBytesDefault / workedOnPart),
+    },
     received: 0,
     underWay: 0,
     draining: false,
@@ -208,22 +244,28 @@ async function openPorts(
   return { ports, listening: { ...address, secure, tlsPort } };
 }
 
+/** A connection that node:http hands over; it has taken its own listeners off. */
+type Handover = [incoming: IncomingMessage, stream: Duplex, head: Uint8Array];
+
 function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
   const { limits } = context;
   const shortestMs = Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs);
-  const http = createHttpServer({
-    httpValidation: 'strict',
-    maxHeaderSize: limits.fieldsBytesMax,
-    headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionsCheckingInterval: lookMs(shortestMs),
-    // A request without content needs no stream events: 1 us of about 20 saved (measured on an answer of 300 octets).
-    optimizeEmptyRequests: true,
-    // A missing Host is the kernel's to refuse, with an error body.
-    requireHostHeader: false,
-    shouldUpgradeCallback: upgrades.takes,
-  });
+  const http = ownEmitter(
+    createHttpServer({
+      httpValidation: 'strict',
+      maxHeaderSize: limits.fieldsBytesMax,
+      headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: lookMs(shortestMs),
+      // A request without content needs no stream events: 1 us of about 20 saved (measured on an answer of 300 octets).
+      optimizeEmptyRequests: true,
+      // A missing Host is the kernel's to refuse, with an error body.
+      requireHostHeader: false,
+      shouldUpgradeCallback: upgrades.takes,
+    }),
+    ignoreError,
+  );
   // Fields beyond node's default of 2000 would be dropped unseen, a second Host among them; their octets are bounded.
   http.maxHeadersCount = 0;
   // A client that has sent its FIN after its request is still owed the answer. Undocumented, as old as node:http.
@@ -232,8 +274,10 @@ function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
   http.on('checkContinue', (incoming, outgoing) => receive(context, incoming, outgoing, true));
   http.on('checkExpectation', (incoming, outgoing) => receive(context, incoming, outgoing, false));
   http.on('clientError', (error, socket) => answerClientError(context, error, socket as Socket));
-  http.on('upgrade', upgrades.take);
-  http.on('connect', (incoming, stream, head) => takeConnect(context, incoming, stream, head));
+  onArrival(http, 'upgrade', ignoreError, upgrades.take);
+  onArrival(http, 'connect', ignoreError, (...[incoming, , head]: Handover) =>
+    takeConnect(context, incoming, head),
+  );
   // The timers behind headersTimeout and requestTimeout start with this event, which a server behind a front never has.
   http.emit('listening');
   return http;
@@ -246,7 +290,7 @@ function lookMs(timeoutMs: number): number {
 async function open(port: Port, host: string, portNumber: number): Promise<{ host: string; port: number }> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   port.once('error', reject);
-  port.listen(portNumber, host, resolve);
+  port.listen({ port: portNumber, host, backlog: waitingConnectionsMax }, resolve);
   await promise;
   port.off('error', reject);
   const address = port.address();

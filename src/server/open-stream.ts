@@ -10,7 +10,8 @@
  *
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
-import type { ContentSink, ContentStream } from '../http/message.ts';
+import type { ContentSink, ContentStream, HeldMemory } from '../http/message.ts';
+import type { MemoryLease } from '../memory/budget.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
 type Mode = 'open' | 'ended' | 'left' | 'drained';
@@ -22,18 +23,25 @@ export function openStream(exchange: RequestUnderWay, content: ContentStream): v
 }
 
 class OpenStream implements ContentSink {
+  readonly memory: HeldMemory;
   readonly #exchange: RequestUnderWay;
+  readonly #lease: MemoryLease;
   #mode: Mode = 'open';
   #closeProducer: (() => void) | undefined;
   #onReady: (() => void) | undefined;
 
   constructor(exchange: RequestUnderWay) {
     this.#exchange = exchange;
+    this.#lease = exchange.context.memory.budget.lease('streams', exchange.memoryHolder);
+    this.memory = {
+      whenRoom: (octets, go) => this.#lease.whenRoom(octets, go),
+      set: (octets) => this.#lease.set(octets),
+    };
   }
 
   start(content: ContentStream): void {
     const { context } = this.#exchange;
-    context.streams.add(this);
+    context.streams.add(this, this.#exchange.holder);
     this.#exchange.holdOpen(this.#onLeft);
     try {
       this.#closeProducer = content.open(this);
@@ -95,6 +103,7 @@ class OpenStream implements ContentSink {
 
   #enter(mode: Mode): void {
     this.#mode = mode;
+    this.#lease.release();
     this.#exchange.context.streams.delete(this);
     this.#exchange.letGo(this.#onLeft);
   }

@@ -6,12 +6,14 @@
  * Members that an ordinary read never asks for (`id`, `peer`) are getters: making them costs more than the rest
  * of the adapter. It is therefore not to be spread into another object.
  */
-import type { ReceivedContent, Request, Response } from '../http/message.ts';
+import type { ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
+import type { Holder, MemoryLease } from '../memory/budget.ts';
 import type { Connection } from './connection.ts';
 import { ContentReading, type ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
+import { uncountedBytesMax } from './limits.ts';
 import { formatRequestId } from './request-id.ts';
 
 const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
@@ -26,7 +28,7 @@ export type AnswerSink = {
   off(event: 'close', listener: () => void): unknown;
 };
 
-export abstract class RequestUnderWay implements Request {
+export abstract class RequestUnderWay implements Request, RequestMemory {
   abstract readonly method: string;
   abstract readonly target: string;
   abstract readonly version: string;
@@ -36,11 +38,18 @@ export abstract class RequestUnderWay implements Request {
   readonly connection: Connection;
   readonly startedMs: number;
   answered = false;
+  /** Whose share an answer that stays open counts against (cap-open.ts). */
+  holder = '';
   /** The client holds its content back until it sees 100 (Continue). */
   awaitsContinue = false;
   /** Content was asked for; what of it is unread stays unread. */
   reading: ContentReading | undefined;
   #contentFailure: ProblemCode | undefined;
+  #principal: string | undefined;
+  #isReserved = false;
+  /** Of the content and what is made of it. */
+  #lease: MemoryLease | undefined;
+  #workedOnBytes = 0;
   readonly #number: number;
 
   constructor(context: Context, connection: Connection) {
@@ -57,6 +66,40 @@ export abstract class RequestUnderWay implements Request {
 
   get peer(): string {
     return this.connection.peer;
+  }
+
+  get reserved(): boolean {
+    return this.connection.reserved;
+  }
+
+  get memory(): RequestMemory {
+    return this;
+  }
+
+  /** Whose share of the memory budget it counts against: the principal's, before one is known the address's, which begins with a space. */
+  get memoryHolder(): Holder {
+    const name = this.#principal ?? ` ${this.context.addressOf(this)}`;
+    return { name, isReserved: this.#isReserved };
+  }
+
+  ofPrincipal(id: string, isReserved: boolean): void {
+    this.#principal = id;
+    this.#isReserved = isReserved;
+  }
+
+  hold(octets: number): boolean {
+    this.#lease ??= this.context.memory.budget.lease('content', this.memoryHolder);
+    return this.#lease.growOrRefuse(octets);
+  }
+
+  giveBack(octets: number): void {
+    if (this.#lease !== undefined) this.#lease.set(this.#lease.bytes - octets);
+  }
+
+  takeTurn(octets: number): Promise<void> | undefined {
+    if (octets <= uncountedBytesMax) return undefined;
+    this.#workedOnBytes += octets;
+    return this.context.memory.work.enter(octets);
   }
 
   /** The message announces content, though it may turn out empty. */
@@ -83,6 +126,11 @@ export abstract class RequestUnderWay implements Request {
     this.sink.on('close', onLeft);
   }
 
+  onGone(listener: () => void): () => void {
+    this.sink.on('close', listener);
+    return () => void this.sink.off('close', listener);
+  }
+
   letGo(onLeft: () => void): void {
     this.sink.off('close', onLeft);
   }
@@ -106,6 +154,16 @@ export abstract class RequestUnderWay implements Request {
     if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
     if (!this.announcesContent) return nothing;
     if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };
+    const { budget } = this.context.memory;
+    if (this.announcedBytes > uncountedBytesMax && !budget.hasRoom(this.memoryHolder, this.announcedBytes)) {
+      budget.refused('content', this.announcedBytes);
+      return {
+        ok: false,
+        code: budget.canEverHold(this.memoryHolder, this.announcedBytes)
+          ? 'unavailable'
+          : 'content_too_large',
+      };
+    }
     // The client may have left while the handler was busy; a destroyed stream tells nobody a second time.
     const source = this.contentSource;
     if (source === undefined) return { ok: false, code: 'content_malformed' };
@@ -114,7 +172,10 @@ export abstract class RequestUnderWay implements Request {
       this.writeContinue();
     }
     const { contentWatch: watch, limits, monotonic } = this.context;
-    this.reading = new ContentReading(source, { bytesMax, watch, limits, nowMs: monotonic() });
+    this.reading = new ContentReading(source, {
+      ...{ bytesMax, watch, limits, nowMs: monotonic() },
+      hold: (bytes) => this.hold(bytes),
+    });
     return this.reading.received;
   }
 
@@ -138,6 +199,8 @@ export abstract class RequestUnderWay implements Request {
     const { context, connection } = this;
     const nowMs = context.monotonic();
     this.answered = true;
+    this.#lease?.release();
+    if (this.#workedOnBytes > 0) context.memory.work.leave(this.#workedOnBytes);
     connection.underWay -= 1;
     connection.activeMs = nowMs;
     context.underWay -= 1;

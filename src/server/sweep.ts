@@ -6,10 +6,14 @@ import type { Connection } from './connection.ts';
 import type { Context } from './context.ts';
 
 export function sweepConnections(context: Context): void {
-  const { answerStallTimeoutMs } = context.limits;
+  const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;
+  // Octets that begin no request, such as empty lines (RFC 9112 §2.2), start the timers of node:http anew each time.
+  const idleMsMax = keepAliveTimeoutMs + headersTimeoutMs;
   const nowMs = context.monotonic();
   for (const connection of context.connections) {
     if (connection.multiplexed !== undefined) connection.multiplexed.sweep(nowMs);
+    else if (connection.owesNothing && nowMs - connection.activeMs > idleMsMax)
+      connection.socket.destroySoon();
     else if (connection.settled) connection.last = undefined;
     else if (!connection.streaming) watchStall(connection, answerStallTimeoutMs);
   }

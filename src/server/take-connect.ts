@@ -8,7 +8,6 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { ProxyCall, ProxyReply } from '../connections/proxy.ts';
 import type { Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
@@ -25,14 +24,7 @@ export type TunnelSuccess = { readonly status: number; readonly line: string };
 
 const established: TunnelSuccess = { status: 200, line: '200 Connection established' };
 
-export function takeConnect(
-  context: Context,
-  incoming: IncomingMessage,
-  stream: Duplex,
-  head: Uint8Array,
-): void {
-  // node:http has taken its own listener off; a reset by the client is no news.
-  stream.on('error', () => stream.destroy());
+export function takeConnect(context: Context, incoming: IncomingMessage, head: Uint8Array): void {
   whenOwedAreSent(connectionOf(incoming.socket, context.monotonic), () => {
     const exchange = new DetachedExchange(context, incoming);
     const { proxy } = context;

@@ -51,8 +51,6 @@ export function createUpgrades(context: Context, { http2 }: UpgradeOptions): Upg
     },
     take: (incoming, stream, head) => {
       const connection = connectionOf(incoming.socket, context.monotonic);
-      // node:http has taken its own listener off; a reset by the client is no news.
-      stream.on('error', () => stream.destroy());
       const decision = decide(incoming);
       whenOwedAreSent(connection, () => {
         // Content that has not come yet is not behind us: the answer stays one of HTTP/1.1.
@@ -117,9 +115,10 @@ function becomeWebSocket(exchange: DetachedExchange, head: Uint8Array, response:
     limits,
     observe,
     fleet,
+    memory: context.memory.budget.lease('websockets', exchange.memoryHolder),
     onClosed,
   });
-  if (!closed) context.sockets.add(open);
+  if (!closed) context.sockets.add(open, exchange.holder);
   exchange.settle(response);
   return true;
 }

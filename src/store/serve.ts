@@ -2,12 +2,14 @@
  * Which index serves a list query so that a page costs what it returns: one whose leading keys the filter
  * fixes and whose next keys are the sort. A query that none serves is scanned, where scans are kept apart.
  *
- * Not served on purpose: `in` over an index (its values would have to be merged in sort order) and sorts of mixed
- * direction (an index holds one direction; the id that ends a sort should take that of the last key).
+ * Not served on purpose: patterns, search and membership, even beside the id, since one row of 1 MB can take seconds;
+ * `in` over an index (its values would have to be merged in sort order) and sorts of mixed direction (an index holds one
+ * direction; the id that ends a sort should take that of the last key).
  */
 import type { Field } from '../model/field.ts';
-import type { Filter, Sort } from '../model/filter.ts';
-import { fieldKey, kindOf, toParameter } from './field-value.ts';
+import type { Sort } from '../model/filter.ts';
+import { fieldKey, kindOf } from './field-value.ts';
+import { conjuncts, type Shape } from './filter-shape.ts';
 import type { OrderKey } from './keyset.ts';
 
 /** SQLite's planner takes time by the square of the conditions: a longer conjunction is not planned for at once. */
@@ -35,10 +37,10 @@ export type Service = {
 };
 
 /** `never`: no row can pass, nothing need be read. */
-export function serve(layout: Indexed, filter: Filter, sort: readonly Sort[]): Service | 'never' | undefined {
+export function serve(layout: Indexed, filter: Shape, sort: readonly Sort[]): Service | 'never' | undefined {
   const parts = conjuncts(filter);
-  if (parts.some(isNever)) return 'never';
-  if (parts.length > conjunctsMax) return undefined;
+  if (parts.some(({ op }) => op === 'never')) return 'never';
+  if (parts.length > conjunctsMax || parts.some(looksInside)) return undefined;
   const single = parts.map((part) => singleRow(layout, part)).find((index) => index !== undefined);
   if (single !== undefined) return { index: single, oneRow: true, order: effectiveOrder(sort, new Set()) };
 
@@ -46,7 +48,8 @@ export function serve(layout: Indexed, filter: Filter, sort: readonly Sort[]): S
   const ranged = new Set<string>();
   const sides = new Set<string>();
   for (const part of parts) {
-    if (part.op === 'eq' && kindOf(part.field) !== 'none' && !fixed.has(fieldKey(part.field))) {
+    if (part.op === 'eq' || part.op === 'absent') {
+      if (kindOf(part.field) === 'none' || fixed.has(fieldKey(part.field))) return undefined;
       fixed.add(fieldKey(part.field));
     } else if (part.op === 'gt' || part.op === 'gte' || part.op === 'lt' || part.op === 'lte') {
       // Of two bounds on one side SQLite would walk from either.
@@ -70,34 +73,18 @@ export function serve(layout: Indexed, filter: Filter, sort: readonly Sort[]): S
   return undefined;
 }
 
-/** The parts of a conjunction, however nested; empty for `always`. */
-export function conjuncts(filter: Filter): readonly Exclude<Filter, { op: 'and' | 'always' }>[] {
-  if (filter.op === 'always') return [];
-  if (filter.op === 'and') return filter.filters.flatMap(conjuncts);
-  return [filter as Exclude<Filter, { op: 'and' | 'always' }>];
-}
-
-function isNever(filter: Filter): boolean {
-  if (filter.op === 'never') return true;
-  if (filter.op === 'or') return filter.filters.length === 0;
-  if (
-    filter.op !== 'eq' &&
-    filter.op !== 'gt' &&
-    filter.op !== 'gte' &&
-    filter.op !== 'lt' &&
-    filter.op !== 'lte'
-  ) {
-    return false;
-  }
-  const parameter = toParameter(filter.field, filter.value);
-  return parameter === undefined || (parameter === null && filter.op !== 'eq');
-}
-
-function singleRow(layout: Indexed, filter: Filter): string | undefined {
-  if (filter.op !== 'eq' || filter.value === null) return undefined;
-  if (filter.field.column === 'id') return layout.primaryKey;
-  const key = fieldKey(filter.field);
+function singleRow(layout: Indexed, part: Shape): string | undefined {
+  if (part.op !== 'eq') return undefined;
+  if (part.field.column === 'id') return layout.primaryKey;
+  const key = fieldKey(part.field);
   return layout.indexes.find((index) => index.unique && index.keys[0] === key)?.name;
+}
+
+/** Whether the cost for one row grows with what stands in it: then even a single row is a scan. */
+function looksInside(shape: Shape): boolean {
+  if (shape.op === 'like' || shape.op === 'search' || shape.op === 'has') return true;
+  if (shape.op === 'not') return looksInside(shape.part);
+  return 'parts' in shape && shape.parts.some(looksInside);
 }
 
 /** Keys that the filter fixes order nothing, nor does anything after the id. */

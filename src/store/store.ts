@@ -108,6 +108,8 @@ export type ListQuery = {
   readonly sort: readonly Sort[];
   /** Rows on a page; bounded by the caller's settings. */
   readonly limit: number;
+  /** Octets of documents after which a page takes no further row. Absent: `limit` alone ends it. */
+  readonly bytesMax?: number;
 };
 
 /** Where a page starts. Keyset positions hold one value per sort key, as `first` and `last` of a page give them. */
@@ -134,7 +136,8 @@ export type Page = {
 export type Plan = {
   /** True where the cost of a page from `start` or a key does not grow with the table. */
   readonly bounded: boolean;
-  page(position: Position): MaybePromise<Page>;
+  /** @param party whom the page is read for: where reads wait, parties take turns. Default: the program itself */
+  page(position: Position, party?: string): MaybePromise<Page>;
   /**
    * Whole rows from the position on, in sort order also when read backwards, at the cost of a page.
    * @param limit how many at most, where fewer than the query's limit are wanted
@@ -164,19 +167,86 @@ export type Tally = {
   readonly expiresAt: number;
 };
 
+/** Names one row. */
+export type RowName = { readonly table: string; readonly id: string };
+
+/** What an attempt at a change returns that another change came before, and the row where it lost. */
+export class Overtaken {
+  readonly row: RowName;
+
+  constructor(row: RowName) {
+    this.row = row;
+  }
+}
+
+/** Calls back when nobody waits for the change any more; returns the way to stop. */
+export type OnGone = (listener: () => void) => () => void;
+
+/** The places of one change in the lines of its rows. */
+export type Turn = {
+  /**
+   * Waits until this change is the head at the row and at all rows that it took before. Where it is that already, only another process
+   * can have overtaken it, and it tries again at once.
+   * @throws LineUnavailable
+   */
+  take(row: RowName): Promise<void>;
+  /** Lets the next ones go on. Must be called however the change ends. */
+  release(): void;
+};
+
+/** Lines of changes of this process that wait for a row (lines.ts). They order changes and prove nothing: expectations do. */
+export type ChangeLines = {
+  /** Changes that wait for their turn. */
+  readonly waiting: number;
+  /** Whether another change of the row is being made in turn or waits. */
+  isBusy(row: RowName): boolean;
+  turn(onGone?: OnGone): Turn;
+  /**
+   * Runs `attempt` until nobody overtakes it: at once where the row is not busy, in turn otherwise. It reads and computes anew each time.
+   * @param row undefined where only the attempt tells
+   * @throws LineUnavailable
+   */
+  change<T>(row: RowName | undefined, attempt: () => Promise<T | Overtaken>): Promise<T>;
+  /**
+   * Runs `work` in the place of one row, exclusively or together with others that share it. Work that tries again when another process
+   * overtook it calls `checkTime` before, which throws once the time is over.
+   * @throws LineUnavailable
+   */
+  hold<T>(row: RowName, shared: boolean, work: (checkTime: () => void) => Promise<T>): Promise<T>;
+};
+
 export type Store = {
   /** Whether other processes may use the same data at the same time. */
   readonly shared: boolean;
+  /** Names this process among all that ever open the store. */
+  readonly processId: string;
+  /**
+   * Whether the process of that name has ended. Where processes share the store it is known some seconds after the end, and one that was cut
+   * off from the store counts as ended: what it began must be refused by its expectations.
+   * @throws StoreUnavailable
+   */
+  hasEnded(processId: string): MaybePromise<boolean>;
+  readonly lines: ChangeLines;
   /** The row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
   plan(query: ListQuery): Plan;
-  count(table: string, filter: Filter): MaybePromise<number>;
+  /** @param party as for a page */
+  count(table: string, filter: Filter, party?: string): MaybePromise<number>;
   /** An opaque text that is different after every unit that changed the table, and only then. */
   version(table: string): MaybePromise<string>;
   /** All changes and events of the unit, or none. Rejects only when storage itself fails (`StoreUnavailable`). */
   commit(unit: Unit): Promise<Commit>;
-  /** Events after the position in (rev, id) order that pass the filter; never skips one that commits late. */
-  tail(after: LogPosition, filter: Filter, limit: number): MaybePromise<readonly TailEntry[]>;
+  /**
+   * Events after the position in (rev, id) order that pass the filter; never skips one that commits late.
+   * @param options `bytesMax`: octets of documents after which no further event is read (`isTailFull` tells whether more may
+   *   remain); `party`: whom a long read is for
+   */
+  tail(
+    after: LogPosition,
+    filter: Filter,
+    limit: number,
+    options?: { readonly bytesMax?: number | undefined; readonly party?: string | undefined },
+  ): MaybePromise<readonly TailEntry[]>;
   /** The position of the newest event, for a tail that starts now. */
   head(): MaybePromise<LogPosition>;
   /** Calls back soon after units that appended events become visible, in this process or another. Returns the way to stop. */
@@ -201,13 +271,21 @@ export type Store = {
   close(): Promise<void>;
 };
 
+/** What is wrong with storage that waiting alone does not mend; part of the answer. */
+export type StorageFault = 'storage_full' | 'storage_damaged';
+
 /** Storage cannot answer now: answered 503 with Retry-After. `retryAfterSeconds` is a hint. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
   readonly retryAfterSeconds: number;
+  readonly fault: StorageFault | undefined;
 
-  constructor(message: string, options: { retryAfterSeconds: number; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { retryAfterSeconds: number; cause?: unknown; fault?: StorageFault | undefined },
+  ) {
     super(message, { cause: options.cause });
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.fault = options.fault;
   }
 }

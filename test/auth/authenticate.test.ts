@@ -90,7 +90,7 @@ before(async () => {
 
 beforeEach(() => {
   asked.length = 0;
-  cache = createVerifiedCredentials({ store, clock: () => 0, verifiedCredentialsMax: 100 });
+  cache = createVerifiedCredentials({ store, clock: () => 0, verifiedCredentialsBytesMax: 1_000_000 });
   authenticate = createAuthenticate({
     verifiers,
     cache,
@@ -389,6 +389,7 @@ test('what is remembered holds no password, and long tokens by their digest alon
         remembered.push(credential);
         return cache.verify(credential);
       },
+      settle: (rows) => cache.settle(rows),
       size: () => cache.size(),
       close: () => cache.close(),
     },
@@ -460,7 +461,11 @@ test('a proxy credential that another process revoked is refused at once', async
   const verify = badgeReader(shared);
   const tunnel = createProxyAuthenticate({
     verifiers: { ...verifiers, key: (text) => verify.credential(text).verify() },
-    cache: createVerifiedCredentials({ store: shared, clock: () => 0, verifiedCredentialsMax: 100 }),
+    cache: createVerifiedCredentials({
+      store: shared,
+      clock: () => 0,
+      verifiedCredentialsBytesMax: 1_000_000,
+    }),
   });
   for (let time = 0; time < 3; time += 1) assert.equal(outcomeOf(await tunnel(`Bearer ${key}`, '')), 'ann');
   assert.equal(verify.verified, 1);

@@ -1,7 +1,11 @@
 /** What outlives its request learns when its credential has ended (§5.1): by revocation on any process, and by time. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { createVerifiedCredentials, type Unverified } from '../../src/auth/verified-credentials.ts';
+import {
+  createVerifiedCredentials,
+  settlingCredentials,
+  type Unverified,
+} from '../../src/auth/verified-credentials.ts';
 import type { Known } from '../../src/model/credential.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../resources/shared-stores.ts';
@@ -13,7 +17,7 @@ async function knownBy(
   credential: Unverified,
   clock: () => number = () => 0,
 ): Promise<Known> {
-  const credentials = createVerifiedCredentials({ store, clock, verifiedCredentialsMax: 100 });
+  const credentials = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
   context.after(() => credentials.close());
   const known = await credentials.verify(credential);
   assert.ok('principal' in known);
@@ -41,6 +45,30 @@ for (const [engine, open] of engines) {
     const ended = endOf(await knownBy(context, other, badgeReader(other).credential('badge')));
     await revokeBadge(one, 'badge');
     await ended;
+  });
+}
+
+for (const [engine, open] of engines) {
+  test(`${engine}: a commit of this process resolves after what it ended was told, however short after another`, async (context) => {
+    const [plain] = await open(context);
+    const credentials = createVerifiedCredentials({
+      store: plain,
+      clock: () => 0,
+      verifiedCredentialsBytesMax: 1_000_000,
+    });
+    context.after(() => credentials.close());
+    const store = settlingCredentials(plain, credentials);
+    const told: string[] = [];
+    for (const badge of ['one', 'two', 'three']) {
+      await putBadge(store, badge, { holder: badge });
+      const known = await credentials.verify(badgeReader(store).credential(badge));
+      assert.ok('principal' in known);
+      known.onEnd(() => told.push(badge));
+    }
+    for (const [index, badge] of ['one', 'two', 'three'].entries()) {
+      await revokeBadge(store, badge);
+      assert.deepEqual(told, ['one', 'two', 'three'].slice(0, index + 1));
+    }
   });
 }
 
@@ -121,7 +149,11 @@ test('time ends it, at its millisecond and not before, with one timer for all', 
     await putBadge(store, `badge_${index}`, { holder: 'ann', expiresAt: startedAt + ms });
   }
   context.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: startedAt });
-  const credentials = createVerifiedCredentials({ store, clock: Date.now, verifiedCredentialsMax: 100 });
+  const credentials = createVerifiedCredentials({
+    store,
+    clock: Date.now,
+    verifiedCredentialsBytesMax: 1_000_000,
+  });
   const reader = badgeReader(store);
   const told: string[] = [];
   for (const index of ends.keys()) {
@@ -186,7 +218,11 @@ test('storage that fails ends nothing but what time has ended, and it is looked 
     },
   };
   let now = 0;
-  const credentials = createVerifiedCredentials({ store, clock: () => now, verifiedCredentialsMax: 100 });
+  const credentials = createVerifiedCredentials({
+    store,
+    clock: () => now,
+    verifiedCredentialsBytesMax: 1_000_000,
+  });
   context.after(() => credentials.close());
   const reader = badgeReader(store);
   const told: string[] = [];
@@ -221,7 +257,7 @@ test('ten thousand that are held are looked at in slices, and only once for many
   const credentials = createVerifiedCredentials({
     store: counted,
     clock: Date.now,
-    verifiedCredentialsMax: 16,
+    verifiedCredentialsBytesMax: 1_000_000,
   });
   context.after(() => credentials.close());
   const reader = badgeReader(store);

@@ -66,3 +66,11 @@ test('a key that owns itself stands until it is revoked', async () => {
   assert.equal((await find('key_a', ['read']))?.id, 'key_a');
   assert.equal(await find('key_b', ['read']), undefined);
 });
+
+test('an account whose row lacks members with a default has the defaults', async () => {
+  const { id, email } = user;
+  const find = ownersWith({ [`${usersTable}/usr_ada`]: rowOf({ id, email }) });
+  const principal = await find('usr_ada', ['read', 'write', 'admin']);
+  assert.deepEqual([...(principal?.scopes ?? [])], ['read', 'write']);
+  assert.deepEqual([...(principal?.roles ?? [])], []);
+});

@@ -17,10 +17,14 @@ import { StoreUnavailable } from '../../src/store/store.ts';
 import { engines, openEmbedded } from '../resources/shared-stores.ts';
 import { badgeReader, badgesTable, putBadge, revokeBadge } from './fixtures/badges.ts';
 
-type Options = { readonly now?: () => number; readonly max?: number };
+type Options = { readonly now?: () => number; readonly bytesMax?: number };
 
-function remembering(context: TestContext, store: Store, { now = () => 0, max = 100 }: Options = {}) {
-  const credentials = createVerifiedCredentials({ store, clock: now, verifiedCredentialsMax: max });
+function remembering(
+  context: TestContext,
+  store: Store,
+  { now = () => 0, bytesMax = 1_000_000 }: Options = {},
+) {
+  const credentials = createVerifiedCredentials({ store, clock: now, verifiedCredentialsBytesMax: bytesMax });
   context.after(() => credentials.close());
   return credentials;
 }
@@ -196,7 +200,7 @@ test('in a shared store nothing that was changed before a use is confirmed, in w
     const credentials = createVerifiedCredentials({
       store: world.store as unknown as Store,
       clock: () => 0,
-      verifiedCredentialsMax: 16,
+      verifiedCredentialsBytesMax: 1_000_000,
     });
     context.after(() => credentials.close());
     const remember = () => {
@@ -310,12 +314,12 @@ test('holds no more than its bound, and a credential in use stays', async (conte
   const store = await openEmbedded(context);
   for (let index = 0; index < 200; index += 1)
     await putBadge(store, `badge_${index}`, { holder: `${index}` });
-  const credentials = remembering(context, store, { max: 16 });
+  const credentials = remembering(context, store, { bytesMax: 65_536 });
   const reader = badgeReader(store);
   for (let index = 0; index < 200; index += 1) {
     assert.equal(await holderOf(credentials, reader.credential(`badge_${index}`)), `${index}`);
     assert.equal(await holderOf(credentials, reader.credential('badge_0')), '0');
-    assert.ok(credentials.size() <= 16);
+    assert.ok(credentials.size() <= 65_536 / 1024);
   }
   assert.equal(reader.verified, 200, 'the one in use was verified once');
 });

@@ -23,6 +23,7 @@ async function create(server: Server, name: string): Promise<number> {
 async function namesServedFrom(database: string): Promise<readonly string[]> {
   const restored = temporaryFolder();
   copyFileSync(database, join(restored, 'comity.db'));
+  copyFileSync(join(data, 'secret.key'), join(restored, 'secret.key'));
   const server = await startServer({ COMITY_DATA: restored, COMITY_ADMIN_KEY: key });
   const answer = await fetch(`${server.url}/api/v1/categories?limit=1000`);
   const { items } = (await answer.json()) as { items: readonly { name: string }[] };

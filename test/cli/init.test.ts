@@ -65,8 +65,8 @@ test('brings Node as an npm package when it was run so itself', async () => {
   const project = join(temporaryFolder(), 'api');
   assert.equal((await runProgram(['init', project, '--node', 'npm'])).code, 0);
   const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
-  const own = JSON.parse(readFileSync('package.json', 'utf8'));
-  assert.equal(manifest.dependencies.node, own.devDependencies.node);
+  const own = JSON.parse(readFileSync('scripts/node/package.json', 'utf8'));
+  assert.equal(manifest.dependencies.node, own.version);
   assert.deepEqual(manifest.allowScripts, { node: true });
 });
 

@@ -138,6 +138,38 @@ test('revokes a key', async () => {
   }
 });
 
+test('names the endpoints that a key and the keys of that key made, and disables them where it is asked to', async () => {
+  const ask = async (key: string, method: string, path: string, json?: object) => {
+    const answer = await fetch(`${server.url}/api/v1${path}`, {
+      method,
+      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    });
+    const text = await answer.text();
+    assert.ok(answer.ok, text);
+    return JSON.parse(text) as Record<string, string>;
+  };
+  const endpoint = { url: 'https://thief.example/hooks', events: ['*'] };
+  for (const disables of [false, true]) {
+    const stolen = await made('stolen', '--scope', 'read', 'write', 'webhooks');
+    const second = await ask(stolen.key ?? '', 'POST', '/keys', {
+      ...{ name: 'of the thief', kind: 'secret', scopes: ['webhooks'] },
+    });
+    const first = await ask(stolen.key ?? '', 'POST', '/endpoints', endpoint);
+    const other = await ask(second.key ?? '', 'POST', '/endpoints', endpoint);
+    assert.deepEqual([first.madeBy, other.madeBy], [stolen.id, second.id]);
+    const { code, stdout } = await keys(
+      ...['revoke', stolen.id ?? '', ...(disables ? ['--disable-endpoints'] : [])],
+    );
+    assert.equal(code, 0);
+    for (const { id = '' } of [first, other]) {
+      assert.ok(stdout.includes(id), stdout);
+      const { status } = await ask(adminKey, 'GET', `/endpoints/${id}`);
+      assert.equal(status, disables ? 'disabled' : 'enabled');
+    }
+  }
+});
+
 for (const args of [
   [],
   ['create'],

@@ -20,6 +20,9 @@ import {
   temporaryFolder,
 } from './spawn-program.ts';
 
+/** As in a deployment: one key for both stores. */
+const secretKey = { COMITY_SECRET_KEY: '3f'.repeat(32) };
+
 type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
 
 /** Sends as the administrator. */
@@ -123,7 +126,7 @@ async function goOn(server: Server, key: string, held: Held): Promise<Answer> {
 test('moves a service to PostgreSQL and back: keys, tags, cursors, keyed answers and streams stay good', async (context) => {
   const folder = temporaryFolder();
   const data = join(folder, 'data');
-  const onFolder = await startServer({ COMITY_DATA: data });
+  const onFolder = await startServer({ COMITY_DATA: data, ...secretKey });
   // The key that the first start made is kept in the store, and so moves with it.
   const key = /COMITY_ADMIN_KEY=(\S+)/.exec(onFolder.stdout())?.[1] ?? '';
   const held = await useService(onFolder, key);
@@ -131,7 +134,8 @@ test('moves a service to PostgreSQL and back: keys, tags, cursors, keyed answers
 
   const moved = join(folder, 'moved.db');
   assert.equal((await runProgram(['backup', moved, '--data', data])).code, 0);
-  const environment = { COMITY_DATABASE_URL: await freshDatabase(context), COMITY_CONFIG: shop };
+  const url = await freshDatabase(context);
+  const environment = { COMITY_DATABASE_URL: url, COMITY_CONFIG: shop, ...secretKey };
   const restored = await runProgram(['restore', moved, '--json'], environment);
   assert.deepEqual([restored.code, restored.stderr], [0, '']);
   const { into, rows, revision } = reportOf(restored.stdout);
@@ -153,7 +157,7 @@ test('moves a service to PostgreSQL and back: keys, tags, cursors, keyed answers
   const laptop = await runProgram(['restore', back, '--data', copy], environment);
   assert.deepEqual([laptop.code, laptop.stderr], [0, '']);
   assert.match(laptop.stdout, /\/copy holds the whole store \(\d+ rows, revision \d+, \d+ ms\)\n$/);
-  const onCopy = await startServer({ COMITY_DATA: copy });
+  const onCopy = await startServer({ COMITY_DATA: copy, ...secretKey });
   const same = await send(onCopy, key, 'GET', held.path);
   assert.deepEqual([same.body, same.headers.get('etag')], [patched.body, patched.headers.get('etag')]);
   assert.deepEqual(await eventsAfter(onCopy, key, String(held.events[31]), 1), seen.slice(11));
@@ -163,11 +167,11 @@ test('moves a service to PostgreSQL and back: keys, tags, cursors, keyed answers
 test('refuses a database or a folder that holds a store already, in one line', async (context) => {
   const folder = temporaryFolder();
   const data = join(folder, 'data');
-  await stop(await startServer({ COMITY_DATA: data }));
+  await stop(await startServer({ COMITY_DATA: data, ...secretKey }));
   const copy = join(folder, 'copy.db');
   await runProgram(['backup', copy, '--data', data]);
   const url = await freshDatabase(context);
-  const environment = { COMITY_DATABASE_URL: url, COMITY_CONFIG: shop };
+  const environment = { COMITY_DATABASE_URL: url, COMITY_CONFIG: shop, ...secretKey };
   assert.equal((await runProgram(['restore', copy], environment)).code, 0);
   const twice = await runProgram(['restore', copy], environment);
   assert.deepEqual([twice.code, twice.stdout], [1, '']);
@@ -217,11 +221,11 @@ test('says what is wrong with a database in one line that holds no password', as
 test('leaves an empty schema when it is interrupted', async (context) => {
   const folder = temporaryFolder();
   const data = join(folder, 'data');
-  await stop(await startServer({ COMITY_DATA: data }));
+  await stop(await startServer({ COMITY_DATA: data, ...secretKey }));
   const copy = join(folder, 'copy.db');
   await runProgram(['backup', copy, '--data', data]);
   const url = await freshDatabase(context);
-  const environment = { COMITY_DATABASE_URL: url, COMITY_CONFIG: shop };
+  const environment = { COMITY_DATABASE_URL: url, COMITY_CONFIG: shop, ...secretKey };
   // A first start makes the schema and its rows; without the rows it is as a restore finds it.
   await stop(await startServer(environment));
   const look = new pg.Client({ connectionString: url });

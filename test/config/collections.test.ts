@@ -324,6 +324,34 @@ for (const [declaration, predicate] of refused) {
   });
 }
 
+test('refuses a reference that leads nowhere, and takes those to $defs, $id and $anchor', () => {
+  const withReference = ($ref: string) => ({
+    type: 'object',
+    properties: { a: { $ref }, b: { $id: 'b', type: 'string' }, c: { $anchor: 'c', type: 'string' } },
+    $defs: { 'd/e': { type: 'string' } },
+  });
+  for (const reference of ['#', '#/$defs/d~1e', 'b', '#c']) {
+    assert.deepEqual(mistakesOf({ things: { schema: withReference(reference) } }), []);
+  }
+  for (const reference of ['#/$defs/f', '#/properties/b', 'https://schemas.example/a', '']) {
+    assert.deepEqual(mistakesOf({ things: { schema: withReference(reference) } }), [
+      `collection things: schema refers to "${reference}", which it does not declare; $ref takes #, #/$defs/NAME, or the $id or $anchor of a schema within it`,
+    ]);
+  }
+});
+
+test('takes an example with a member that only a part of the schema declares', () => {
+  const composed = {
+    type: 'object',
+    properties: { kind: { type: 'string' } },
+    dependentSchemas: { kind: { properties: { size: { type: 'number' } } } },
+  };
+  assert.deepEqual(mistakesOf({ things: { schema: composed, examples: [{ kind: 'x', size: 1 }] } }), []);
+  assert.deepEqual(mistakesOf({ things: { schema: composed, examples: [{ size: 1 }] } }), [
+    'collection things: examples[0] has the member "size", which is not a field',
+  ]);
+});
+
 test('reports the mistakes of all collections at once', () => {
   const mistakes = mistakesOf({
     things: { schema, indexes: ['a'], unique: ['b'], search: ['c'] },

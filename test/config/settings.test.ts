@@ -66,7 +66,7 @@ test('describes every setting in a sentence and keeps every default within its b
 
 test('ends the name of every limit with its unit or with what it counts', () => {
   const units =
-    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port)$/;
+    /(?:Max|Min|Default|Ms|Seconds|Kibibytes|Mebibytes|Passes|Attempts|Threads|Reads|Writes|Connections|^port)$/;
   for (const [name, row] of rows) if (row.kind === 'integer') assert.match(name, units);
 });
 
@@ -265,4 +265,8 @@ test('refuses settings that contradict each other', () => {
     'headersTimeoutMs (2000) must not be over requestTimeoutMs (1000)',
   ]);
   assert.equal(mistakesOf({ COMITY_FIELDS_BYTES_MAX: '8000' }).length, 1);
+  assert.deepEqual(mistakesOf({ COMITY_MEMORY_BYTES_MAX: '16777215' }), [
+    'memoryBytesMax (16777215) must be 0 or at least 16777216: with less, requests that are allowed could never be answered',
+  ]);
+  for (const bytes of ['0', '16777216']) assert.deepEqual(mistakesOf({ COMITY_MEMORY_BYTES_MAX: bytes }), []);
 });

@@ -22,7 +22,7 @@ const long = Buffer.from(
 );
 
 async function decode(bytes: Uint8Array, names: readonly string[], max = bytesMax): Promise<string> {
-  const decoded = await decodeContent(bytes, names, max);
+  const decoded = await decodeContent(bytes, names, { bytesMax: max });
   return decoded.ok ? Buffer.from(decoded.bytes).toString('latin1') : decoded.code;
 }
 
@@ -31,8 +31,8 @@ for (const coding of codings) {
   describe(coding, () => {
     test('is undone, at once for short content and by the thread pool for long', async () => {
       assert.equal(await decode(encode(short), [coding]), short.toString('latin1'));
-      assert.ok(!(decodeContent(encode(short), [coding], bytesMax) instanceof Promise));
-      const pooled = decodeContent(encode(long), [coding], bytesMax);
+      assert.ok(!(decodeContent(encode(short), [coding], { bytesMax }) instanceof Promise));
+      const pooled = decodeContent(encode(long), [coding], { bytesMax });
       assert.ok(pooled instanceof Promise);
       assert.equal(await decode(encode(long), [coding]), long.toString('latin1'));
     });
@@ -57,7 +57,7 @@ for (const coding of codings) {
     test('leaves the event loop with a short bomb', async () => {
       const bomb = encode(Buffer.alloc(2 * 1024 * 1024));
       assert.ok(bomb.length < 8192);
-      const decoding = decodeContent(bomb, [coding], 64 * 1024 * 1024);
+      const decoding = decodeContent(bomb, [coding], { bytesMax: 64 * 1024 * 1024 });
       assert.ok(decoding instanceof Promise);
       const decoded = await decoding;
       assert.equal(decoded.ok ? decoded.bytes.length : decoded.code, 2 * 1024 * 1024);

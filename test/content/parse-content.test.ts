@@ -94,10 +94,16 @@ describe('every format', () => {
       assert.equal(parsed.ok ? '' : parsed.problem.message, expected);
     });
 
+    if (type === 'text/plain') continue;
     test(`${type} without content is content_missing`, async () => {
       assert.equal(await codeOf('', type, contentShape(notes)), 'content_missing');
     });
   }
+
+  test('text/plain without content is an empty text', async () => {
+    const parsed = await parse('', 'text/plain', contentShape(notes));
+    assert.deepEqual(parsed, { ok: true, format: 'text', value: { text: '' } });
+  });
 
   test('multipart without content is content_missing', async () => {
     assert.equal(await codeOf('', 'multipart/form-data; boundary=x'), 'content_missing');

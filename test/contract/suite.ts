@@ -8,6 +8,7 @@ import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
 import { filterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
+import { octetTests } from './octets.ts';
 import { pageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { upkeepTests } from './upkeep.ts';
@@ -18,6 +19,7 @@ export function contractSuite(name: string, engine: Engine): void {
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
     topic('pages', engine, pageTests);
+    topic('octets', engine, octetTests);
     topic('events', engine, eventTests);
     topic('upkeep', engine, upkeepTests);
   });

@@ -88,6 +88,14 @@ function backupTests({ fresh }: Bench): void {
 
 /** When the store answers, and what it refuses. */
 function lifeTests({ fresh }: Bench): void {
+  test('knows that it has not ended itself, and that a process nobody knows has', async () => {
+    const { store } = await fresh();
+    // On a shared store its first sign of life is given beside the opening.
+    await store.ping();
+    assert.equal(await store.hasEnded(store.processId), false);
+    assert.equal(await store.hasEnded('somebody'), true);
+  });
+
   test('answers a ping, and refuses everything once closed', async () => {
     const opened = await fresh();
     await opened.store.ping();

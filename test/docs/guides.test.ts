@@ -23,7 +23,13 @@ describe('the commands of', { concurrency: 2 }, () => {
 });
 
 test('every link between the pages leads to a file', () => {
-  const pages = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...globSync('docs/{guides,decisions}/*.md')];
+  const pages = [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+    ...globSync('docs/{guides,decisions}/*.md'),
+  ];
   const broken: string[] = [];
   for (const page of pages) {
     for (const [, target = ''] of readFileSync(page, 'utf8').matchAll(/\]\(([^)\s]+)\)/g)) {

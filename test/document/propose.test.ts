@@ -289,3 +289,44 @@ describe('references', () => {
     assert.deepEqual(referencesOf({ references: [] }, { categoryId: 'x' }), []);
   });
 });
+
+describe('a member with a default', () => {
+  const priced = sampleCollection(
+    Type.Object({
+      title: Type.String(),
+      currency: Type.String({ default: 'EUR' }),
+      colour: Type.Optional(Type.String({ default: 'white' })),
+      box: Type.Optional(Type.Object({ width: Type.Optional(Type.Integer({ default: 10 })) })),
+    }),
+    { unpatchable: new Set(['colour']) },
+  );
+  const pricedValidator = compileValidator(priced);
+  const whole = { title: 'x', currency: 'USD', colour: 'white', box: { width: 20 } };
+  const patched = (value: Json, format: 'merge-patch' | 'json-patch', stored: object = whole) =>
+    proposePatch(priced, pricedValidator, { id: 'i1', ...stored, ...times }, { format, value });
+
+  const expected = { title: 'x', currency: 'EUR', colour: 'white', box: { width: 10 } };
+
+  test('has its default again when a merge patch removes it, also a required or a nested one', () => {
+    const proposed = patched({ currency: null, box: { width: null } }, 'merge-patch');
+    assert.deepEqual(fieldsOf(proposed), expected);
+  });
+
+  test('has its default again when a JSON Patch removes it', () => {
+    const operations = ['/currency', '/box/width'].map((path) => ({ op: 'remove', path }));
+    assert.deepEqual(fieldsOf(patched(operations, 'json-patch')), expected);
+  });
+
+  test('stays refused where the field is fixed at creation', () => {
+    const refused = refusal(patched({ colour: null }, 'merge-patch'));
+    assert.deepEqual(refused, ['field_unpatchable', ['/colour is fixed at creation']]);
+  });
+
+  test('is added to a resource that is older than the declaration, by a PATCH and by a PUT', () => {
+    const old = { title: 'y' };
+    const filled = { title: 'x', currency: 'EUR', colour: 'white' };
+    assert.deepEqual(fieldsOf(patched({ title: 'x' }, 'merge-patch', old)), filled);
+    const put = proposeReplace(priced, pricedValidator, 'i1', { id: 'i1', ...old, ...times }, { title: 'x' });
+    assert.deepEqual(fieldsOf(put), filled);
+  });
+});

@@ -77,6 +77,32 @@ test('opens no more connections to an origin than it may; a call whose time ends
   assert.equal(receiver.connections(), 2);
 });
 
+test('sends for one share at once while another holds all connections to the origin', async (t) => {
+  const held: Socket[] = [];
+  const receiver = await receiverFor(t, (socket, { body }) => {
+    if (body === 'hang') held.push(socket);
+    else socket.write(plainAnswer(200, ''));
+  });
+  const exchanges = exchangesFor(t);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const call = (share: string, body: string) =>
+    exchanges.exchange(callTo(receiver.url, { share, body, signal }));
+  const hanging = Array.from({ length: 12 }, () => call('one', 'hang'));
+  await until(() => held.length === 8);
+  assert.equal(kindOf(await call('two', 'answered')), '200 whole');
+  // What is its own is bounded as well.
+  hanging.push(call('three', 'hang'), call('three', 'hang'), call('three', 'hang'));
+  await until(() => held.length === 10);
+  assert.equal(kindOf(await call('two', 'answered')), '200 whole');
+  assert.equal(held.length, 10);
+  held.pop()?.write(plainAnswer(200, ''));
+  await until(() => held.length === 10);
+  stop.abort();
+  const kinds = (await Promise.all(hanging)).map(kindOf);
+  assert.equal(kinds.filter((kind) => kind === '200 whole').length, 1);
+});
+
 test('keeps connections to so many origins, and gives up the one used least lately', async (t) => {
   const receivers = await Promise.all(
     Array.from({ length: 3 }, () => receiverFor(t, (socket) => socket.write(plainAnswer(200, '')))),

@@ -6,6 +6,7 @@ import { createEgressPolicy } from '../../src/egress/policy.ts';
 
 export const settings: ExchangesOptions['settings'] = {
   egressConnectionsPerOriginMax: 8,
+  egressConnectionsPerEndpointMin: 2,
   egressOriginsMax: 64,
   egressIdleMs: 10_000,
   egressHeadBytesMax: 4096,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { createLog, type LogLevel } from '../../src/observe/log.ts';
+import { createLog, type LogLevel, provokedLinesPerSecondMax } from '../../src/observe/log.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 
 function lines(level: LogLevel, ...facts: readonly Observation[]): Record<string, unknown>[] {
@@ -160,4 +160,24 @@ test('logs of an error that another service had a hand in its name, code, a shor
     code: 'ECONNREFUSED',
     message: 'connect ECONNREFUSED 127.0.0.1:465',
   });
+});
+
+test('writes ten lines a second of what clients can provoke, and says how many it left out', () => {
+  let written = '';
+  let nowMs = 5000;
+  const write = (line: string): void => {
+    written += line;
+  };
+  const destination = { write };
+  const log = createLog({ level: 'info', destination, monotonic: () => nowMs });
+  const refused = { kind: 'connection-refused', peer: '127.0.0.1' } as const;
+  for (let count = 0; count < 25; count += 1) log(refused);
+  nowMs = 6000;
+  log(refused);
+  const seen = written
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(seen.length, provokedLinesPerSecondMax + 1);
+  assert.equal(seen.at(-1).omitted, 15);
 });

@@ -169,3 +169,18 @@ for (const sinks of [0, 1, 2, 3]) {
     assert.deepEqual(seen, [...once, ...once]);
   });
 }
+
+test('counts methods that no standard of HTTP knows as one, however many a client makes up', async () => {
+  const metrics = createMetrics({ process: false });
+  for (let at = 0; at < 1000; at += 1) metrics.observe(answered(501, 1, `MADE-UP-${at}`));
+  const text = await metrics.render();
+  assert.ok(!text.includes('MADE-UP'));
+  const series = await scrape(metrics);
+  const counted = [...series].filter(
+    ([name]) => name.startsWith('comity_requests_total') && name.includes('501'),
+  );
+  assert.deepEqual(
+    counted.map(([name, count]) => [name.includes('method="other"'), count]),
+    [[true, 1000]],
+  );
+});

@@ -27,6 +27,7 @@ import { oauthResources } from '../../src/resources/accounts/oauth.ts';
 import { corsPolicy } from '../../src/resources/answer/cors.ts';
 import { createIdempotency } from '../../src/resources/idempotency.ts';
 import { createOperations } from '../../src/resources/operations/operations.ts';
+import { principalOf } from '../../src/resources/operations/stored-request.ts';
 import { createRateLimiter } from '../../src/resources/rate-limit/rate-limiter.ts';
 import type { Identified } from '../../src/resources/resource.ts';
 import type { Room } from '../../src/resources/room.ts';
@@ -127,7 +128,11 @@ function roomOf(parts: Parts): Room {
   const { settings, store, clock, newId, observe, sessions, redirectOrigins } = parts;
   const operations = createOperations(
     { store, path: '/api/v1/operations', newId, clock, random: () => 0, observe },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+    async (request, stored, companions) =>
+      new Walk(room, request, {
+        identify: () => ({ principal: principalOf(stored) }),
+        companions,
+      }).run(),
   );
   const resources = oauthResources({
     base: '/api/v1',
@@ -144,12 +149,15 @@ function roomOf(parts: Parts): Room {
     authenticate: (request) => identify(sessions, request),
     rates: createRateLimiter({ ...unlimited, store, onFailure: () => undefined }),
     decodeContent: (bytes) => ({ ok: true, bytes }),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
     operations,
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',
     development: false,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
   return room;
 }

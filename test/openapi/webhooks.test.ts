@@ -61,7 +61,11 @@ test('tells which codes stand behind the conflicts of an event, a resend, a test
     'event_unavailable',
     'resend_window_over',
   ]);
-  assert.deepEqual(codes('endpoints'), ['endpoints_exhausted']);
+  assert.deepEqual(codes('endpoints'), [
+    'endpoints_exhausted',
+    'idempotency_key_in_use',
+    'idempotency_result_sealed',
+  ]);
   assert.deepEqual(codes('endpoints/{id}/test'), ['endpoint_unavailable']);
   assert.deepEqual(codes('endpoints/{id}/recover'), ['endpoint_unavailable', 'recovery_running']);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Field } from '../../src/model/field.ts';
-import { project } from '../../src/resources/query/project.ts';
+import { projection } from '../../src/resources/query/project.ts';
 import { readSelection } from '../../src/resources/query/selection.ts';
 import { field, fields } from './shop.ts';
 
@@ -32,7 +32,7 @@ describe('the query component of one resource', () => {
 
 describe('a projection', () => {
   const doc = '{"id":"1","name":"Lamp","price":null,"tags":["a"],"address":{"city":"Ulm","zip":"89073"}}';
-  const of = (...names: readonly string[]) => project(doc, names.map(field));
+  const of = (...names: readonly string[]) => projection(names.map(field))(doc);
 
   test('keeps the selected members, in the order of the selection', () => {
     assert.equal(of('id', 'price', 'tags'), '{"id":"1","price":null,"tags":["a"]}');
@@ -48,11 +48,11 @@ describe('a projection', () => {
   });
   test('joins nested members of one parent', () => {
     const zip: Field = { name: 'address.zip', path: ['address', 'zip'], type: 'string' };
-    assert.equal(project(doc, [field('address.city'), zip]), '{"address":{"city":"Ulm","zip":"89073"}}');
+    assert.equal(projection([field('address.city'), zip])(doc), '{"address":{"city":"Ulm","zip":"89073"}}');
   });
   test('treats __proto__ and inherited names as plain names', () => {
     const named = (name: string): Field => ({ name, path: [name], type: 'json' });
-    assert.equal(project('{"__proto__":{"a":1}}', [named('__proto__')]), '{"__proto__":{"a":1}}');
-    assert.equal(project('{}', [named('toString'), named('constructor')]), '{}');
+    assert.equal(projection([named('__proto__')])('{"__proto__":{"a":1}}'), '{"__proto__":{"a":1}}');
+    assert.equal(projection([named('toString'), named('constructor')])('{}'), '{}');
   });
 });

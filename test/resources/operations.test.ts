@@ -14,7 +14,7 @@ import { operationRequestsTable, operationsTable } from '../../src/resources/ope
 import { noPreferences } from '../../src/resources/preferences.ts';
 import type { Ask, Companion } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
-import type { Store } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { askOf } from './ask.ts';
 import { engines, failing, openEmbedded } from './shared-stores.ts';
 
@@ -88,6 +88,24 @@ async function accept(process: Process): Promise<string> {
   const { location } = await process.operations.accept(askLater(), Buffer.from('{}'));
   return location.slice('/operations/'.length);
 }
+
+test('accepts requests up to a bound in octets, and again when those were carried out', async (context) => {
+  const store = await openEmbedded(context);
+  const process = startProcess(context, store, { now: startedAt });
+  const held = gate();
+  process.gate = held.closed;
+  const large = Buffer.alloc(12 * 1024 * 1024, '0');
+  const acceptLarge = () => process.operations.accept(askLater(), large);
+  let accepted = 0;
+  await assert.rejects(async () => {
+    for (; accepted < 10; accepted += 1) await acceptLarge();
+  }, StoreUnavailable);
+  assert.ok(accepted >= 1 && accepted < 6, `${accepted} of 12 MiB were accepted within 64 MiB`);
+  held.open();
+  await process.operations.idle();
+  await acceptLarge();
+  await process.operations.idle();
+});
 
 /** One round of looking for what was left, and the end of what it took up. */
 async function lookRound({ operations }: Process): Promise<void> {

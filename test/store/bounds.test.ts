@@ -37,6 +37,21 @@ test('refuses the unit beyond `unitsWaitingMax`, and takes units again once thos
   await commitAll(store, put(things, 'w 10', {}));
 });
 
+test('refuses the unit whose documents would wait beyond `unitsWaitingBytesMax`, and takes one of any length alone', async (context) => {
+  const store = await folderFor(context).open({ unitsWaitingBytesMax: 5000 });
+  const name = 'x'.repeat(900);
+  const write = (id: string, text = name) => store.commit(unit(put(things, id, { name: text })));
+  const results = await Promise.allSettled([write('a'), write('b'), write('c')]);
+  assert.deepEqual(
+    results.map((result) => result.status),
+    ['fulfilled', 'fulfilled', 'rejected'],
+  );
+  const [, , last] = results;
+  assert.ok(last?.status === 'rejected' && last.reason instanceof StoreUnavailable);
+  assert.equal((await write('c')).outcome, 'committed');
+  assert.equal((await write('long', 'x'.repeat(10_000))).outcome, 'committed');
+});
+
 test('commits units in batches of at most `unitsPerTransactionMax` units and `charactersPerTransactionMax` characters', async (context) => {
   const batches: number[] = [];
   const store = await folderFor(context).open({
@@ -52,6 +67,24 @@ test('commits units in batches of at most `unitsPerTransactionMax` units and `ch
   );
   await Promise.all([...small, ...large]);
   assert.deepEqual(batches, [4, 4, 2, 2]);
+});
+
+test('counts a waiting read with long values as several, so that the queue is bounded in octets', async (context) => {
+  const store = await folderFor(context).open({ readerThreads: 1, readerQueueMax: 8 });
+  const read = (length: number) => {
+    const filter: Filter = { op: 'in', field: fields.name, values: ['x'.repeat(length), 'y'] };
+    return Promise.resolve(
+      store.plan({ table: 'things', filter, sort: byId, limit: 5 }).page({ from: 'start' }),
+    );
+  };
+  const outcomesOf = async (count: number, length: number) => {
+    const results = await Promise.allSettled(Array.from({ length: count }, () => read(length)));
+    return results.filter(({ status }) => status === 'fulfilled').length;
+  };
+  assert.equal(await outcomesOf(10, 10), 9, 'one is read, eight wait');
+  // Of 200,000 octets each takes four places, and a list of values stands for itself.
+  assert.equal(await outcomesOf(10, 200_000), 3);
+  assert.equal(await outcomesOf(2, 5_000_000), 2, 'one of any length may wait');
 });
 
 test('refuses the long read beyond `readerQueueMax`, ends one beyond `scanTimeoutMs`, and then reads on', async (context) => {

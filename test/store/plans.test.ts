@@ -7,7 +7,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import type { Field } from '../../src/model/field.ts';
 import { always, type Filter, type Sort } from '../../src/model/filter.ts';
+import { shapeFilter } from '../../src/store/filter-shape.ts';
 import { serve } from '../../src/store/serve.ts';
+import { encoding } from '../../src/store/sqlite/compile/filter.ts';
 import { bind, compilePage } from '../../src/store/sqlite/compile/select.ts';
 import { layoutsOf } from '../../src/store/sqlite/layout.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
@@ -61,9 +63,10 @@ describe('bounded plans', () => {
           const sort: readonly Sort[] = keys.map((field) => ({ field, direction }));
           const layout = layoutsOf(tables).find((each) => each.table.name === 'things');
           assert.ok(layout !== undefined);
-          const service = serve(layout, filter, sort);
+          const { shape, values: inFilter } = shapeFilter(filter, encoding);
+          const service = serve(layout, shape, sort);
           assert.ok(service !== undefined && service !== 'never');
-          const selection = { layout, filter, sort, service, whole, timed: false };
+          const selection = { layout, filter: shape, sort, service, whole, timed: false, capped: !whole };
           const key = keys.map((field) => middle.get(field) ?? 1);
           const nulls = keys.map((field) => (field === fields.price ? null : (middle.get(field) ?? 1)));
           // No page gives a null as key of rows that a range lets pass.
@@ -91,7 +94,12 @@ describe('bounded plans', () => {
             let done = 0;
             for (const page of compilePage(selection, position)) {
               if (rows > limit) break;
-              const values = bind(page, sort, position, limit + 1 - rows);
+              const values = bind(page, sort, {
+                values: inFilter,
+                position,
+                limit: limit + 1 - rows,
+                docBytesMax: 1000,
+              });
               for (const { detail } of database.prepare(`EXPLAIN QUERY PLAN ${page.sql}`).all(...values)) {
                 assert.ok(!String(detail).includes('TEMP B-TREE'), `${detail}: ${page.sql}`);
               }

@@ -13,6 +13,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
+import { columnNamesOf } from '../../src/store/backup-file/layout.ts';
+import { readFile } from '../../src/store/backup-file/read-file.ts';
 import { startRestore } from '../../src/store/sqlite/restore.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { commitAll, event, put, rowAt, things } from '../contract/fixture.ts';
@@ -120,6 +122,32 @@ test('finds a damaged page in the copy, and leaves the folder without a store', 
     /damaged\.db is damaged: /,
   );
   assert.ok(!existsSync(target) || filesIn(target).length === 0);
+});
+
+test('finds a letter that changed and a row that went, which no page tells of', async (context) => {
+  const { file, target } = await backedUp(context);
+  const whole = readFileSync(file);
+  for (const [sql, fault] of [
+    [
+      `UPDATE things SET doc = replace(doc, 'xxx', 'xyx') WHERE id = 't7'`,
+      /damaged: rows of things were changed/,
+    ],
+    [`DELETE FROM things WHERE id = 't7'`, /damaged: 300 of 301 rows of things can be read/],
+  ] as const) {
+    writeFileSync(file, whole);
+    const database = new DatabaseSync(file);
+    database.exec(sql);
+    database.close();
+    await assert.rejects(startRestore(target, file, () => undefined).done, fault);
+    const read = readFile(file);
+    const table = read.tables.find(({ name }) => name === 'things');
+    assert.ok(table !== undefined);
+    assert.throws(() => [...read.rows(table, columnNamesOf(table))], fault);
+    read.close();
+    assert.deepEqual(filesIn(target), []);
+  }
+  writeFileSync(file, whole);
+  await startRestore(target, file, () => undefined).done;
 });
 
 test('leaves an empty folder when it is stopped, which can be restored into again', async (context) => {

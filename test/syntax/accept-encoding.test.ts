@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { preferredCoding } from '../../src/http/syntax/accept-encoding.ts';
+import { acceptsCoding, preferredCoding } from '../../src/http/syntax/accept-encoding.ts';
 
 const offers = ['br', 'gzip'];
 
@@ -32,4 +32,14 @@ test('resolves ties by the order of the offers, and knows x-gzip for gzip', () =
   assert.equal(preferredCoding('gzip, br', ['identity', 'gzip']), 'gzip');
   assert.equal(preferredCoding('X-GZIP', offers), 'gzip');
   assert.equal(preferredCoding('br;Q=0.2, gzip;q=0.3', offers), 'gzip');
+});
+
+test('accepts a coding that has a weight, and identity unless it is refused', () => {
+  const accepted = (value: string | undefined) =>
+    ['br', 'gzip', 'identity'].filter((coding) => acceptsCoding(value, coding));
+  assert.deepEqual(accepted('gzip'), ['gzip', 'identity']);
+  assert.deepEqual(accepted('x-gzip, *;q=0'), ['gzip']);
+  assert.deepEqual(accepted('*'), ['br', 'gzip', 'identity']);
+  assert.deepEqual(accepted('br;q=0, *'), ['gzip', 'identity']);
+  for (const value of [undefined, '', 'gzip;q=2']) assert.deepEqual(accepted(value), ['identity']);
 });

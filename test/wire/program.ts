@@ -17,6 +17,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export const adminKey = 'sk_test_0123456789abcdef';
 export const shopConfig = join(root, 'examples/shop/comity.config.ts');
 
+/** With COMITY_TEST_CONTENT=threads all content is parsed and checked on threads, however short: answers must be the same. */
+const onThreads: Readonly<Record<string, string>> =
+  process.env['COMITY_TEST_CONTENT'] === 'threads' ? { COMITY_CONTENT_INLINE_BYTES_MAX: '0' } : {};
+
 /** How long the program may take to be ready or to stop before the test gives up. */
 const patienceMs = 20_000;
 
@@ -56,6 +60,8 @@ export type StartOptions = {
   /** Data folder; a new one, removed by `stop`, unless given. */
   readonly folder?: string;
   readonly config?: string;
+  /** What runs the program's command in its place, such as a shell that enters a control group first. */
+  readonly wrap?: (command: string, args: readonly string[]) => readonly [string, readonly string[]];
 };
 
 /**
@@ -77,7 +83,9 @@ async function databaseOf(
 export async function startProgram(options: StartOptions = {}): Promise<Program> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
   const database = await databaseOf(folder, options.env);
-  const child = spawn(process.execPath, [join(root, 'src/main.ts'), 'serve'], {
+  const args = [join(root, 'src/main.ts'), 'serve'];
+  const [command, commandArgs] = options.wrap?.(process.execPath, args) ?? [process.execPath, args];
+  const child = spawn(command, commandArgs, {
     cwd: root,
     env: {
       PATH: process.env['PATH'],
@@ -89,6 +97,7 @@ export async function startProgram(options: StartOptions = {}): Promise<Program>
       COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
       COMITY_PASSWORD_PASSES: '1',
       ...database,
+      ...onThreads,
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

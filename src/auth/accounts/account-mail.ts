@@ -20,8 +20,8 @@ export type AccountMail = {
   readonly isConfigured: boolean;
   /** A code and the row that must be committed before it is sent; undefined without a mail server. */
   mint(user: Pick<User, 'id' | 'email'>, purpose: MailCodePurpose): MintedCode | undefined;
-  /** @param to as `normalizeEmail` wrote it */
-  sendCode(purpose: MailCodePurpose, to: string, code: string): void;
+  /** Sends a code that was minted and committed. The mail counts like one that was requested. */
+  sendCode(purpose: MailCodePurpose, user: Pick<User, 'id' | 'email'>, code: string): void;
   /** Takes down that somebody wants a mail for the account, if there is one. Returns at once and tells nothing. */
   request(wish: Wish): void;
   /** Resolves when no wish is left to deal with. */
@@ -54,8 +54,11 @@ export type AccountMailOptions = {
   readonly mailsWaitingMax: number;
 };
 
+/** Mails of one purpose to one account in an hour, wherever the hour begins; a mail counts a minute longer at most. */
 const mailsPerHourMax = 5;
-const hourMs = 3_600_000;
+const minuteMs = 60_000;
+/** Minutes that an hour can touch: one more than fit in it. */
+const minutesCounted = 61;
 
 export function createAccountMail(options: AccountMailOptions): AccountMail {
   const { port, texts, clock, random, observe } = options;
@@ -67,16 +70,24 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
     const seconds = purpose === 'verification' ? options.verificationCodeSeconds : options.resetCodeSeconds;
     return port === undefined ? undefined : mintCode(user, purpose, { at: clock(), seconds, random });
   };
-  const sendCode: AccountMail['sendCode'] = (purpose, to, code) => port?.send(texts(purpose, to, code));
+  const sendCode: AccountMail['sendCode'] = (purpose, { id, email }, code) => {
+    // Where it cannot be counted, the account may get one mail more.
+    countMail(options, purpose, id, 1).catch(failed);
+    port?.send(texts(purpose, email, code));
+  };
+
+  /** The store itself reports that it is away. */
+  function failed(error: unknown): void {
+    if (!(error instanceof StoreUnavailable)) observe({ kind: 'store-failed', what: 'mail codes', error });
+  }
 
   async function work(): Promise<void> {
     for (let wish = waiting.shift(); wish !== undefined; wish = waiting.shift()) {
       try {
-        await fulfil(options, { mint, sendCode }, wish);
+        await fulfil(options, mint, wish);
       } catch (error) {
-        // Whoever waits for the mail asks again. That the store is away is told by the store.
-        if (!(error instanceof StoreUnavailable))
-          observe({ kind: 'store-failed', what: 'mail codes', error });
+        // Whoever waits for the mail asks again.
+        failed(error);
       }
     }
     working = undefined;
@@ -108,10 +119,10 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
 /** Finds the account, and has a code kept and sent, if there is one that it concerns. */
 async function fulfil(
   options: AccountMailOptions,
-  { mint, sendCode }: Pick<AccountMail, 'mint' | 'sendCode'>,
+  mint: AccountMail['mint'],
   { purpose, address, for: whom }: Wish,
 ): Promise<void> {
-  const { store, findUser, audit } = options;
+  const { store, findUser, audit, port, texts } = options;
   const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
   if (found === undefined || !concerns(purpose, found)) return;
   const { user } = found;
@@ -121,19 +132,36 @@ async function fulfil(
   const fact = { type: 'password.reset_requested', actor: null, subject: user.id, address } as const;
   const changes = purpose === 'reset' ? [code.change, audit.entry(fact)] : [code.change];
   const commit = await store.commit({ changes, events: [] });
-  if (commit.outcome === 'committed') sendCode(purpose, user.email, code.code);
+  if (commit.outcome === 'committed') port?.send(texts(purpose, user.email, code.code));
 }
 
-/** Several processes count together; a mail that then was not sent counts as well. */
+/** Counts the mail where it may be sent. A mail that is counted and then not sent, because the commit failed, counts all the same. */
 async function mayHaveMail(
+  options: AccountMailOptions,
+  purpose: MailCodePurpose,
+  id: string,
+): Promise<boolean> {
+  const counted = await countMail(options, purpose, id, 1);
+  if (counted <= mailsPerHourMax) return true;
+  await countMail(options, purpose, id, -1);
+  return false;
+}
+
+/** Adds to the mails of this minute. Several processes count together. @returns those of the last hour */
+async function countMail(
   { store, clock }: AccountMailOptions,
   purpose: MailCodePurpose,
-  userId: string,
-): Promise<boolean> {
-  const hour = Math.floor(clock() / hourMs);
-  const key = `mail ${purpose} ${hour} ${userId}`;
-  const [total = 0] = await store.tally([{ key, add: 1, expiresAt: (hour + 1) * hourMs }]);
-  return total <= mailsPerHourMax;
+  id: string,
+  add: number,
+): Promise<number> {
+  const minute = Math.floor(clock() / minuteMs);
+  const tallies = Array.from({ length: minutesCounted }, (_, age) => ({
+    key: `mail ${purpose} ${minute - age} ${id}`,
+    add: age === 0 ? add : 0,
+    expiresAt: (minute - age + minutesCounted) * minuteMs,
+  }));
+  const totals = await store.tally(tallies);
+  return totals.reduce((sum, total) => sum + Math.max(0, total), 0);
 }
 
 /** A disabled account gets no mail; one whose address is verified needs no verification. */

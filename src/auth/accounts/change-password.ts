@@ -8,6 +8,7 @@ import type { Audit } from '../audit-fact.ts';
 import type { PasswordHasher } from '../passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from '../passwords/new-password.ts';
 import type { Sessions } from '../sessions/sessions.ts';
+import { passwordsTable } from '../tables.ts';
 import type { CheckPassword } from './check-password.ts';
 import { commitRetried } from './commit-retried.ts';
 import type { FindUser } from './find-user.ts';
@@ -78,8 +79,8 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
       ];
       return { changes, result: { ok: true } as const };
     };
-    const done = await commitRetried<Changed>(store, attempt, () => unavailable);
-    return done ?? unavailable;
+    const row = { table: passwordsTable, id: userId };
+    return commitRetried<Changed>(store, row, attempt, () => unavailable);
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Field } from '../../model/field.ts';
 import { byId } from '../../model/filter.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
-import { type User, usersTable } from '../tables.ts';
+import { readUser, type User, usersTable } from '../tables.ts';
 
 export type FoundUser = { readonly user: User; readonly row: Row };
 
@@ -33,7 +33,7 @@ export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
     const { docs } = await plan.page({ from: 'start' });
     const [doc] = docs;
     // An address that nobody has costs the same reads as one that somebody has.
-    const user = await read(doc === undefined ? nobodyId : (JSON.parse(doc) as User).id);
+    const user = await read(doc === undefined ? nobodyId : readUser(doc).id);
     return user?.user.email === email ? user : undefined;
   }
 
@@ -41,5 +41,5 @@ export function createFindUser(store: Pick<Store, 'plan' | 'read'>): FindUser {
 }
 
 function found(row: Row | undefined): FoundUser | undefined {
-  return row === undefined || row.deletedAt !== null ? undefined : { user: JSON.parse(row.doc) as User, row };
+  return row === undefined || row.deletedAt !== null ? undefined : { user: readUser(row.doc), row };
 }

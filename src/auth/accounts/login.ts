@@ -7,6 +7,7 @@ import { type Store, StoreUnavailable } from '../../store/store.ts';
 import type { Audit } from '../audit-fact.ts';
 import type { PasswordHasher } from '../passwords/hasher.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
+import { passwordsTable } from '../tables.ts';
 import type { Checked, CheckPassword } from './check-password.ts';
 import { type Attempted, commitRetried } from './commit-retried.ts';
 import type { FindUser } from './find-user.ts';
@@ -53,9 +54,10 @@ export function createLogin(options: LoginOptions): Login {
     if (verifiedEmailRequired && !checked.found.user.emailVerified) {
       return { ok: false, problem: 'email_unverified' };
     }
-    const open = opening(options, checked, password, how);
-    const loggedIn = await commitRetried<LoggedIn>(store, open, () => unavailable);
-    return loggedIn ?? unavailable;
+    const row = { table: passwordsTable, id: checked.found.user.id };
+    // Whoever waits for its turn finds another row than the one that was compared.
+    const open = opening(options, checked, password, { ...how, isFresh: !store.lines.isBusy(row) });
+    return commitRetried<LoggedIn>(store, row, open, () => unavailable);
   };
 }
 
@@ -67,13 +69,14 @@ function opening(
   options: LoginOptions,
   checked: Extract<Checked, { ok: true }>,
   password: string,
-  { cookie, address }: { readonly cookie: boolean; readonly address: string },
+  how: { readonly cookie: boolean; readonly address: string; readonly isFresh: boolean },
 ): () => Promise<Attempted<LoggedIn>> {
+  const { cookie, address } = how;
   const { store, findUser, hasher, sessions, audit, clock } = options;
   let { user } = checked.found;
   let stored = checked.password;
   let renewed: string | undefined;
-  let isFirst = true;
+  let { isFresh } = how;
 
   /** False: the account or its password is no longer what the attempt was good for. */
   async function readAgain(): Promise<boolean> {
@@ -88,8 +91,8 @@ function opening(
   }
 
   return async () => {
-    if (!isFirst && !(await readAgain())) return refused;
-    isFirst = false;
+    if (!isFresh && !(await readAgain())) return refused;
+    isFresh = false;
     if (renewed === undefined && hasher.isOutdated(stored.hash)) renewed = await renew(hasher, password);
     const at = clock();
     const opened = await sessions.open(user, { cookie, at });

@@ -4,14 +4,13 @@
  *
  * Where addresses must be verified before a login, the account comes without a session, and so without tokens.
  */
-import type { Scope } from '../../model/principal.ts';
 import type { Change, Store } from '../../store/store.ts';
 import type { Audit } from '../audit-fact.ts';
 import { normalizeEmail } from '../email.ts';
 import type { PasswordHasher } from '../passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from '../passwords/new-password.ts';
 import type { Opened, Sessions } from '../sessions/sessions.ts';
-import { type User, type UserFields, usersTable } from '../tables.ts';
+import { readUser, type User, type UserFields, userDefaults, usersTable } from '../tables.ts';
 import type { AccountMail } from './account-mail.ts';
 import { commitRetried } from './commit-retried.ts';
 import type { FindUser } from './find-user.ts';
@@ -46,9 +45,6 @@ export type Register = (
   how: { readonly cookie: boolean; readonly address: string },
 ) => Promise<Registered>;
 
-/** What an account may do that nobody has given anything (surface, "Scopes"). */
-const scopesOfNew: readonly Scope[] = ['read', 'write'];
-
 export function createRegister(options: RegisterOptions): Register {
   const { store, findUser, hasher, mail } = options;
   return async (registration, how) => {
@@ -63,10 +59,7 @@ export function createRegister(options: RegisterOptions): Register {
     const fields: UserFields = {
       email,
       ...(registration.name === undefined ? {} : { name: registration.name }),
-      emailVerified: false,
-      roles: [],
-      scopes: scopesOfNew,
-      disabled: false,
+      ...userDefaults,
     };
     const id = `usr_${options.newId()}`;
     const code = mail.mint({ id, email }, 'verification');
@@ -75,9 +68,9 @@ export function createRegister(options: RegisterOptions): Register {
       const changes = code === undefined ? made.changes : [...made.changes, code.change];
       return { changes, result: made.result };
     };
-    const registered = await commitRetried<Registered>(store, attempt, () => taken);
-    if (registered?.ok === true && code !== undefined) mail.sendCode('verification', email, code.code);
-    return registered ?? { ok: false, problem: 'unavailable' };
+    const registered = await commitRetried<Registered>(store, undefined, attempt, () => taken);
+    if (registered.ok && code !== undefined) mail.sendCode('verification', { id, email }, code.code);
+    return registered;
   };
 }
 
@@ -92,7 +85,7 @@ async function makeAccount(
   const { id, fields, hash } = account;
   const at = clock();
   const row = userRow(id, fields, at, at);
-  const user = JSON.parse(row.doc) as User;
+  const user = readUser(row.doc);
   const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie, at });
   const detail = opened === null ? {} : { session: opened.session };
   const changes: readonly Change[] = [

@@ -7,11 +7,11 @@
  */
 import type { Change, Store } from '../../store/store.ts';
 import type { Audit } from '../audit-fact.ts';
-import { createKeysOfOwner } from '../keys/keys-of-owner.ts';
+import { createKeysOfOwner, type KeysOfOwner } from '../keys/keys-of-owner.ts';
 import type { PasswordHasher } from '../passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from '../passwords/new-password.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import { usersTable } from '../tables.ts';
+import { passwordsTable, usersTable } from '../tables.ts';
 import { commitRetried } from './commit-retried.ts';
 import type { FindUser, FoundUser } from './find-user.ts';
 import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
@@ -50,7 +50,8 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
     const fault = newPasswordFault(password, options);
     if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
     // A hash is spent only on a code that is good.
-    if ((await look(code, clock())) === undefined) return { ok: false, problem: 'code_invalid' };
+    const first = await look(code, clock());
+    if (first === undefined) return { ok: false, problem: 'code_invalid' };
     const hash = await hasher.hash(password);
     /** The account, where its address is verified by this alone. */
     let claimed: string | undefined;
@@ -62,9 +63,10 @@ export function createResetPassword(options: ResetPasswordOptions): ResetPasswor
       const changes = await changesOf(options, { ...good, hash, at, address });
       return { changes, result: { ok: true } as const };
     };
-    const done = await commitRetried<Reset>(store, attempt, () => unavailable);
-    if (claimed !== undefined && done?.ok === true) await createKeysOfOwner(store).clear(claimed);
-    return done ?? unavailable;
+    const row = { table: passwordsTable, id: first.owner.user.id };
+    const done = await commitRetried<Reset>(store, row, attempt, () => unavailable);
+    if (claimed !== undefined && done.ok) await keysOf(options, claimed, address).clear(claimed);
+    return done;
   };
 }
 
@@ -78,6 +80,18 @@ type Good = {
   readonly at: number;
   readonly address: string;
 };
+
+function keysOf({ store, audit }: ResetPasswordOptions, user: string, address: string): KeysOfOwner {
+  return createKeysOfOwner(store, (key) =>
+    audit.entry({
+      type: 'key.revoked',
+      actor: user,
+      subject: key,
+      address,
+      detail: { reason: 'password.reset' },
+    }),
+  );
+}
 
 async function changesOf(options: ResetPasswordOptions, good: Good): Promise<readonly Change[]> {
   const { store, sessions, audit } = options;
@@ -93,7 +107,7 @@ async function changesOf(options: ResetPasswordOptions, good: Good): Promise<rea
     audit.entry({ type: 'password.reset', ...fact }),
   ];
   if (user.emailVerified) return changes;
-  const keys = await createKeysOfOwner(store).removal(user.id);
+  const keys = await keysOf(options, user.id, address).removal(user.id);
   const next = userRow(user.id, { ...user, emailVerified: true }, row.createdAt, Math.max(at, row.updatedAt));
   return [
     ...changes,

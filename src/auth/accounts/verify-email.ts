@@ -39,8 +39,7 @@ export function createVerifyEmail({ store, findUser, audit, clock }: VerifyEmail
       ];
       return { changes, result: { ok: true } as const };
     };
-    const done = await commitRetried<Verified>(store, attempt, () => unavailable);
-    return done ?? unavailable;
+    return commitRetried<Verified>(store, undefined, attempt, () => unavailable);
   };
 }
 

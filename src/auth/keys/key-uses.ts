@@ -4,8 +4,9 @@
  *
  * The time stands in the served row, so that lists can show it and be sorted by it. It is written at most once in `keyUseSeconds`
  * for each key, by whichever process sees it used, since each write changes the key's entity tag; no verdict rests on that row.
- * `updatedAt` stays, because nobody changed the key. A write that loses a race is dropped.
+ * `updatedAt` stays, because nobody changed the key. A use whose write loses a race waits for the next unit.
  */
+import { memoryBounds } from '../../memory/bounds.ts';
 import { searchText } from '../../model/collection.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
@@ -32,11 +33,9 @@ export type KeyUsesOptions = {
 };
 
 /** Keys whose use waits; further ones are noted when they are used again. */
-const waitingMax = 10_000;
+const waitingMax = memoryBounds.keyUses.entries;
 /** Rows in one unit, and so the most that uses cost a second. */
 const rowsPerUnitMax = 250;
-/** How often a unit is tried without the rows that were changed meanwhile. */
-const attemptsMax = 4;
 
 export function createKeyUses(options: KeyUsesOptions): KeyUses {
   const { store, observe, searchFields, delayMs = 1000 } = options;
@@ -55,11 +54,12 @@ export function createKeyUses(options: KeyUsesOptions): KeyUses {
     const uses = [...waiting].slice(0, rowsPerUnitMax);
     for (const [id] of uses) waiting.delete(id);
     let changes = (await Promise.all(uses.map(changeOf))).filter((change) => change !== undefined);
-    for (let attempt = 0; attempt < attemptsMax && changes.length > 0; attempt += 1) {
+    while (changes.length > 0) {
       const commit = await store.commit({ changes, events: [] });
       if (commit.outcome === 'committed') return;
-      const lost = commit.change;
-      changes = changes.filter((_, index) => index !== lost);
+      const lost = changes[commit.change];
+      changes = changes.filter((change) => change !== lost);
+      for (const [id, atMs] of uses) if (id === lost?.id && !waiting.has(id)) waiting.set(id, atMs);
     }
   }
 

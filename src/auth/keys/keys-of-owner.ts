@@ -19,7 +19,11 @@ export type KeysOfOwner = {
 /** Units of one clearing: whoever makes keys meanwhile has a key, which goes with the next unit. */
 const unitsMax = 1000;
 
-export function createKeysOfOwner(store: Pick<Store, 'plan' | 'read' | 'commit'>): KeysOfOwner {
+/** @param entryOf the entry of the audit trail about the revocation of a key */
+export function createKeysOfOwner(
+  store: Pick<Store, 'plan' | 'read' | 'commit'>,
+  entryOf: (key: string) => Change,
+): KeysOfOwner {
   const secrets = createSecretsOfKey(store);
 
   async function removal(owner: string): Promise<readonly Change[]> {
@@ -37,7 +41,7 @@ export function createKeysOfOwner(store: Pick<Store, 'plan' | 'read' | 'commit'>
         const row = await store.read(keysTable, id);
         if (row === undefined) return [];
         const own: Change = { table: keysTable, id, expect: { rev: row.rev }, next: null };
-        return [own, ...(await secrets.removal(id))];
+        return [own, ...(await secrets.removal(id)), entryOf(id)];
       }),
     );
     return parts.flat();

@@ -14,9 +14,9 @@ import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
 import { principalOf } from '../sessions/user-principal.ts';
-import { keySecretsTable, keysTable, type User, usersTable } from '../tables.ts';
+import { keySecretsTable, keysTable, readUser, usersTable } from '../tables.ts';
 import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
-import type { Key, KeySecret, KeyTunnel } from './key-rows.ts';
+import type { Key, KeyGrant, KeySecret, KeyTunnel } from './key-rows.ts';
 import { digestOfKey, type KeyKind, kindOfKey } from './key-text.ts';
 import type { KeyUses } from './key-uses.ts';
 
@@ -38,36 +38,12 @@ const unusable: Bad = { problem: 'invalid_api_key' };
 
 /** @returns what `Verifiers.key` is: at once where the store answers at once */
 export function createKeyVerifier(options: KeyVerifierOptions): (key: string) => MaybePromise<Verdict> {
-  const { store, clock, uses } = options;
+  const { store } = options;
 
   function judge(kind: KeyKind, row: Row): MaybePromise<Verdict> {
     const secret = JSON.parse(row.doc) as KeySecret;
     if (secret.kind !== kind) return unusable;
-    const expiresAt = Math.min(endOf(secret.expiresAt), endOf(secret.keyExpiresAt));
-    const own = {
-      expiresAt,
-      basis: [basisOf(keySecretsTable, row)],
-      ...hostsOf(secret.tunnel, secret.key, []),
-    };
-    return whenKnown(withMakers(store, secret.madeBy, own), (rest) =>
-      rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(secret, rest),
-    );
-  }
-
-  function standFor(secret: KeySecret, rest: Rest): MaybePromise<Verdict> {
-    const { key, kind, owner, scopes } = secret;
-    const granted = kind === 'secret' ? scopes : scopes.filter((scope) => publishableScopes.has(scope));
-    const itself = (id: string) => authenticated({ id, scopes: granted });
-    if (!owner.startsWith(userIdPrefix)) {
-      return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
-    }
-    return whenKnown(store.read(usersTable, owner), (row) => {
-      if (row === undefined || row.deletedAt !== null) return unusable;
-      const account = principalOf(JSON.parse(row.doc) as User, granted);
-      if (account === undefined) return unusable;
-      const principal = kind === 'secret' ? account : itself(key);
-      return good(key, principal, { ...rest, basis: [...rest.basis, basisOf(usersTable, row)] }, uses);
-    });
+    return judgeGrant(options, secret, endOf(secret.expiresAt), [basisOf(keySecretsTable, row)]);
   }
 
   return (text) => {
@@ -79,6 +55,42 @@ export function createKeyVerifier(options: KeyVerifierOptions): (key: string) =>
       row === undefined ? unusable : judge(kind, row),
     );
   };
+}
+
+/**
+ * Whom a key stands for now, and until when.
+ * @param endsAt when the text that was used ends, in milliseconds since the epoch
+ */
+export function judgeGrant(
+  options: Pick<KeyVerifierOptions, 'store' | 'clock' | 'uses'>,
+  grant: KeyGrant,
+  endsAt: number,
+  basis: readonly Basis[],
+): MaybePromise<Verdict> {
+  const { store, clock, uses } = options;
+  const { key, kind, owner, tunnel } = grant;
+  const scopes =
+    kind === 'secret' ? grant.scopes : grant.scopes.filter((each) => publishableScopes.has(each));
+  const itself = (id: string) => authenticated({ id, scopes });
+
+  function standFor(rest: Rest): MaybePromise<Verdict> {
+    if (!owner.startsWith(userIdPrefix)) {
+      return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
+    }
+    return whenKnown(store.read(usersTable, owner), (row) => {
+      if (row === undefined || row.deletedAt !== null) return unusable;
+      const account = principalOf(readUser(row.doc), scopes);
+      if (account === undefined) return unusable;
+      const principal = kind === 'secret' ? account : itself(key);
+      return good(key, principal, { ...rest, basis: [...rest.basis, basisOf(usersTable, row)] }, uses);
+    });
+  }
+
+  const expiresAt = Math.min(endsAt, endOf(grant.keyExpiresAt));
+  const own = { expiresAt, basis, ...hostsOf(tunnel, key, []) };
+  return whenKnown(withMakers(store, grant.madeBy, own), (rest) =>
+    rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(rest),
+  );
 }
 
 /** What is known of a key besides whom it stands for. */

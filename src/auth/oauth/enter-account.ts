@@ -4,7 +4,8 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
+import { overtaken } from '../../store/lines.ts';
+import type { Change, Overtaken, Row, Store } from '../../store/store.ts';
 import type { FindUser, FoundUser } from '../accounts/find-user.ts';
 import { passwordChange, readPassword } from '../accounts/password-row.ts';
 import { userRow } from '../accounts/user-row.ts';
@@ -18,7 +19,7 @@ import type { ProviderIdentity } from './provider-identity.ts';
 import type { SignIn } from './sign-ins.ts';
 
 export type EnterAccountOptions = AccountRules & {
-  readonly store: Pick<Store, 'read' | 'commit'>;
+  readonly store: Pick<Store, 'read' | 'commit' | 'lines'>;
   readonly clock: () => number;
   /** 26 characters (`createIdSource`). */
   readonly newId: () => string;
@@ -41,18 +42,10 @@ export type Entered =
   | { readonly kind: 'linked'; readonly user: Pick<User, 'id' | 'email'> }
   | { readonly kind: 'refused'; readonly problem: Problem };
 
-/** Two callbacks of one person meet once or twice; more are not expected. */
-const attemptsMax = 8;
-
 /** @throws StoreUnavailable */
-export async function enterAccount(options: EnterAccountOptions, arrival: Arrival): Promise<Entered> {
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const entered = await tryOnce(options, arrival);
-    if (entered !== 'superseded') return entered;
-  }
-  throw new StoreUnavailable('an account kept changing while somebody signed in to it', {
-    retryAfterSeconds: 1,
-  });
+export function enterAccount(options: EnterAccountOptions, arrival: Arrival): Promise<Entered> {
+  const row = { table: identitiesTable, id: identityId(arrival.identity) };
+  return options.store.lines.change(row, () => tryOnce(options, arrival));
 }
 
 type Found = {
@@ -62,7 +55,7 @@ type Found = {
   readonly accountRow: Row | undefined;
 };
 
-async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | 'superseded'> {
+async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<Entered | Overtaken> {
   const { audit, clock } = options;
   const found = await find(options, arrival);
   const decided = decideAccount(found.findings, options);
@@ -78,8 +71,8 @@ async function tryOnce(options: EnterAccountOptions, arrival: Arrival): Promise<
     case 'link': {
       const { user, proven } = decided;
       const changes = linkChanges(options, arrival, found, { user: user.id, proven }, at);
-      const kept = await commit(options, changes);
-      return kept ? { kind: 'linked', user: { id: user.id, email: user.email } } : 'superseded';
+      const lost = await commit(options, changes);
+      return lost ?? { kind: 'linked', user: { id: user.id, email: user.email } };
     }
     case 'register': {
       const { emailVerified, name } = arrival.identity;
@@ -159,11 +152,11 @@ async function openFor(
   user: User,
   changes: readonly Change[],
   at: number,
-): Promise<Entered | 'superseded'> {
+): Promise<Entered | Overtaken> {
   const opened = await options.sessions.open(user, { cookie: arrival.cookie, at });
   const succeeded = fact(options, arrival, 'login.succeeded', user.id);
-  const kept = await commit(options, [...changes, ...opened.changes, succeeded]);
-  if (!kept) return 'superseded';
+  const lost = await commit(options, [...changes, ...opened.changes, succeeded]);
+  if (lost !== undefined) return lost;
   options.observe({ kind: 'login-judged', outcome: 'succeeded' });
   return { kind: 'entered', opened };
 }
@@ -196,8 +189,12 @@ function fact(
   return audit.entry({ type, actor: user, subject: user, address, detail: { provider } });
 }
 
-/** False: somebody was faster, be it that another account took the address (`taken`). */
-async function commit({ store }: EnterAccountOptions, changes: readonly Change[]): Promise<boolean> {
-  const { outcome } = await store.commit({ changes, events: [] });
-  return outcome === 'committed';
+/** Another change may have come first, be it that another account took the address (`taken`). */
+async function commit(
+  { store }: EnterAccountOptions,
+  changes: readonly Change[],
+): Promise<Overtaken | undefined> {
+  const unit = { changes, events: [] };
+  const commit = await store.commit(unit);
+  return commit.outcome === 'committed' ? undefined : overtaken(unit, commit);
 }

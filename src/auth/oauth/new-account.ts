@@ -2,7 +2,7 @@
 import type { Change } from '../../store/store.ts';
 import { passwordChange } from '../accounts/password-row.ts';
 import { userRow } from '../accounts/user-row.ts';
-import { type User, type UserFields, usersTable } from '../tables.ts';
+import { readUser, type User, type UserFields, userDefaults, usersTable } from '../tables.ts';
 
 export type NewAccount = {
   readonly id: string;
@@ -21,16 +21,13 @@ export function newAccount(account: NewAccount): {
   const fields: UserFields = {
     email,
     ...(name === undefined ? {} : { name }),
+    ...userDefaults,
     emailVerified,
-    roles: [],
-    // What an account may do that nobody has given anything (surface, "Scopes").
-    scopes: ['read', 'write'],
-    disabled: false,
   };
   const next = userRow(id, fields, at, at);
   const changes = [
     { table: usersTable, id, expect: { absent: true }, next } as const,
     passwordChange(id, undefined, null, at),
   ];
-  return { user: JSON.parse(next.doc) as User, changes };
+  return { user: readUser(next.doc), changes };
 }

@@ -8,6 +8,7 @@
  * A full queue rejects like a store that cannot answer, since callers are told the same: 503 with Retry-After.
  */
 import { Worker } from 'node:worker_threads';
+import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { workerFile } from '../../store/worker-file.ts';
 import type { HashJob, HashReply } from './hash-job.ts';
@@ -93,10 +94,12 @@ export class HashingThreads {
 
   #start(): Thread | undefined {
     if (this.#threads.length >= this.#threadsMax || this.#closed) return undefined;
-    const worker = new Worker(workerFile('./thread', import.meta.url));
+    let cause: unknown;
+    const worker = ownEmitter(new Worker(workerFile('./thread', import.meta.url)), (error) => {
+      cause = error;
+    });
     const { promise, resolve } = Promise.withResolvers<void>();
     const thread: Thread = { worker, running: undefined, ended: promise };
-    let cause: unknown;
     worker.on('message', (reply: HashReply) => {
       const { running } = thread;
       thread.running = undefined;
@@ -106,9 +109,6 @@ export class HashingThreads {
       if (running === undefined) return;
       if ('tag' in reply) running.resolve(reply.tag);
       else running.reject(unavailable(`a password could not be hashed: ${reply.failed}`));
-    });
-    worker.on('error', (error) => {
-      cause = error;
     });
     worker.on('exit', () => {
       this.#threads.splice(this.#threads.indexOf(thread), 1);

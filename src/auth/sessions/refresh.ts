@@ -9,9 +9,10 @@
  * Whoever lost the answer of a refresh logs in again: to forgive a repetition would be to forgive a thief who is quick.
  */
 
-import { type Row, StoreUnavailable } from '../../store/store.ts';
+import { tryCommit } from '../../store/lines.ts';
+import { Overtaken, type Row } from '../../store/store.ts';
 import { digestOf } from '../digest.ts';
-import { sessionsTable, type User, usersTable } from '../tables.ts';
+import { readUser, sessionsTable, type User, usersTable } from '../tables.ts';
 import { endSession } from './end.ts';
 import {
   drawSecret,
@@ -27,8 +28,6 @@ import {
 import type { Refreshed, SessionsOptions } from './sessions.ts';
 import { tokenContent } from './token-content.ts';
 
-/** Lost races before the client is asked to come back; each one means that the session changed, so more are not expected. */
-const attemptsMax = 10;
 const refused: Refreshed = { ok: false };
 
 export async function refreshSession(
@@ -38,18 +37,15 @@ export async function refreshSession(
 ): Promise<Refreshed> {
   const parts = parseRefreshToken(text);
   if (parts === undefined) return refused;
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const refreshed = await tryOnce(options, parts, address);
-    if (refreshed !== 'superseded') return refreshed;
-  }
-  throw new StoreUnavailable('a session kept changing while it was refreshed', { retryAfterSeconds: 1 });
+  const row = { table: sessionsTable, id: parts.session };
+  return options.store.lines.change(row, () => tryOnce(options, parts, address));
 }
 
 async function tryOnce(
   options: SessionsOptions,
   parts: RefreshParts,
   address: string | null,
-): Promise<Refreshed | 'superseded'> {
+): Promise<Refreshed | Overtaken> {
   const { store, sessionSeconds, refreshTokenSeconds } = options;
   const row = await store.read(sessionsTable, parts.session);
   if (row === undefined) return refused;
@@ -61,7 +57,7 @@ async function tryOnce(
     return refused;
   }
   const owner = await store.read(usersTable, session.user);
-  const user = owner === undefined ? undefined : (JSON.parse(owner.doc) as User);
+  const user = owner === undefined ? undefined : readUser(owner.doc);
   if (user === undefined || user.disabled) return refused;
   return rotate(options, { row, session, parts, user, now });
 }
@@ -74,7 +70,7 @@ type Rotation = {
   readonly now: number;
 };
 
-async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Refreshed | 'superseded'> {
+async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Refreshed | Overtaken> {
   const { row, session, parts, user, now } = rotation;
   const secret = drawSecret(options.random);
   const refresh = { ...session.refresh, current: digestOf(secret), issuedAt: now };
@@ -87,15 +83,15 @@ async function rotate(options: SessionsOptions, rotation: Rotation): Promise<Ref
     at: now,
     endsAt: endOf(row, options.sessionSeconds),
   });
-  const commit = await options.store.commit({ changes: [change], events: [] });
-  return commit.outcome === 'committed' ? { ok: true, content } : 'superseded';
+  const commit = await tryCommit(options.store, { changes: [change], events: [] });
+  return commit instanceof Overtaken ? commit : { ok: true, content };
 }
 
 async function endReused(
   options: SessionsOptions,
   session: SessionRow,
   address: string | null,
-): Promise<Refreshed | 'superseded'> {
+): Promise<Refreshed | Overtaken> {
   const ends = await endSession(options.store, session.id);
   if (ends.length === 0) return refused;
   const entry = options.audit.entry({
@@ -106,8 +102,8 @@ async function endReused(
     address,
     detail: { user: session.user },
   });
-  const commit = await options.store.commit({ changes: [...ends, entry], events: [] });
-  if (commit.outcome !== 'committed') return 'superseded';
+  const commit = await tryCommit(options.store, { changes: [...ends, entry], events: [] });
+  if (commit instanceof Overtaken) return commit;
   options.observe({ kind: 'session-reused', session: session.id });
   return refused;
 }

@@ -3,7 +3,7 @@
  * must still stand, and the principal is the account as it is now. So logout ends a token at once (§5.1: no cached authentication
  * state is trusted), and a role that was taken away is gone before the token is.
  */
-import { sessionsTable, type User, usersTable } from '../tables.ts';
+import { readUser, sessionsTable, usersTable } from '../tables.ts';
 import type { Bad, Verdict } from '../verdict.ts';
 import { endOf, readSession } from './session-row.ts';
 import type { SessionsOptions } from './sessions.ts';
@@ -21,7 +21,7 @@ export async function verifyAccessToken(options: SessionsOptions, token: string)
   ]);
   if (session === undefined || owner === undefined) return invalid;
   if (readSession(session).user !== claims.user) return invalid;
-  const principal = principalOf(JSON.parse(owner.doc) as User);
+  const principal = principalOf(readUser(owner.doc));
   const expiresAt = Math.min(claims.expiresAt, endOf(session, options.sessionSeconds));
   if (principal === undefined || clock() >= expiresAt) return invalid;
   return {

@@ -3,7 +3,7 @@
  * role count with the next request. Why a cookie is not good is not told.
  */
 import type { MaybePromise, Row } from '../../store/store.ts';
-import { sessionsTable, type User, usersTable } from '../tables.ts';
+import { readUser, sessionsTable, usersTable } from '../tables.ts';
 import type { Bad, Verdict } from '../verdict.ts';
 import { parseSessionCookie } from './cookie.ts';
 import { endOf, matches, readSession } from './session-row.ts';
@@ -39,7 +39,7 @@ export function verifySessionCookie(
   }
 
   function judgeOwner(row: Row, expiresAt: number, owner: Row | undefined): Verdict {
-    const principal = owner === undefined ? undefined : principalOf(JSON.parse(owner.doc) as User);
+    const principal = owner === undefined ? undefined : principalOf(readUser(owner.doc));
     if (principal === undefined || owner === undefined) return invalid;
     return {
       principal,

@@ -5,7 +5,8 @@
 import type { JWK } from 'jose';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import { type Tried, tryCommit } from '../../store/lines.ts';
+import { type Change, Overtaken, type Row, type Store } from '../../store/store.ts';
 import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
 import type { Audit, AuditFact } from '../audit-fact.ts';
 import { signingKeysTable } from '../tables.ts';
@@ -52,7 +53,6 @@ const publishedSecondsMax = 300;
 const unknownLookMs = 1000;
 /** Timers hold no more; a look that finds nothing to do costs one read. */
 const lookMsMax = 3_600_000;
-const attemptsMax = 20;
 
 /** Loads the ring, or makes the first key. @throws StoreUnavailable */
 export async function createSigningKeys(options: SigningKeysOptions): Promise<SigningKeys> {
@@ -119,18 +119,17 @@ class KeyRing implements SigningKeys {
     return this.#looks.close();
   }
 
-  async #lookOnce(): Promise<void> {
+  #lookOnce(): Promise<void> {
     const { store, clock } = this.#options;
-    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+    return store.lines.change({ table: signingKeysTable, id: ringId }, async () => {
       this.#lookedAt = clock();
       const row = await store.read(signingKeysTable, ringId);
       const ring: Ring = row === undefined ? this.#newRing() : (JSON.parse(row.doc) as Ring);
       const due = await this.#due(ring);
       if (due === undefined) return this.#adopt(ring, row?.rev ?? 0);
-      const rev = await this.#commit(ring, due, row);
-      if (rev !== undefined) return this.#adopt(due, rev);
-    }
-    throw new Error('the ring of signing keys kept changing');
+      const commit = await this.#commit(ring, due, row);
+      return commit instanceof Overtaken ? commit : this.#adopt(due, commit.rev);
+    });
   }
 
   /** The ring as it should be now; undefined: as it is. */
@@ -148,7 +147,7 @@ class KeyRing implements SigningKeys {
   }
 
   /** Of several processes that find the same due, one makes it and the others read what it made. */
-  async #commit(before: Ring, after: Ring, row: Row | undefined): Promise<number | undefined> {
+  async #commit(before: Ring, after: Ring, row: Row | undefined): Promise<Tried> {
     const { store, clock, audit } = this.#options;
     const now = clock();
     const next = keptRow(
@@ -162,10 +161,9 @@ class KeyRing implements SigningKeys {
     const made = after.keys.filter((key) => !before.keys.includes(key));
     // The first key of all takes nobody's place.
     if (row !== undefined) changes.push(...made.map((key) => audit.entry(rotationFact(key))));
-    const commit = await store.commit({ changes, events: [] });
-    if (commit.outcome !== 'committed') return undefined;
-    this.#report(before, after);
-    return commit.rev;
+    const commit = await tryCommit(store, { changes, events: [] });
+    if (!(commit instanceof Overtaken)) this.#report(before, after);
+    return commit;
   }
 
   #report(before: Ring, after: Ring): void {

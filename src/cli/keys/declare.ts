@@ -63,9 +63,10 @@ function declareMaking(keys: Command, environment: Environment, finish: Finish):
 
 function declareRevocation(keys: Command, environment: Environment, finish: Finish): void {
   withServer(keys.command('revoke'))
-    .description('make a key good for nothing, at once')
+    .description('revoke a key, and the keys made with it, immediately')
     .argument('<id>', 'id of the key, key_...')
     .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--disable-endpoints', 'disable the webhook endpoints that were made with it')
     .action(async (id: string, { json = false, ...options }: Given<RevokeArguments>) => {
       const { revokeKey } = await import('./revoke.ts');
       finish(await revokeKey(environment, id, options, json));

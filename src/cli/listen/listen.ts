@@ -10,7 +10,7 @@ import { eventPatternFault, matchesEventPattern } from '../../model/event-patter
 import { standardKey } from '../../webhooks/signature/secret.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { openWebhookServer, type ServerArguments } from '../server-client.ts';
+import { openWebhookServer, type ServerArguments, withKeys } from '../server-client.ts';
 import { printable } from '../table.ts';
 import { followEvents } from './follow-events.ts';
 import { type Forwarded, forwardEvent } from './forward-event.ts';
@@ -35,7 +35,7 @@ export async function listen(
   const target = targetOf(options.forwardTo);
   const wanted = matcherOf(options.events ?? ['*']);
   const server = openWebhookServer(environment, options);
-  const secret = secretOf(environment.COMITY_LISTEN_SECRET, options.scheme);
+  const secret = secretOf(withKeys(environment).COMITY_LISTEN_SECRET, options.scheme);
   const interrupted = new AbortController();
   const stopListening = onInterrupt(() => interrupted.abort());
   let told = false;

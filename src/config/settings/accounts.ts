@@ -2,6 +2,7 @@
 import { refuseMail, refuseMailUrl, refusePublicUrl, refuseSmtpUrl } from '../refusals.ts';
 import { choice, integer, section, text, toggle } from '../setting.ts';
 
+const MiB = 1024 * 1024;
 const minuteS = 60;
 const hourS = 3600;
 const dayS = 86_400;
@@ -97,9 +98,9 @@ export const accountsSettings = section('Accounts', {
     { unit: 'seconds', default: 5 * minuteS, least: 1, most: dayS },
     'Least time between two notes of when an API key was last used.',
   ),
-  verifiedCredentialsMax: integer(
-    { unit: 'credentials', default: 20_000, least: 16, most: 10_000_000 },
-    'Verified credentials that are remembered until they end or are revoked; others are verified anew.',
+  verifiedCredentialsBytesMax: integer(
+    { unit: 'bytes', default: 48 * MiB, least: 0, most: 65_536 * MiB },
+    'Memory for verified credentials, each kept until it ends or is revoked: about 2 KiB for one; others are verified anew.',
   ),
   issuerTimeoutMs: integer(
     { unit: 'ms', default: 5000, least: 100, most: 60_000 },

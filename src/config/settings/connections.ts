@@ -60,9 +60,25 @@ export const realtimeSettings = section('Realtime', {
     { unit: 'sockets', default: 10_000, least: 0, most: 1_000_000 },
     'Open WebSockets; further ones are answered 503.',
   ),
+  realtimeSocketsPerPrincipalMax: integer(
+    { unit: 'sockets', default: 1000, least: 0, most: 1_000_000 },
+    'Open WebSockets of one principal; further ones are answered 429. 0 sets no limit; administrators have none.',
+  ),
+  realtimeSocketsPerAddressMax: integer(
+    { unit: 'sockets', default: 1000, least: 0, most: 1_000_000 },
+    'Open WebSockets of one address, opened without a credential; further ones are answered 429. 0 sets no limit.',
+  ),
+  realtimeSocketsReservedMax: integer(
+    { unit: 'sockets', default: 100, least: 0, most: 10_000 },
+    'WebSockets that administrators may open beyond `realtimeSocketsMax`.',
+  ),
   realtimeAttemptMs: integer(
     { unit: 'ms', default: 1000, least: 0, most: 60_000 },
-    'Time between two attempts of one address to open a WebSocket; sooner ones are answered 429. 0 sets no limit.',
+    'Time after which one more attempt to open a WebSocket is granted to a principal, or without one to an address. 0 sets no limit.',
+  ),
+  realtimeAttemptsMax: integer(
+    { unit: 'attempts', default: 10, least: 1, most: 10_000 },
+    'Attempts to open a WebSocket that may come at once; further ones are answered 429 until `realtimeAttemptMs` grants one.',
   ),
   realtimePingMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },

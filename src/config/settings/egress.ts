@@ -26,7 +26,11 @@ export const egressSettings = section('Egress', {
   ),
   egressConnectionsPerOriginMax: integer(
     { unit: 'connections', default: 64, least: 1, most: 4096 },
-    'Connections to one origin by HTTP/1.1; what asks for a further one waits.',
+    'Requests under way to one origin, each on a connection of its own by HTTP/1.1; a further one waits, unless its endpoint has fewer than `COMITY_EGRESS_CONNECTIONS_PER_ENDPOINT_MIN`.',
+  ),
+  egressConnectionsPerEndpointMin: integer(
+    { unit: 'connections', default: 4, least: 1, most: 1024 },
+    'Requests to one origin that each endpoint, or each sender whose messages are forwarded, may have under way whatever others have.',
   ),
   egressOriginsMax: integer(
     { unit: 'origins', default: 4096, least: 1, most: 1_000_000 },

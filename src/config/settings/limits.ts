@@ -1,5 +1,16 @@
-/** Settings of the limits on how often a caller may ask (§7, §8). */
+/** Settings of the limits on how often a caller may ask (§7, §8), and on the memory that all may take together. */
 import { integer, section } from '../setting.ts';
+
+export const memorySettings = section('Memory', {
+  memoryBytesMax: integer(
+    { unit: 'bytes', default: 0, least: 0, most: 1_000_000_000_000 },
+    'Memory for everything under way: content being received, answers not yet taken, events on their way. Beyond it 503, an eighth is left to administrators, and streams wait. 0 takes a fourth of what the control group or the machine has, and at most half of the heap; other values are at least 16 MiB.',
+  ),
+  memorySharePercentMax: integer(
+    { unit: '%', default: 50, least: 1, most: 100 },
+    'Part of that memory that one principal, or an address without one, may take.',
+  ),
+});
 
 export const limitsSettings = section('Rate limits', {
   rateLimitReads: integer(
@@ -15,7 +26,7 @@ export const limitsSettings = section('Rate limits', {
     'Time after which processes on one database tell each other what they counted; what they admit meanwhile may exceed the limit.',
   ),
   rateLimitKeysMax: integer(
-    { unit: 'callers', default: 100_000, least: 16, most: 10_000_000 },
+    { unit: 'callers', default: 25_000, least: 16, most: 10_000_000 },
     'Principals and addresses counted in a minute, each for reads and for writes; a further one takes the place of one that asked little, or else shares one count with others that found none.',
   ),
 });

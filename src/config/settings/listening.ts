@@ -19,7 +19,15 @@ export const listeningSettings = section('Listening', {
   ),
   connectionsMax: integer(
     { unit: 'connections', default: 10_000, least: 1, most: 1_000_000 },
-    'Open connections; further ones are closed at once.',
+    'Open connections. When they are used up, one that owes no answer is closed for each that comes; see `connectionsReservedMax`.',
+  ),
+  connectionsPerAddressMax: integer(
+    { unit: 'connections', default: 2000, least: 0, most: 1_000_000 },
+    'Open connections of one address, of IPv6 of one /64. 0 sets no limit; behind a proxy none applies, because all connections have its address.',
+  ),
+  connectionsReservedMax: integer(
+    { unit: 'connections', default: 100, least: 0, most: 10_000 },
+    'Connections accepted when the bounds above are used up by connections that are busy. Each is answered once, for `/health` and for administrators; others get 503.',
   ),
   headersTimeoutMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },
@@ -65,9 +73,25 @@ export const listeningSettings = section('Listening', {
     { unit: 'streams', default: 1000, least: 0, most: 1_000_000 },
     'Open event streams; further ones are answered 503.',
   ),
+  streamsPerPrincipalMax: integer(
+    { unit: 'streams', default: 100, least: 0, most: 1_000_000 },
+    'Open event streams of one principal; further ones are answered 429. 0 sets no limit; administrators have none.',
+  ),
+  streamsPerAddressMax: integer(
+    { unit: 'streams', default: 100, least: 0, most: 1_000_000 },
+    'Open event streams of one address, opened without a credential; further ones are answered 429. 0 sets no limit.',
+  ),
+  streamsReservedMax: integer(
+    { unit: 'streams', default: 20, least: 0, most: 10_000 },
+    'Event streams that administrators may open beyond `streamsMax`.',
+  ),
   streamBufferBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
     'What may wait for the slow reader of an event stream, who is then cut off and can resume.',
+  ),
+  eventBatchBytesMax: integer(
+    { unit: 'bytes', default: 256 * KiB, least: KiB, most: 64 * MiB },
+    'Length of the events that an event stream or a WebSocket reads from the log at once; a batch ends with the event that reaches it, and a slow client has one batch in memory.',
   ),
   streamHeartbeatMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },

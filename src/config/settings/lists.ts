@@ -14,6 +14,10 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'items', default: 1000, least: 1, most: 10_000 },
     'Greatest `limit` that a request may name; then 400.',
   ),
+  pageBytesMax: integer(
+    { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
+    'Length of the items on a page after which it takes no further one, though `limit` allows more; `nextCursor` goes on. A page has at least one item.',
+  ),
   filterDepthMax: integer(
     { unit: 'levels', default: 16, least: 1, most: 64 },
     'Nesting of `and`, `or` and `not` in a filter.',
@@ -27,6 +31,10 @@ export const listsSettings = section('Lists and queries', {
     'Values that one `in` may list.',
   ),
   searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may hold.'),
+  queryBytesMax: integer(
+    { unit: 'bytes', default: 128 * KiB, least: KiB, most: 16 * MiB },
+    'Length of the content of a QUERY, with and without content codings; then 413.',
+  ),
   sqlCharactersMax: integer(
     { unit: 'characters', default: 8192, least: 64, most: 64 * KiB },
     'Length of a QUERY in SQL.',
@@ -35,12 +43,24 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
     'Time that the `Location` of a QUERY repeats it.',
   ),
+  storedQueryBytesMax: integer(
+    { unit: 'bytes', default: 128 * KiB, least: 0, most: 16 * MiB },
+    'Length of a QUERY up to which it is stored; a longer one is answered without `Location`. 0 stores none.',
+  ),
+  storedQueriesPerOwnerBytesMax: integer(
+    { unit: 'bytes', default: 4 * MiB, least: 0, most: 1024 * MiB },
+    'Disk for QUERYs that a principal, or an address without one, may have stored within `storedQuerySeconds`; further ones are answered without `Location`.',
+  ),
+  storedQueriesBytesMax: integer(
+    { unit: 'bytes', default: 256 * MiB, least: 0, most: 65_536 * MiB },
+    'Disk for the QUERYs that all may have stored within `storedQuerySeconds`; further ones are answered without `Location`.',
+  ),
   resultCacheBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
     'Memory for results of lists and queries, each kept until its collection changes; 0 keeps none.',
   ),
-  planCacheEntriesMax: integer(
-    { unit: 'plans', default: 2048, least: 1, most: 100_000 },
-    'Compiled queries kept for the next request that asks the same.',
+  planCacheBytesMax: integer(
+    { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
+    'Memory for compiled lists and queries, each kept for the next request that asks the same; 0 keeps none.',
   ),
 });

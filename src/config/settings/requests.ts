@@ -19,9 +19,29 @@ export const requestsSettings = section('Requests', {
     { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
     'Length of request content as it is transferred; then 413.',
   ),
+  actionBytesMax: integer(
+    { unit: 'bytes', default: 256 * KiB, least: KiB, most: 256 * MiB },
+    'Length of the content of requests to the resources of the program itself, such as logins, keys and endpoints, and of bulk deletions, with and without content codings; then 413.',
+  ),
   decodedBytesMax: integer(
     { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
     'Length of request content once its content codings are undone; then 413.',
+  ),
+  contentInlineBytesMax: integer(
+    { unit: 'bytes', default: 32 * KiB, least: 0, most: 256 * MiB },
+    'Length of content, or of the resource that it changes, up to which the event loop parses and checks it; longer is for the content threads. Where the schema has `uniqueItems`, 4 KiB at most.',
+  ),
+  contentThreads: integer(
+    { unit: 'threads', default: 0, least: 0, most: 64 },
+    'Threads that parse and check long content; one principal or address takes at most all but one of them. 0: as many as processors, from 2 to 4.',
+  ),
+  contentQueueBytesMax: integer(
+    { unit: 'bytes', default: 64 * MiB, least: KiB, most: 4096 * MiB },
+    'Content that may wait for such a thread; then the newest of who has most waiting is 503.',
+  ),
+  contentWorkTimeoutMs: integer(
+    { unit: 'ms', default: 10_000, least: 100, most: 600_000 },
+    'Time that such a thread may take for one content, which a pattern of the schema can make endless; then 422.',
   ),
   documentCharactersMax: integer(
     { unit: 'characters', default: 2 * MiB, least: KiB, most: 256 * MiB },

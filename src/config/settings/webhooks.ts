@@ -22,6 +22,10 @@ export const webhooksSettings = section('Webhooks out', {
     { unit: 'attempts', default: 16, least: 1, most: 1024 },
     'Attempts under way at once to an endpoint that does not say `maxInFlight`.',
   ),
+  webhookResendsInFlightMax: integer(
+    { unit: 'attempts', default: 4, least: 1, most: 1024 },
+    'Resends and tests under way at once to one endpoint, besides the attempts by schedule. They begin at once, whatever `Retry-After` or failures say; further ones wait for an end of these.',
+  ),
   webhookLeaseMs: integer(
     { unit: 'ms', default: 25_000, least: 200, most: 600_000 },
     'Time after which another process on the same database takes over the endpoints of one that is silent. At least one and a half times `COMITY_WEBHOOK_TIMEOUT_MS`.',
@@ -62,6 +66,10 @@ export const webhooksSettings = section('Webhooks out', {
   endpointsMax: integer(
     { unit: 'endpoints', default: 100_000, least: 1, most: 10_000_000 },
     'Endpoints of all owners, which each process holds in memory; then 409.',
+  ),
+  endpointsPerOwnerMax: integer(
+    { unit: 'endpoints', default: 1000, least: 1, most: 10_000_000 },
+    'Endpoints of one owner; then 409. Administrators, who make endpoints for tenants, are bound by `COMITY_ENDPOINTS_MAX` alone.',
   ),
   endpointWarnSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: yearS },

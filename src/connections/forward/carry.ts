@@ -14,6 +14,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Response } from '../../http/message.ts';
 import type { TunnelEnd } from '../../observe/observation.ts';
+import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import type { ForwardCall } from '../proxy.ts';
 import type { Admitted } from '../tunnel/admission.ts';
 import type { Destination } from '../tunnel/destination.ts';
@@ -70,7 +71,7 @@ class Passage {
   begin(framing: Framing): void {
     const { call, admitted, socket, reached, destination, path, via } = this.#carriage;
     // Whatever breaks the connection is told by the request or by its answer; afterwards it is no news.
-    socket.on('error', () => undefined);
+    ownEmitter(socket, ignoreError);
     this.#tunnel = admitted.open(reached, (why) => this.#cut(why));
     if (call.signal.aborted) {
       this.#end('client-reset');
@@ -80,15 +81,18 @@ class Passage {
     this.#movedMs = this.#carriage.monotonic();
     this.#watch();
     try {
-      this.#asked = openRequest({
-        createConnection: () => socket,
-        method: call.request.method,
-        path,
-        headers: requestFields(call.request, destination, framing, via),
-        setHost: false,
-        insecureHTTPParser: false,
-        maxHeaderSize: answerFieldsBytesMax,
-      });
+      this.#asked = ownEmitter(
+        openRequest({
+          createConnection: () => socket,
+          method: call.request.method,
+          path,
+          headers: requestFields(call.request, destination, framing, via),
+          setHost: false,
+          insecureHTTPParser: false,
+          maxHeaderSize: answerFieldsBytesMax,
+        }),
+        this.#onAskedError,
+      );
     } catch (error) {
       // A field or a method that this program's parser takes and node:http does not send.
       this.#refuse({ code: 'field_invalid', error: 'http_request_error', why: String(error) }, 'ended');
@@ -108,10 +112,6 @@ class Passage {
       this.#carriage.call.interim(statusCode, fields);
     });
     asked.on('response', (answer) => this.#answer(answer));
-    // Once the answer has begun, it tells itself how it ends: the connection may close while some of it waits to be read.
-    asked.on('error', (error) => {
-      if (this.#mode === 'asking') this.#breakOff(error);
-    });
     asked.on('close', () => {
       if (this.#mode === 'asking') this.#breakOff(undefined);
     });
@@ -134,6 +134,11 @@ class Passage {
     });
     content.resume();
   }
+
+  /** Once the answer has begun, it tells itself how it ends: the connection may close while some of it waits to be read. */
+  readonly #onAskedError = (error: Error): void => {
+    if (this.#mode === 'asking') this.#breakOff(error);
+  };
 
   readonly #onContent = (chunk: Uint8Array): void => {
     if (this.#asked?.write(chunk) === false) this.#carriage.call.content.pause();

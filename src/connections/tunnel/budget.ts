@@ -3,6 +3,8 @@
  * process; a day is one of UTC, and an octet counts on the day on which it passes. Who is refused learns when to come back.
  */
 
+import { memoryBounds } from '../../memory/bounds.ts';
+
 export type BudgetSettings = {
   readonly tunnelsMax: number;
   readonly tunnelsPerPrincipalMax: number;
@@ -39,6 +41,9 @@ const dayMs = 86_400_000;
 const placeRetrySeconds = 5;
 
 type Ledger = { open: number; day: number; bytes: number };
+
+/** Principals whose octets are remembered. */
+const ledgersMax = memoryBounds.tunnelLedgers.entries;
 
 /** @param clock milliseconds since the epoch */
 export function createBudget(settings: BudgetSettings, clock: () => number): Budget {
@@ -102,11 +107,20 @@ export function createBudget(settings: BudgetSettings, clock: () => number): Bud
         return { ok: false, reason: 'principal', retryAfterSeconds: placeRetrySeconds };
       }
       if (open >= tunnelsMax) return { ok: false, reason: 'all', retryAfterSeconds: placeRetrySeconds };
+      if (!ledgers.has(principal)) makeRoomIn(ledgers);
       ledgers.set(principal, ledger);
       return { ok: true, place: placeOf(principal, ledger) };
     },
     count: () => open,
   };
+}
+
+/** Whoever comes with so many principals has as many budgets anyway. */
+function makeRoomIn(ledgers: Map<string, Ledger>): void {
+  for (const [principal, ledger] of ledgers) {
+    if (ledgers.size < ledgersMax) return;
+    if (ledger.open === 0) ledgers.delete(principal);
+  }
 }
 
 const unlimited: Account = { spend: () => true };

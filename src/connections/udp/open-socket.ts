@@ -11,6 +11,7 @@ import type { RefusedBy } from '../../egress/dial.ts';
 import { DialFailure } from '../../egress/dial-failure.ts';
 import { type EgressPolicy, isLocalhost } from '../../egress/policy.ts';
 import type { Resolve } from '../../egress/resolve.ts';
+import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import type { Destination } from '../tunnel/destination.ts';
 
 export type UdpSocketOptions = {
@@ -98,7 +99,8 @@ type Peer = Omit<ConnectedSocket, 'dnsMs'>;
 
 function connect(address: string, port: number, judge: EgressPolicy['judge']): Promise<Peer> {
   const { promise, resolve, reject } = Promise.withResolvers<Peer>();
-  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  // ICMP errors may come before the tunnel listens, or after it has ended.
+  const socket = ownEmitter(createSocket(isIPv6(address) ? 'udp6' : 'udp4'), ignoreError);
   const fail = (error: unknown): void => {
     socket.close();
     reject(error);

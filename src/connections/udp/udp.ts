@@ -64,13 +64,9 @@ function opened(
   monotonic: () => number,
 ): ProxyReply {
   const { socket, address, dnsMs } = destination;
-  // Until somebody listens: an error of a socket that nobody has written to is for nobody.
-  const ignore = (): void => undefined;
-  socket.on('error', ignore);
   return {
     fields,
     join(client: ClientSide) {
-      socket.off('error', ignore);
       let open: OpenTunnel | undefined;
       const tunnel = new UdpTunnel({
         client,

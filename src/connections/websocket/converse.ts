@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { Conversation } from '../../http/message.ts';
+import type { MemoryLease } from '../../memory/budget.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { agreeOnCompression, type Compression } from './agree-compression.ts';
 import type { Fleet } from './fleet.ts';
@@ -41,6 +42,8 @@ export type ConverseOptions = {
   readonly onClosed: () => void;
   /** What the WebSockets of a server share. */
   readonly fleet: Fleet;
+  /** Of the server's memory budget; released when the WebSocket is gone. */
+  readonly memory: MemoryLease;
 };
 
 /**
@@ -88,6 +91,6 @@ function makeWire(
   compression: Compression,
   options: ConverseOptions,
 ): WebSocketWire {
-  const { fleet, limits, observe, onClosed, peer } = options;
-  return new WebSocketWire({ ...transport, compression, limits, fleet, observe, onClosed, peer });
+  const { fleet, limits, memory: lease, observe, onClosed, peer } = options;
+  return new WebSocketWire({ ...transport, compression, limits, fleet, lease, observe, onClosed, peer });
 }

@@ -10,12 +10,14 @@
  */
 import type { Duplex } from 'node:stream';
 import type { Conversation, ConversationListener, ConversationPeer } from '../../http/message.ts';
+import type { MemoryLease } from '../../memory/budget.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Compression } from './agree-compression.ts';
 import { failureCodeOf } from './failure-code.ts';
 import type { Fleet } from './fleet.ts';
 import { closeFrame, pingFrame, pongFrame } from './frames.ts';
 import { createMessageInflater } from './inflate-message.ts';
+import { uncountedBytesMax, WaitingMemory } from './waiting-memory.ts';
 import { Receiver } from './ws-parts.ts';
 
 export type WireOptions = {
@@ -29,6 +31,8 @@ export type WireOptions = {
     readonly realtimeCloseMs: number;
   };
   readonly fleet: Fleet;
+  /** Of what waits for the client, and of what the conversation reads for it. */
+  readonly lease: MemoryLease;
   readonly observe: Observe;
   readonly onClosed: () => void;
   readonly peer: string;
@@ -47,6 +51,7 @@ const statusAbsent = 1005;
 const statusAbnormal = 1006;
 
 export class WebSocketWire implements ConversationPeer {
+  readonly memory: WaitingMemory;
   readonly #options: WireOptions;
   readonly #stream: Duplex;
   readonly #receiver: Receiver;
@@ -83,6 +88,7 @@ export class WebSocketWire implements ConversationPeer {
       maxFragments: fragmentsMax,
       maxPayload: limits.realtimeMessageBytesMax,
     });
+    this.memory = new WaitingMemory(this.#stream, options.lease);
     this.#listen();
   }
 
@@ -103,7 +109,7 @@ export class WebSocketWire implements ConversationPeer {
     const stream = this.#stream;
     const { compression, fleet } = this.#options;
     const frame = fleet.frames.ofText(message, compression.sentWindowBits);
-    if (stream.writableLength + frame.length <= this.#readyBytesMax) {
+    if (stream.writableLength + frame.length <= Math.min(this.#readyBytesMax, uncountedBytesMax)) {
       fleet.turn.gather(stream);
       stream.write(frame);
       return true;
@@ -111,13 +117,14 @@ export class WebSocketWire implements ConversationPeer {
     stream.write(frame, this.#onTaken);
     // What was only gathered does not count as waiting: let the stream have it, and see what it leaves.
     stream.uncork();
-    if (stream.writableLength <= this.#readyBytesMax) return true;
+    this.memory.count();
+    if (stream.writableLength <= this.#readyBytesMax && !this.memory.isOver) return true;
     this.#owesReady = true;
     return false;
   }
 
   waitingBytes(): number {
-    return this.#stream.writableLength;
+    return this.memory.isOver ? Number.POSITIVE_INFINITY : this.#stream.writableLength;
   }
 
   onReady(listener: () => void): void {
@@ -170,12 +177,11 @@ export class WebSocketWire implements ConversationPeer {
     this.#held = this.#stream.writableLength > this.#options.limits.realtimeBufferBytesMax;
     if (!isReady || (this.#held && this.#mode === 'open')) this.#stream.pause();
   };
-
   readonly #onReceiverReady = (): void => {
     if (!this.#held || this.#mode !== 'open') this.#stream.resume();
   };
-
   readonly #onTaken = (): void => {
+    this.memory.count();
     if (this.#mode !== 'open' || this.#stream.writableLength > this.#readyBytesMax) return;
     if (this.#held) {
       this.#held = false;
@@ -210,11 +216,9 @@ export class WebSocketWire implements ConversationPeer {
     this.#latePong = undefined;
     if (frame !== undefined && this.#mode === 'open') this.#sendPong(frame);
   };
-
   readonly #onPong = (): void => {
     this.#pinged = false;
   };
-
   /** A Close frame came: the client's own, which is answered with its code, or its answer to ours. */
   readonly #onConclude = (code: number): void => {
     if (this.#mode === 'open') {
@@ -269,6 +273,7 @@ export class WebSocketWire implements ConversationPeer {
     if (this.#mode === 'closed') return;
     this.#beginClosing({ code: statusAbnormal, by: 'connection' });
     this.#mode = 'closed';
+    this.memory.release();
     clearTimeout(this.#closeTimer);
     this.#stream.off('data', this.#onData).off('end', this.#onStreamEnd).off('close', this.#onStreamClosed);
     this.#receiver.removeAllListeners();
@@ -290,7 +295,6 @@ export class WebSocketWire implements ConversationPeer {
   }
 }
 
-/** A stream without a listener for errors would end the process. */
 function ignore(): void {
-  // See above.
+  // A stream without a listener for errors would end the process.
 }

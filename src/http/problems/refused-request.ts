@@ -47,9 +47,10 @@ export const refusedRequestProblems = {
   },
   endpoints_exhausted: {
     status: 409,
-    message: 'there are as many endpoints as may be',
+    message: 'the limit of endpoints is reached',
     retry: 'no',
-    meaning: 'As many webhook endpoints stand as `COMITY_ENDPOINTS_MAX` lets be; one has to go first.',
+    meaning:
+      'The limit of webhook endpoints is reached: `COMITY_ENDPOINTS_PER_OWNER_MAX` of one owner, `COMITY_ENDPOINTS_MAX` of all. Delete one first.',
   },
   recovery_running: {
     status: 409,
@@ -106,6 +107,13 @@ export const refusedRequestProblems = {
     message: 'a request with this Idempotency-Key is still running',
     retry: 'later',
     meaning: 'The first request with this key has not been answered yet.',
+  },
+  idempotency_result_sealed: {
+    status: 409,
+    message: 'the request was carried out, and its answer is for another credential',
+    retry: 'no',
+    meaning:
+      'A request with this Idempotency-Key made something whose secret was shown once. Only the key, token or session that asked can see that answer again; Location names what was made. Delete it and ask under another Idempotency-Key where the secret is lost.',
   },
   result_gone: {
     status: 410,
@@ -191,6 +199,13 @@ export const refusedRequestProblems = {
     message: 'upgrade required',
     retry: 'no',
     meaning: 'The resource is spoken to over a WebSocket; `Upgrade` names the protocol.',
+  },
+  streams_exhausted: {
+    status: 429,
+    message: 'too many open streams',
+    retry: 'later',
+    meaning:
+      'The caller has as many event streams or WebSockets open as one principal, or one address without a credential, may have.',
   },
   tunnels_exhausted: {
     status: 429,

@@ -51,7 +51,8 @@ export const serverFailureProblems = {
     status: 503,
     message: 'service unavailable',
     retry: 'later',
-    meaning: 'The server is draining or its store cannot answer; Retry-After says when to come back.',
+    meaning:
+      'The server is draining, its store cannot answer, or the memory for everything under way is taken; Retry-After says when to come back.',
   },
   version_unsupported: {
     status: 505,

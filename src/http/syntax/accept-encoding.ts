@@ -37,6 +37,15 @@ export function preferredCoding(value: string | undefined, offers: readonly stri
 }
 
 /**
+ * Whether a response in this coding may be sent, by the same rules as above: without a header, or with a malformed one, only
+ * `identity`. A cache passes a 304 on to clients that sent no header, and those may not be able to decode anything.
+ */
+export function acceptsCoding(value: string | undefined, coding: string): boolean {
+  const weights = value === undefined || value === '' ? undefined : parseAcceptEncoding(value);
+  return weights === undefined ? coding === IDENTITY : codingWeight(coding, weights) > 0;
+}
+
+/**
  * Reads `#( codings [ weight ] )` into weights by coding (thousandths); of a coding named twice the greater
  * weight counts. Undefined when it is malformed.
  */

@@ -25,6 +25,8 @@ export type WebSocketHandshake =
 
 const websocketVersion = '13';
 const keyBytes = 16;
+const extendedConnectNeeded =
+  'over HTTP/2 a WebSocket is opened by CONNECT with :protocol websocket (RFC 8441)';
 
 export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHandshake {
   const { rawFields } = request;
@@ -32,6 +34,8 @@ export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHand
   const upgrade = tokensOf(rawFields, 'upgrade');
   const keys = valuesOf(rawFields, 'sec-websocket-key');
   const versions = valuesOf(rawFields, 'sec-websocket-version');
+  // HTTP/2 has no Upgrade (RFC 9113 §8.6), so 426 would name a way that does not exist there.
+  if (!overHttp2 && request.version === '2.0') return { kind: 'malformed', complaint: extendedConnectNeeded };
   if (!overHttp2 && upgrade.length + keys.length + versions.length === 0) return { kind: 'absent' };
   const complaint = overHttp2
     ? complainOfProtocol(request.protocol)

@@ -21,7 +21,9 @@ export type Action = Pick<
   /** What is asked for is done after the answer. */
   readonly queues?: boolean;
   /** Traits that differ: the gate, whether something stands at the path. */
-  readonly traits?: Partial<Pick<Traits, 'gate' | 'mayBeMissing' | 'mayBeHidden' | 'mayBeClosed'>>;
+  readonly traits?: Partial<
+    Pick<Traits, 'gate' | 'idempotent' | 'mayBeMissing' | 'mayBeHidden' | 'mayBeClosed'>
+  >;
   /** Codes besides those that every content can raise. */
   readonly codes: readonly ProblemCode[];
 };
@@ -56,7 +58,11 @@ export function actionDescription(action: Action, components: Components): Descr
       'validation_failed',
       ...action.codes,
     ],
-    resultCodes: ['unavailable', ...action.codes],
+    resultCodes: [
+      'unavailable',
+      ...(action.traits?.idempotent === true ? (['idempotency_result_sealed'] as const) : []),
+      ...action.codes,
+    ],
   };
   return {
     id: action.id,

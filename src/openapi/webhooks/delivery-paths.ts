@@ -34,7 +34,7 @@ export function deliveryPaths(setting: WebhookSetting): readonly PathDescription
           summary: 'What was tried, and what came of it',
           description: 'Oldest first.',
           traits: { ...memberTraits(deliveries, 'read'), proposalCodes: ['query_parameter_invalid'] },
-          parameters: attemptsParameters,
+          parameters: attemptsParameters(limits),
           content: {
             representation: {
               'application/json': { schema: page, example: { items: [attemptExample], nextCursor: null } },

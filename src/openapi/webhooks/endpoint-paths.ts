@@ -50,20 +50,20 @@ export function endpointPaths(setting: WebhookSetting): readonly PathDescription
   ];
 }
 
-/** Its answer holds the secret, so it is kept for nobody and leaves nothing out. */
+/** Its answer holds the secret, so it is kept for its caller alone and leaves nothing out. */
 function withSecret(create: Description): Description {
   const { preferences: _none, ...rest } = create;
   const { traits } = create;
   return {
     ...rest,
     description:
-      'The answer shows the secret, this once. Idempotency-Key has no effect here. `mode` goes with the scheme `timestamped` alone; the caller’s own tenant is set where it belongs to one.',
+      'The answer shows the secret, this once; a repetition under one Idempotency-Key with the same credential shows it again. `mode` goes with the scheme `timestamped` alone; the caller’s own tenant is set where it belongs to one.',
     traits: {
       ...traits,
       answersForms: false,
-      idempotent: false,
+      idempotent: true,
       asynchronous: false,
-      resultCodes: [...traits.resultCodes, 'endpoints_exhausted'],
+      resultCodes: [...traits.resultCodes, 'endpoints_exhausted', 'idempotency_result_sealed'],
     },
     content: { created: { 'application/json': { schema: madeEndpoint, example: madeEndpointExample } } },
   };

@@ -116,7 +116,7 @@ function bodyDescription({ collection }: ReceivingSetting): Description {
   };
 }
 
-function attemptsDescription({ collection, components }: ReceivingSetting): Description {
+function attemptsDescription({ collection, components, limits }: ReceivingSetting): Description {
   components.add('schemas', 'ReceivedAttempt', attemptSchema);
   const page = components.add('schemas', 'ReceivedAttempts', attemptsSchema);
   const example = { items: [attemptExample], nextCursor: null };
@@ -126,7 +126,7 @@ function attemptsDescription({ collection, components }: ReceivingSetting): Desc
     summary: 'How handing a message on was tried, and what came of it',
     description: 'Oldest first.',
     traits: { ...memberTraits(collection, 'read'), proposalCodes: ['query_parameter_invalid'] },
-    parameters: attemptsParameters,
+    parameters: attemptsParameters(limits),
     content: { representation: { 'application/json': { schema: page, example } } },
   };
 }

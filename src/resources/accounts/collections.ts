@@ -3,6 +3,7 @@
  * QUERY, patches, conditions and OPTIONS are the same for them.
  */
 import { Type } from 'typebox';
+import { userDefaults } from '../../auth/tables.ts';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import { hostGlobCharactersMax } from '../../config/host-rules.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -19,11 +20,13 @@ export const usersCollection: Collection = resolveBuiltIn('users', {
   schema: Type.Object({
     email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
     name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
-    emailVerified: Type.Optional(Type.Boolean({ default: false })),
-    roles: Type.Optional(Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: [] })),
-    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: ['read', 'write'] })),
+    emailVerified: Type.Optional(Type.Boolean({ default: userDefaults.emailVerified })),
+    roles: Type.Optional(
+      Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: userDefaults.roles }),
+    ),
+    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: userDefaults.scopes })),
     tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-    disabled: Type.Optional(Type.Boolean({ default: false })),
+    disabled: Type.Optional(Type.Boolean({ default: userDefaults.disabled })),
   }),
   access: { read: 'owner', create: 'administrator', update: 'owner', delete: 'owner' },
   readOnly: {

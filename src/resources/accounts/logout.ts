@@ -8,7 +8,8 @@ import type { Audit } from '../../auth/audit-fact.ts';
 import { sessionCookieName } from '../../auth/sessions/cookie.ts';
 import type { Sessions } from '../../auth/sessions/sessions.ts';
 import { readCookie } from '../../http/syntax/cookie.ts';
-import type { Change, Store } from '../../store/store.ts';
+import { tryCommit } from '../../store/lines.ts';
+import { type Change, Overtaken, type Store } from '../../store/store.ts';
 import { type ActionOptions, actionResource, type Done } from '../action/action.ts';
 import type { Ask, Resource } from '../resource.ts';
 import { type AddressOf, factOfAsk } from './fact-of-ask.ts';
@@ -28,9 +29,6 @@ const schema = Type.Object(
   { additionalProperties: false },
 );
 
-/** Lost races before the client is asked to come back: each means that one of the sessions moved. */
-const attemptsMax = 10;
-
 export function logoutResource(options: LogoutOptions): Resource {
   return actionResource({
     path: `${options.base}/auth/logout`,
@@ -47,16 +45,17 @@ async function logOut(options: LogoutOptions, ask: Ask, everywhere: boolean): Pr
   if (session === null) {
     return { refused: { code: 'forbidden', message: 'this credential belongs to no session' } };
   }
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const ends = everywhere
-      ? await options.sessions.endOfUser(ask.principal.kind === 'authenticated' ? ask.principal.id : '', null)
-      : await options.sessions.end(session);
-    const changes = [...ends, ...ends.map((end) => entryOf(options, ask, end))];
-    const isDone =
-      changes.length === 0 || (await options.store.commit({ changes, events: [] })).outcome === 'committed';
-    if (isDone) return { content: null, fields: clearing(options, ask, session, ends) };
+  const ends = everywhere
+    ? await options.sessions.endOfUser(ask.principal.kind === 'authenticated' ? ask.principal.id : '', null)
+    : await options.sessions.end(session);
+  if (ends.length > 0) {
+    const commit = await tryCommit(options.store, {
+      changes: [...ends, ...ends.map((end) => entryOf(options, ask, end))],
+      events: [],
+    });
+    if (commit instanceof Overtaken) return commit;
   }
-  return { refused: { code: 'unavailable' } };
+  return { content: null, fields: clearing(options, ask, session, ends) };
 }
 
 function entryOf(options: LogoutOptions, ask: Ask, end: Change): Change {

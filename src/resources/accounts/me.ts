@@ -2,7 +2,7 @@
  * GET /auth/me (§5.1): who the caller is to the program, and by what credential. Never kept by anyone on the way, and without
  * validators: it changes with the account, the session and the key together.
  */
-import { type User, usersTable } from '../../auth/tables.ts';
+import { readUser, type User, usersTable } from '../../auth/tables.ts';
 import type { Scheme } from '../../model/credential.ts';
 import { type Authenticated, operatorId, scopes } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
@@ -47,7 +47,7 @@ async function represent(options: MeOptions, ask: Ask): Promise<Representation> 
   if (principal.kind === 'anonymous' || known === undefined) throw new Error('nobody asks who they are');
   const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
   const row = !isPerson ? undefined : await options.store.read(usersTable, principal.id);
-  const user = row === undefined ? undefined : (JSON.parse(row.doc) as User);
+  const user = row === undefined ? undefined : readUser(row.doc);
   return {
     content: JSON.stringify(describe(principal, known.scheme, user)),
     mediaType: 'application/json',

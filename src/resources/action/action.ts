@@ -2,7 +2,8 @@
  * POST to an action path (§4.1, §4.4): something is done that is no change of one resource, such as logging in. Its content is declared
  * by a schema like that of a collection, and faults in it are told in the same way.
  *
- * An action never takes part in Idempotency-Key and respond-async: both keep answers, and these may hold credentials.
+ * An action takes part in neither Idempotency-Key nor respond-async, unless it makes a resource and says so: both keep answers, and these may
+ * hold credentials.
  */
 import type { TObject } from 'typebox';
 import type { Allowance } from '../../http/allowance.ts';
@@ -10,13 +11,13 @@ import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import { type MaybePromise, Overtaken, type RowName } from '../../store/store.ts';
 import type { ContentLimits } from '../content/content-limits.ts';
 import { contentShape } from '../content/form-shape.ts';
 import { parseContent } from '../content/parse-content.ts';
 import type { Parsed } from '../content/parsed.ts';
 import { compileValidator, type Validator } from '../document/validator.ts';
-import type { Ask, Operation, Proposal, Resource, Result, Standing, Understood } from '../resource.ts';
+import type { Ask, Made, Operation, Proposal, Resource, Result, Standing, Understood } from '../resource.ts';
 
 /** What became of the action. */
 export type Done =
@@ -30,9 +31,11 @@ export type Done =
       /** Further fields: Set-Cookie. */
       readonly fields?: readonly string[];
     }
-  | { readonly refused: Problem; readonly allowance?: Allowance };
+  | { readonly refused: Problem; readonly allowance?: Allowance }
+  /** Another change came first: the action waits for its turn and is done anew. */
+  | Overtaken;
 
-export type ActionOptions = {
+export type ActionOptions<S extends Standing = Standing> = {
   readonly path: string;
   /** Of the content; undefined: none is wanted, and what comes is not read. */
   readonly schema: TObject | undefined;
@@ -44,8 +47,10 @@ export type ActionOptions = {
   /** Default: anyone. */
   readonly permission?: (principal: Principal) => Permission;
   /** What stands at a path with captures; default: the action always does. */
-  readonly standing?: (ask: Ask) => MaybePromise<Standing>;
-  readonly act: (ask: Ask, content: Readonly<Record<string, unknown>>) => Promise<Done>;
+  readonly standing?: (ask: Ask) => MaybePromise<S>;
+  /** The row that it changes, where the request alone tells. */
+  readonly changes?: (ask: Ask) => RowName;
+  readonly act: (ask: Ask, content: Readonly<Record<string, unknown>>, standing: S) => Promise<Done>;
 };
 
 type Content = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
@@ -54,7 +59,7 @@ const open: Standing = { exists: true, visible: true, permitted: true };
 const contentTypes = ['application/json', 'application/x-www-form-urlencoded'];
 const formats = new Set(['json', 'form'] as const);
 
-export function actionResource(options: ActionOptions): Resource {
+export function actionResource<S extends Standing>(options: ActionOptions<S>): Resource {
   return {
     pattern: options.path,
     operations: new Map([['POST', actionOperation(options) as Operation]]),
@@ -64,15 +69,19 @@ export function actionResource(options: ActionOptions): Resource {
   };
 }
 
-export function actionOperation(options: ActionOptions): Operation<Standing, unknown, Content> {
-  const { permission = () => 'granted', standing = () => open } = options;
+export function actionOperation<S extends Standing>(
+  options: ActionOptions<S>,
+): Operation<S, unknown, Content> {
+  const { permission = () => 'granted', standing = () => open as S, changes } = options;
   return {
     permission,
     standing,
+    ...(changes === undefined ? {} : { changes }),
     reports: true,
     ...(options.schema === undefined ? {} : contentStages(options.schema, options.limits)),
     contentOptional: options.contentOptional ?? false,
-    act: async (ask, _standing, proposal) => resultOf(await options.act(ask, proposal?.fields ?? {})),
+    act: async (ask, standing, proposal) =>
+      resultOf(await options.act(ask, proposal?.fields ?? {}, standing)),
   };
 }
 
@@ -107,8 +116,12 @@ function judge(validator: Validator, content: unknown): Content {
 }
 
 function resultOf(done: Done): Result {
-  if ('refused' in done) return done;
-  const made = {
+  return done instanceof Overtaken || 'refused' in done ? done : { made: madeBy(done), rev: 0 };
+}
+
+/** The result of an action, for what is committed with it. */
+export function madeBy(done: Extract<Done, { readonly content: unknown }>): Made {
+  return {
     outcome: 'made',
     created: done.created !== undefined,
     queued: done.queued !== undefined,
@@ -117,6 +130,5 @@ function resultOf(done: Done): Result {
     modifiedAt: null,
     validated: false,
     ...(done.fields === undefined ? {} : { fields: done.fields }),
-  } as const;
-  return { made, rev: 0 };
+  };
 }

@@ -4,7 +4,7 @@
  */
 import type { Conversation, Response } from '../../http/message.ts';
 import type { MaybePromise } from '../../store/store.ts';
-import type { Ended } from './ended.ts';
+import { type Ended, holderOf } from './ended.ts';
 
 export function conversationResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
@@ -13,10 +13,10 @@ export function conversationResponse(status: number, ended: Ended): MaybePromise
   }
   const conversation = operation.converse(ended.ask, ended.standing);
   return conversation instanceof Promise
-    ? conversation.then((found) => answer(status, found))
-    : answer(status, conversation);
+    ? conversation.then((found) => answer(status, found, ended))
+    : answer(status, conversation, ended);
 }
 
-function answer(status: number, conversation: Conversation): Response {
-  return { status, fields: [], content: null, conversation };
+function answer(status: number, conversation: Conversation, { principal }: Ended): Response {
+  return { status, fields: [], content: null, conversation, holder: holderOf(principal) };
 }

@@ -4,9 +4,9 @@
 
 import type { Allowance } from '../../http/allowance.ts';
 import type { NodeName } from '../../http/conduct/node.ts';
-import type { Request } from '../../http/message.ts';
+import type { Request, Response } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
-import type { Principal } from '../../model/principal.ts';
+import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { MessageReading } from '../message-facts.ts';
 import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
 
@@ -27,3 +27,9 @@ export type Ended = {
   readonly problem: Problem | undefined;
   readonly made: { readonly made: Made; readonly rev: number } | undefined;
 };
+
+/** Who holds an answer that stays open. */
+export function holderOf(principal: Principal): NonNullable<Response['holder']> {
+  const id = principal.kind === 'anonymous' ? undefined : principal.id;
+  return { id, isAdministrator: isAdministrator(principal) };
+}

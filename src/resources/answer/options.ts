@@ -2,10 +2,12 @@
  * What a resource, or the server as a whole, supports (§4.8; RFC 9110 §9.3.7): Allow, the media types that each
  * method takes (Accept-Post, Accept-Patch of RFC 5789, Accept-Query of RFC 10008), and the size limit of §2.8.
  */
+
 import type { Response } from '../../http/message.ts';
+import { knownMethods } from '../../http/message.ts';
 import { formatAcceptQuery } from '../../http/syntax/accept-query.ts';
 import { isAdministrator } from '../../model/principal.ts';
-import { contentBytesMax, knownMethods } from '../message-facts.ts';
+import { contentBytesMax } from '../message-facts.ts';
 import type { Operation } from '../resource.ts';
 import type { Room } from '../room.ts';
 import type { Ended } from './ended.ts';

@@ -83,6 +83,9 @@ function demandedFields(room: Room, code: ProblemCode, ended: Ended): readonly s
     default:
       // RFC 6455 §4.4: which version is spoken here.
       if (code === 'handshake_invalid') return ['Sec-WebSocket-Version', '13'];
-      return code === 'idempotency_key_in_use' ? ['Retry-After', String(retryAfterSeconds)] : [];
+      if (code === 'idempotency_key_in_use') return ['Retry-After', String(retryAfterSeconds)];
+      if (code === 'idempotency_result_sealed')
+        return ['Location', String(ended.problem?.context?.location ?? '')];
+      return [];
   }
 }

@@ -43,7 +43,11 @@ function encoded(
     return { status, fields: fieldsOf(room, representation), content };
   }
   const coding = chooseCoding(ended.request.fields.acceptEncoding);
-  if (coding === 'identity') return { status, fields: fieldsOf(room, representation), content };
+  // The content, and what comes of it; where there is no memory for both, it goes as it is.
+  const hasRoom = coding !== 'identity' && ended.request.memory?.hold(2 * content.length) !== false;
+  if (coding === 'identity' || !hasRoom) {
+    return { status, fields: fieldsOf(room, representation), content };
+  }
   const { tag } = representation.validators;
   const fields = [
     ...fieldsOf(room, { ...representation, validators: { ...representation.validators, tag: null } }),
@@ -57,6 +61,7 @@ function encoded(
 function fieldsOf(room: Room, representation: Representation): string[] {
   const { tag, modifiedAt } = representation.validators;
   const { mediaType, cacheControl } = representation;
+  // Every representation is sent whole, and a client need not try (RFC 9110 §14.3).
   const fields = [
     'Content-Type',
     mediaType,
@@ -64,6 +69,8 @@ function fieldsOf(room: Room, representation: Representation): string[] {
     cacheControl,
     'Vary',
     'Accept, Accept-Encoding',
+    'Accept-Ranges',
+    'none',
   ];
   if (tag !== null) fields.push('ETag', `"${tag}"`);
   if (modifiedAt !== null) fields.push('Last-Modified', lastModified(room, modifiedAt));

@@ -72,6 +72,7 @@ function complete(room: Room, ended: Ended, response: Response): Response {
     fields,
     content: response.content,
     ...(response.conversation === undefined ? {} : { conversation: response.conversation }),
+    ...(response.holder === undefined ? {} : { holder: response.holder }),
     headOnly: ended.request.method === 'HEAD',
     close: response.close ?? false,
     route: route?.resource.pattern ?? 'none',

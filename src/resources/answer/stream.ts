@@ -5,7 +5,7 @@
 import type { Response } from '../../http/message.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
-import type { Ended } from './ended.ts';
+import { type Ended, holderOf } from './ended.ts';
 
 export function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
@@ -13,10 +13,12 @@ export function streamResponse(status: number, ended: Ended): MaybePromise<Respo
     throw new Error('a stream without a source');
   }
   const stream = operation.stream(ended.ask, ended.standing);
-  return stream instanceof Promise ? stream.then((found) => answer(status, found)) : answer(status, stream);
+  return stream instanceof Promise
+    ? stream.then((found) => answer(status, found, ended))
+    : answer(status, stream, ended);
 }
 
-function answer(status: number, stream: EventStream): Response {
+function answer(status: number, stream: EventStream, { principal }: Ended): Response {
   return {
     status,
     fields: [
@@ -30,5 +32,6 @@ function answer(status: number, stream: EventStream): Response {
       'no',
     ],
     content: stream,
+    holder: holderOf(principal),
   };
 }

@@ -4,9 +4,12 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import { overtaken } from '../../store/lines.ts';
 import type { Change, Commit, Row, Unit } from '../../store/store.ts';
 import type { Ask, Made, Result } from '../resource.ts';
+import { madeOf } from './made-of.ts';
 import type { Accompaniment, Served } from './served.ts';
+import type { MemberStanding } from './standing.ts';
 
 /** @param standing rows that the changes were computed from, in their order; undefined for those that are made */
 export async function commitUnit(
@@ -34,7 +37,29 @@ export async function commitUnit(
   if (commit.outcome !== 'superseded') return { refused: refusal(served, commit) };
   // A companion that was superseded means that another process took this request over: it answers, not we.
   if (commit.change >= accompanied.changes.length) return { refused: { code: 'idempotency_key_in_use' } };
-  return { superseded: true };
+  return overtaken({ changes: accompanied.changes, events: [] }, commit);
+}
+
+/**
+ * The result of a change that leaves the resource as it is (§4.5, §4.6): no revision, no event, the present validators. What goes with the
+ * request is kept all the same, such as the record of its Idempotency-Key.
+ * @param validated whether the answer has validators
+ */
+export async function leaveAsItIs(
+  served: Served,
+  ask: Ask,
+  { id, row }: MemberStanding,
+  validated: boolean,
+): Promise<Result> {
+  if (row === undefined) throw new Error('nothing is there to be left');
+  const { rev, updatedAt: modifiedAt } = row;
+  const location = `${served.path}/${encodeURIComponent(id)}`;
+  const told = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
+  const made = { ...told, rev };
+  if (ask.companions.length === 0) return { made, rev };
+  const changes = ask.companions.map((companion) => companion(made));
+  const { outcome } = await served.store.commit({ changes, events: [] });
+  return outcome === 'committed' ? { made, rev } : { refused: { code: 'idempotency_key_in_use' } };
 }
 
 async function unseenField(

@@ -3,20 +3,18 @@
  */
 import { permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
-import { proposeCreate } from '../document/propose.ts';
-import type { Operation, Proposal, Standing } from '../resource.ts';
+import type { Operation, Standing } from '../resource.ts';
 import { commitUnit } from './commit.ts';
-import { bodyTypes, understandBody } from './content.ts';
+import { bodyTypes } from './content.ts';
 import { madeOf } from './made-of.ts';
+import { type FieldsProposal, proposeFields, understandContent } from './proposing.ts';
 import { eventOf, nextRow } from './row.ts';
 import type { Served } from './served.ts';
 import { closedTo, mayCreate } from './standing.ts';
 
-type NewFields = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
-
 const open: Standing = { exists: true, visible: true, permitted: true };
 
-export function createOperation(served: Served): Operation<Standing, unknown, NewFields> {
+export function createOperation(served: Served): Operation<Standing, unknown, FieldsProposal> {
   const { collection } = served;
   return {
     permission: (principal) => permission(collection.access.create, 'create', principal),
@@ -24,14 +22,12 @@ export function createOperation(served: Served): Operation<Standing, unknown, Ne
     answersForms: true,
     idempotent: true,
     asynchronous: true,
-    understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
+    longContent: served.longContent,
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'create', bytes, mediaType),
     standing: () => open,
-    propose: ({ principal }, _standing, content) => {
-      const writer = { principal, owner: makersOwner(served, principal) };
-      const proposed = proposeCreate(collection, served.validator, content, writer);
-      return proposed.ok
-        ? { problem: null, fields: proposed.fields }
-        : { problem: proposed.problem, fields: {} };
+    propose: (ask, _standing, content) => {
+      const owner = makersOwner(served, ask.principal);
+      return proposeFields(served, ask, { change: 'create', id: '', current: undefined, owner }, content);
     },
     // The target of a POST is the collection, and what stands there is its list (RFC 9110 §13.1).
     validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),

@@ -4,7 +4,6 @@
  * known only with a count and is the one link that has to skip.
  */
 import { formatLink } from '../../http/syntax/link.ts';
-import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
 import type { Ask, Representation } from '../resource.ts';
 import type { Listing, ListPage, Prepared } from './listing.ts';
@@ -20,7 +19,8 @@ export type ListAnswer = {
   readonly listing: Listing;
   readonly prepared: Prepared;
   readonly position: Position;
-  readonly target: ListTarget;
+  /** Undefined: no GET repeats the list, so there are no links. */
+  readonly target: ListTarget | undefined;
   readonly cacheControl: string;
   readonly fields?: (page: ListPage) => readonly string[];
 };
@@ -30,7 +30,7 @@ export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
-  const page = listing.page(prepared, ask.principal, position);
+  const page = listing.page(prepared, ask.principal, position, ask.party);
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
   return representation(answer, page, undefined);
 }
@@ -40,16 +40,17 @@ async function representLater(
   answer: ListAnswer,
   page: MaybePromise<ListPage>,
 ): Promise<Representation> {
-  const total = ask.preferences.countExact ? await count(answer, ask.principal) : undefined;
+  const total = ask.preferences.countExact ? await count(answer, ask) : undefined;
   return representation(answer, await page, total);
 }
 
-function count(answer: ListAnswer, principal: Principal): MaybePromise<number> {
-  return answer.listing.count(answer.prepared, principal);
+function count(answer: ListAnswer, { principal, party }: Ask): MaybePromise<number> {
+  return answer.listing.count(answer.prepared, principal, party);
 }
 
 function representation(answer: ListAnswer, page: ListPage, total: number | undefined): Representation {
-  const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference, 'Link', links(answer, page, total)];
+  const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference];
+  if (answer.target !== undefined) fields.push('Link', links(answer, answer.target, page, total));
   if (total !== undefined) fields.push('X-Total-Count', String(total));
   return {
     content: page.body,
@@ -61,8 +62,12 @@ function representation(answer: ListAnswer, page: ListPage, total: number | unde
   };
 }
 
-function links(answer: ListAnswer, page: ListPage, total: number | undefined): string {
-  const { path, parameters } = answer.target;
+function links(
+  answer: ListAnswer,
+  { path, parameters }: ListTarget,
+  page: ListPage,
+  total: number | undefined,
+): string {
   const { asked } = answer.prepared;
   const at = asked.position.from === 'page' ? asked.position.page : asked.page;
   const list: { target: string; rel: string }[] = [

@@ -2,10 +2,12 @@
  * Lists: from what was asked to a page of representations (§4.2, §4.9). GET, QUERY, stored queries and the event log all list
  * through here, so visibility, cursors, links and caches are the same for each.
  *
- * Three things are kept between requests, all bounded: what a text compiled to, the store's plan of it for each
+ * Three things are kept between requests, each in a cache bounded in octets: what a text compiled to, the store's plan of it for each
  * audience, and finished pages under the table's version, which a write changes and so invalidates.
  */
 import { hash } from 'node:crypto';
+import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
+import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
@@ -13,9 +15,8 @@ import type { MaybePromise, Page, Plan, Position, Store } from '../../store/stor
 import { whenKnown } from '../../store/when-known.ts';
 import type { Asked, Compiled, Fault, Target } from '../query/asked.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
-import { project } from '../query/project.ts';
+import { projection } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
-import type { ByteCache } from './byte-cache.ts';
 import type { ShowDocs } from './seen-list.ts';
 
 /** A table whose rows can be listed. */
@@ -35,17 +36,16 @@ export type ListView = {
   readonly show: ShowDocs | undefined;
 };
 
-/** A text that was compiled before, with the plans made of it since. */
+/** A text that was compiled. */
 export type Prepared = {
   readonly asked: Asked;
   /** Table, filter, order and selection: what a cursor is bound to. */
   readonly shape: string;
-  /** By audience. */
-  readonly plans: Map<string, Plan>;
 };
 
 export type ListPage = {
-  readonly body: string;
+  /** Octets where it is long: several clients are then sent it without a copy. */
+  readonly body: string | Buffer;
   /** The validator of this page in the snapshot it was read from. */
   readonly tag: string;
   readonly nextCursor: string | null;
@@ -63,45 +63,79 @@ export type Listing = {
   /** The position that was asked for; undefined: the cursor is not one of ours for this query. */
   position(prepared: Prepared): Position | undefined;
   /** From the finished pages where the table has not changed since, else from the store. */
-  page(prepared: Prepared, principal: Principal, position: Position): MaybePromise<ListPage>;
+  page(prepared: Prepared, principal: Principal, position: Position, party: string): MaybePromise<ListPage>;
   /** The tag that `page` would give now, without reading the page. */
   tag(principal: Principal): MaybePromise<string>;
   /** A finished page under an earlier tag, while it is still kept. */
   kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
-  count(prepared: Prepared, principal: Principal): MaybePromise<number>;
+  count(prepared: Prepared, principal: Principal, party: string): MaybePromise<number>;
 };
+
+/** What all listings of a program share. */
+export type ListCaches = {
+  readonly pages: OctetCache<ListPage>;
+  readonly prepared: OctetCache<Weighed<Prepared>>;
+  readonly plans: OctetCache<Weighed<Plan>>;
+};
+
+/** A value with the octets that it holds. */
+type Weighed<Value> = { readonly value: Value; readonly octets: number };
+
+export type ListCacheSettings = { readonly resultCacheBytesMax: number; readonly planCacheBytesMax: number };
+
+/** Objects, closures and short texts of one page, compiled text or plan, besides what is counted of it. */
+const entryOctets = 1024;
+
+export function createListCaches({ resultCacheBytesMax, planCacheBytesMax }: ListCacheSettings): ListCaches {
+  const octetsMax = planCacheBytesMax / 2;
+  return {
+    pages: new OctetCache({
+      octetsMax: resultCacheBytesMax,
+      octetsOf: ({ body, nextCursor, previousCursor }) =>
+        (typeof body === 'string' ? octetsOfText(body) : body.length) +
+        2 * octetsOfText(`${nextCursor}${previousCursor}`),
+    }),
+    prepared: new OctetCache({ octetsMax, octetsOf: ({ octets }) => octets }),
+    plans: new OctetCache({ octetsMax, octetsOf: ({ octets }) => octets }),
+  };
+}
 
 export type ListingOptions = {
   readonly store: Store;
   readonly listable: Listable;
-  readonly cache: ByteCache<ListPage>;
+  readonly caches: ListCaches;
   readonly mac: (text: string) => string;
-  readonly preparedMax: number;
+  /** Octets of documents after which a page takes no further one. */
+  readonly pageBytesMax: number;
+  /** Where pages wait to be read; undefined: each is read at once. */
+  readonly pageLine: OctetLine | undefined;
 };
 
-/** Plans kept for one text; an audience beyond it compiles again. */
-const audiencesMax = 64;
+/** A longer page is kept as octets. */
+const textBytesMax = 64 * 1024;
 
 export function createListing(options: ListingOptions): Listing {
-  const { store, listable, cache, mac } = options;
-  const prepared = new Map<string, Prepared>();
+  const { store, listable, caches, mac } = options;
+  const { pages: cache, prepared } = caches;
+  const weigh = weigherOf(listable);
+  const planOf = createPlans(options, weigh);
 
   const version = (principal: Principal) =>
     whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
 
-  const fresh = (entry: Prepared, principal: Principal, position: Position) =>
-    whenKnown(planOf(store, listable, entry, principal).page(position), (page) => {
+  const fresh = (entry: Prepared, principal: Principal, position: Position, party: string) =>
+    whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
       const tag = tagOf(page.version, principal);
       const show = listable.view?.(principal).show;
       if (show === undefined) return finish(mac, entry, position, page, tag);
       return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, { ...page, docs }, tag));
     });
 
-  const page = (entry: Prepared, principal: Principal, position: Position) =>
+  const page = (entry: Prepared, principal: Principal, position: Position, party: string) =>
     whenKnown(version(principal), (tag) => {
       const known = cache.get(pageKey(entry, position, tag));
       if (known !== undefined) return known;
-      return whenKnown(fresh(entry, principal, position), (made) => {
+      return whenKnown(fresh(entry, principal, position, party), (made) => {
         cache.set(pageKey(entry, position, made.tag), made);
         return made;
       });
@@ -111,14 +145,20 @@ export function createListing(options: ListingOptions): Listing {
     listable,
     prepare(text, principal, compile) {
       const view = listable.view?.(principal);
-      const key = view === undefined || view.mark === '' ? text : `${view.mark} ${text}`;
-      const known = prepared.get(key);
-      if (known !== undefined) return known;
+      const mark = view === undefined ? '' : view.mark;
+      // What it compiles to is as long again, so a longer text would not be kept; to look for one costs as much as to copy it.
+      const key = 4 * text.length > prepared.entryOctetsMax ? undefined : `${listable.table} ${mark} ${text}`;
+      const known = key === undefined ? undefined : prepared.get(key);
+      if (known !== undefined) return known.value;
       const compiled = compile(view === undefined ? listable : { ...listable, fields: view.fields });
       if (!compiled.ok) return { faults: compiled.faults };
       const { asked } = compiled;
-      const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}`, plans: new Map<string, Plan>() };
-      return remember(prepared, key, entry, options.preparedMax);
+      const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}` };
+      if (key !== undefined) {
+        // Values may be slices of the text, which keep it.
+        prepared.set(key, { value: entry, octets: weigh(asked) + octetsOfText(text) });
+      }
+      return entry;
     },
     position({ asked, shape }) {
       const { position, limit } = asked;
@@ -130,22 +170,56 @@ export function createListing(options: ListingOptions): Listing {
     page,
     tag: version,
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
-    count: (entry, principal) => store.count(listable.table, filterOf(listable, entry, principal)),
+    count: (entry, principal, party) =>
+      store.count(listable.table, filterOf(listable, entry, principal), party),
   };
+}
+
+/** Octets that a filter or what was asked holds; declared fields are held anyway. */
+function weigherOf({ fields }: Listable): (value: unknown) => number {
+  const declared = new Set<unknown>(fields.values());
+  return (value) => entryOctets + octetsOfValue(value, (object) => declared.has(object));
+}
+
+/** The store's plan of an entry for an audience. */
+function createPlans(
+  { store, listable, caches, pageBytesMax }: ListingOptions,
+  weigh: (value: unknown) => number,
+): (entry: Prepared, principal: Principal) => Plan {
+  return (entry, principal) => {
+    const { sort, limit } = entry.asked;
+    const key = `${limit} ${audienceOf(principal)} ${entry.shape}`;
+    const known = caches.plans.get(key);
+    if (known !== undefined) return known.value;
+    const filter = filterOf(listable, entry, principal);
+    const plan = store.plan({ table: listable.table, filter, sort, limit, bytesMax: pageBytesMax });
+    // The values stand in the filter, and once more as parameters.
+    caches.plans.set(key, { value: plan, octets: 2 * weigh(filter) });
+    return plan;
+  };
+}
+
+function readPage(
+  { pageLine, pageBytesMax }: ListingOptions,
+  plan: Plan,
+  position: Position,
+  party: string,
+): MaybePromise<Page> {
+  if (pageLine === undefined) return plan.page(position, party);
+  return pageInLine(pageLine, pageBytesMax, () => plan.page(position, party));
+}
+
+async function pageInLine(line: OctetLine, bytes: number, read: () => MaybePromise<Page>): Promise<Page> {
+  await line.enter(bytes);
+  try {
+    return await read();
+  } finally {
+    line.leave(bytes);
+  }
 }
 
 function filterOf(listable: Listable, entry: Prepared, principal: Principal): Filter {
   return allOf([listable.visibility(principal), entry.asked.filter]);
-}
-
-function planOf(store: Store, listable: Listable, entry: Prepared, principal: Principal): Plan {
-  const audience = audienceOf(principal);
-  const known = entry.plans.get(audience);
-  if (known !== undefined) return known;
-  const { sort, limit } = entry.asked;
-  const filter = filterOf(listable, entry, principal);
-  const plan = store.plan({ table: listable.table, filter, sort, limit });
-  return remember(entry.plans, audience, plan, audiencesMax);
 }
 
 function finish(
@@ -162,9 +236,11 @@ function finish(
   const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
   const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
   const { select } = entry.asked;
-  const docs = select === undefined ? page.docs : page.docs.map((doc) => project(doc, select));
+  const docs = select === undefined ? page.docs : page.docs.map(projection(select));
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
-  return { body: `{"items":[${docs.join(',')}],"nextCursor":${next}}`, tag, nextCursor, previousCursor };
+  const text = `{"items":[${docs.join(',')}],"nextCursor":${next}}`;
+  const body = text.length > textBytesMax ? Buffer.from(text) : text;
+  return { body, tag, nextCursor, previousCursor };
 }
 
 function pageKey(entry: Prepared, position: Position, tag: string): string {
@@ -177,13 +253,4 @@ function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
-}
-
-function remember<T>(map: Map<string, T>, key: string, value: T, sizeMax: number): T {
-  if (map.size >= sizeMax) {
-    const oldest = map.keys().next();
-    if (!oldest.done) map.delete(oldest.value);
-  }
-  map.set(key, value);
-  return value;
 }

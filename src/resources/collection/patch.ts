@@ -3,55 +3,42 @@
  * stands, so a patch is atomic and two patches never overwrite each other.
  */
 import { permission } from '../../model/access.ts';
-import type { PatchContent } from '../content/parsed.ts';
-import { proposePatch } from '../document/propose.ts';
-import type { Ask, Operation, Proposal } from '../resource.ts';
-import { commitUnit } from './commit.ts';
+import type { FieldsOrWritten } from '../document/representation.ts';
+import type { Ask, Operation } from '../resource.ts';
+import { commitUnit, leaveAsItIs } from './commit.ts';
 import { patchTypes } from './content.ts';
 import { madeOf } from './made-of.ts';
+import { type FieldsProposal, proposeFields, understandContent } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
 
-type Patched = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
-
-export function patchOperation(served: Served): Operation<MemberStanding, PatchContent, Patched> {
+export function patchOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
   const { collection } = served;
   return {
     permission: (principal) => permission(collection.access.update, 'update', principal),
     contentTypes: patchTypes,
     idempotent: true,
     asynchronous: true,
+    longContent: served.longContent,
     matchRequired: collection.requireMatch,
-    understand: (_ask, bytes, mediaType) => served.parsePatch(bytes, mediaType),
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'patch', bytes, mediaType),
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    propose: ({ principal }, standing, content) => {
-      if (content === undefined || standing.row === undefined) throw new Error('a patch of nothing');
-      const current = JSON.parse(standing.row.doc) as Record<string, unknown>;
-      const writer = { principal, owner: standing.row.owner };
-      const proposed = proposePatch(
-        collection,
-        served.validator,
-        current,
-        content,
-        served.patchLimits,
-        writer,
-      );
-      return proposed.ok
-        ? { problem: null, fields: proposed.fields }
-        : { problem: proposed.problem, fields: {} };
+    propose: (ask, { id, row }, content) => {
+      if (content === undefined || row === undefined) throw new Error('a patch of nothing');
+      const { doc: current, owner } = row;
+      return proposeFields(served, ask, { change: 'patch', id, current, owner }, content);
     },
     validators: (_ask, standing) => memberValidators(standing),
-    act: (ask, standing, proposed) => write(served, ask, standing, proposed?.fields ?? {}),
+    act: (ask, standing, proposed) =>
+      proposed?.unchanged === true
+        ? leaveAsItIs(served, ask, standing, true)
+        : write(served, ask, standing, proposed?.fields ?? {}),
   };
 }
 
-function write(
-  served: Served,
-  ask: Ask,
-  standing: MemberStanding,
-  fields: Readonly<Record<string, unknown>>,
-) {
+function write(served: Served, ask: Ask, standing: MemberStanding, fields: FieldsOrWritten) {
   const { id, row } = standing;
   if (row === undefined) throw new Error('a patch of nothing');
   const at = timeAfter(served.clock, row.updatedAt);

@@ -22,7 +22,11 @@ export type QueryText = {
   readonly compile: (text: string, target: Target, limits: QueryTextLimits) => Compiled;
 };
 
-export type QueryTextLimits = QueryLimits & { readonly json: JsonLimits };
+export type QueryTextLimits = QueryLimits & {
+  readonly json: JsonLimits;
+  /** Octets of content. */
+  readonly queryBytesMax: number;
+};
 
 /**
  * Finds the compiler. The one for SQL is loaded when the first SQL comes: its parser is 5 MB of memory and

@@ -1,16 +1,18 @@
 /**
  * QUERY of a collection (§4.9; RFC 10008): the same lists as GET, asked for in the content. The answer names the stored query
- * in Location, which GET repeats, and this very result in Content-Location, which GET gives while it is kept.
+ * in Location, which GET repeats, and this very result in Content-Location, which GET gives while it is kept. Where the query could not
+ * be stored, the answer has neither, nor links to other pages: `nextCursor` goes into the next QUERY.
  */
 
-import { decodeUtf8 } from '../../http/syntax/utf-8.ts';
 import type { Permission } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
-import type { Principal } from '../../model/principal.ts';
+import { callerOf, type Principal } from '../../model/principal.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import { decodeText } from '../content/text.ts';
 import type { StoredQueries, StoredQuery } from '../queries/stored-queries.ts';
-import type { Operation, Proposal, Representation, Standing, Understood } from '../resource.ts';
+import type { CallerAddress } from '../rate-limit/caller-address.ts';
+import type { Ask, Operation, Proposal, Representation, Standing, Understood } from '../resource.ts';
 import { alteredCursor, queryProblem } from './fault-problem.ts';
 import { representList, varyByPreference } from './list-answer.ts';
 import type { Listing, Prepared } from './listing.ts';
@@ -18,7 +20,13 @@ import { type QueryText, type QueryTextLimits, queryTypes, readQueryText } from 
 
 export type QueryProposal = Proposal & {
   readonly query:
-    | { readonly prepared: Prepared; readonly position: Position; readonly stored: StoredQuery }
+    | {
+        readonly prepared: Prepared;
+        readonly position: Position;
+        readonly stored: StoredQuery;
+        /** Where GET repeats it, if it is stored. */
+        readonly location?: string;
+      }
     | undefined;
 };
 
@@ -29,6 +37,7 @@ export type QueryOptions = {
   readonly storedQueries: StoredQueries;
   /** `/api/v1/queries` */
   readonly queriesPath: string;
+  readonly addressOf: CallerAddress;
   /** Of the QUERY, and of whoever repeats it. */
   readonly permission: (principal: Principal) => Permission;
 };
@@ -49,8 +58,9 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
   return {
     permission: options.permission,
     contentTypes: queryTypes,
+    contentBytesMax: options.limits.queryBytesMax,
     understand: (_ask, bytes, mediaType) => {
-      const text = decodeUtf8(bytes);
+      const text = decodeText(bytes);
       if (text === undefined) return notUtf8;
       return whenKnown(readQueryText(mediaType.type, text), understood);
     },
@@ -61,7 +71,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY without content');
-      return proposeQuery(options, content, ask.principal);
+      return keepQuery(options, ask, proposeQuery(options, content, ask.principal));
     },
     validators: async (ask, _standing, proposal) => {
       const listTag = await listing.tag(ask.principal);
@@ -69,25 +79,37 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,
         cacheControl: collection.cacheControl,
-        fields: [...locationFields(locationOf(options, proposal), listTag), ...varyByPreference],
+        fields: [...locationFields(proposal?.query?.location, listTag), ...varyByPreference],
       };
     },
     represent: (ask, _standing, proposal) => {
       if (proposal?.query === undefined) throw new Error('a query result without a query');
-      const { prepared, position, stored } = proposal.query;
-      const location = locationOf(options, proposal);
+      const { prepared, position, stored, location } = proposal.query;
       const answer = representList(ask, {
         listing,
         prepared,
         position,
-        target: { path: location, parameters: '' },
+        target: location === undefined ? undefined : { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
         fields: (page) => locationFields(location, page.tag),
       });
-      const keeping = options.storedQueries.keep(stored, ask.now);
-      return keeping === undefined ? withToken(answer, stored.token) : later(answer, keeping, stored.token);
+      return withToken(answer, stored.token);
     },
   };
+}
+
+/** Stores the query before anything is answered: Location must work when the client has it. */
+function keepQuery(
+  { storedQueries, queriesPath, addressOf }: QueryOptions,
+  { principal, request, now }: Ask,
+  proposal: QueryProposal,
+): MaybePromise<QueryProposal> {
+  const { query } = proposal;
+  if (query === undefined) return proposal;
+  const owner = principal.kind === 'anonymous' ? addressOf(request) : callerOf(principal);
+  return whenKnown(storedQueries.keep(query.stored, owner, now), (kept) =>
+    kept ? { ...proposal, query: { ...query, location: `${queriesPath}/${query.stored.token}` } } : proposal,
+  );
 }
 
 /** Compiles the text of a query, through the listing's cache. */
@@ -111,7 +133,8 @@ function queryTag(listTag: string | null, token: string): string {
 }
 
 /** Where the query repeats, and where this result lies: in the 200 and in its 304 (RFC 9110 §15.4.5). */
-function locationFields(location: string, listTag: string): readonly string[] {
+function locationFields(location: string | undefined, listTag: string): readonly string[] {
+  if (location === undefined) return [];
   return ['Location', location, 'Content-Location', `${location}/results/${listTag}`];
 }
 
@@ -123,19 +146,6 @@ function withToken(answer: MaybePromise<Representation>, token: string): MaybePr
     ...found,
     validators: { ...found.validators, tag: queryTag(found.validators.tag, token) },
   }));
-}
-
-async function later(
-  answer: MaybePromise<Representation>,
-  keeping: Promise<void>,
-  token: string,
-): Promise<Representation> {
-  await keeping;
-  return withToken(await answer, token);
-}
-
-function locationOf(options: QueryOptions, proposal: QueryProposal | undefined): string {
-  return `${options.queriesPath}/${proposal?.query?.stored.token ?? ''}`;
 }
 
 function hasParameters(query: string | undefined): boolean {

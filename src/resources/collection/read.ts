@@ -5,7 +5,7 @@
 import type { Problem } from '../../http/problem.ts';
 import { permission } from '../../model/access.ts';
 import type { Field } from '../../model/field.ts';
-import { project } from '../query/project.ts';
+import { projection } from '../query/project.ts';
 import { readSelection } from '../query/selection.ts';
 import type { Operation, Proposal } from '../resource.ts';
 import type { Served } from './served.ts';
@@ -34,7 +34,7 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
     represent: (_ask, standing, proposal) => {
       const doc = standing.seen?.doc ?? standing.row?.doc ?? '';
       return {
-        content: proposal?.select === undefined ? doc : project(doc, proposal.select),
+        content: proposal?.select === undefined ? doc : projection(proposal.select)(doc),
         mediaType: 'application/json',
         validators: memberValidators(standing),
         cacheControl: collection.cacheControl,

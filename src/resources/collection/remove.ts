@@ -16,6 +16,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     permission: (principal) => permission(collection.access.delete, 'delete', principal),
     asynchronous: true,
     matchRequired: collection.requireMatch,
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     standing: (ask) => memberStanding(served, ask, 'delete'),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {

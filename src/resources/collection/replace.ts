@@ -4,19 +4,19 @@
  */
 import { permission } from '../../model/access.ts';
 import { isClientId } from '../../model/id.ts';
-import { proposeReplace } from '../document/propose.ts';
-import type { Ask, Operation, Proposal, Result } from '../resource.ts';
-import { commitUnit } from './commit.ts';
-import { bodyTypes, understandBody } from './content.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { FieldsOrWritten } from '../document/representation.ts';
+import type { Ask, Operation, Result } from '../resource.ts';
+import { commitUnit, leaveAsItIs } from './commit.ts';
+import { bodyTypes } from './content.ts';
 import { makersOwner } from './create.ts';
 import { madeOf } from './made-of.ts';
+import { type FieldsProposal, proposeFields, understandContent } from './proposing.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
 import { closedTo, type MemberStanding, mayCreate, memberStanding, memberValidators } from './standing.ts';
 
-type Fields = Proposal & { readonly fields: Readonly<Record<string, unknown>> };
-
-export function replaceOperation(served: Served): Operation<MemberStanding, unknown, Fields> {
+export function replaceOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
   const { collection } = served;
   return {
     permission: (principal) => {
@@ -27,37 +27,41 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     },
     contentTypes: bodyTypes(collection),
     asynchronous: true,
+    longContent: served.longContent,
     createsHere: collection.putCreates,
     matchRequired: collection.requireMatch,
-    understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'replace', bytes, mediaType),
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
     standing: (ask) => memberStanding(served, ask, 'update'),
     propose: (ask, standing, content) => proposal(served, ask, standing, content),
     validators: (_ask, standing) => memberValidators(standing),
-    act: async (ask, standing, proposed) => put(served, ask, standing, proposed?.fields ?? {}),
+    act: async (ask, standing, proposed) =>
+      proposed?.unchanged === true
+        ? leaveAsItIs(served, ask, standing, false)
+        : put(served, ask, standing, proposed?.fields ?? {}),
   };
 }
 
-function proposal(served: Served, ask: Ask, standing: MemberStanding, content: unknown): Fields {
+function proposal(
+  served: Served,
+  ask: Ask,
+  standing: MemberStanding,
+  content: unknown,
+): MaybePromise<FieldsProposal> {
   if (!standing.exists && !isClientId(standing.id)) {
     const message = 'an id chosen by the client has 1 to 255 letters, digits, ".", "_", "~" or "-"';
     return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message }] }, fields: {} };
   }
-  const current =
-    standing.exists && standing.row !== undefined
-      ? (JSON.parse(standing.row.doc) as Record<string, unknown>)
-      : undefined;
+  const current = standing.exists ? standing.row?.doc : undefined;
   const owner = current === undefined ? makersOwner(served, ask.principal) : (standing.row?.owner ?? null);
-  const writer = { principal: ask.principal, owner };
-  const { collection, validator } = served;
-  const proposed = proposeReplace(collection, validator, standing.id, current, content, writer);
-  return proposed.ok ? { problem: null, fields: proposed.fields } : { problem: proposed.problem, fields: {} };
+  return proposeFields(served, ask, { change: 'replace', id: standing.id, current, owner }, content);
 }
 
 function put(
   served: Served,
   ask: Ask,
   standing: MemberStanding,
-  fields: Readonly<Record<string, unknown>>,
+  fields: FieldsOrWritten,
 ): Result | Promise<Result> {
   const { id, row } = standing;
   const replaced = standing.exists ? row : undefined;

@@ -4,6 +4,7 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
+import { isUnchanged } from '../document/propose.ts';
 import type { Ask, Operation, Proposal, Standing } from '../resource.ts';
 
 export type NewFields = Readonly<Record<string, unknown>>;
@@ -18,11 +19,18 @@ export type Revision = {
   readonly fields: NewFields;
 };
 
-export type Revise = (
-  revision: Revision,
-) => MaybePromise<{ readonly fields: NewFields } | { readonly refused: Problem }>;
+export type Revise = (revision: Revision) => MaybePromise<Revised | { readonly refused: Problem }>;
 
-type FieldsProposal = Proposal & { readonly fields: NewFields };
+/** `secret`: what goes with the fields and is not served with them; the operation that revises them knows what it is. */
+export type Revised = { readonly fields: NewFields; readonly secret?: unknown };
+
+export type FieldsProposal = Proposal & Revised & { readonly unchanged?: boolean };
+
+/** Members that are undefined are none. */
+function saysTheSame(fields: NewFields, { doc, deletedAt }: Row): boolean {
+  const kept = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return deletedAt === null && isUnchanged(kept, JSON.parse(doc) as NewFields);
+}
 
 /** @param operation POST, PUT or PATCH of a collection, whose proposals have `fields` */
 export function revised(operation: Operation, revise: Revise): Operation {
@@ -35,9 +43,11 @@ export function revised(operation: Operation, revise: Revise): Operation {
       if (proposal.problem !== null) return proposal;
       const { row: before } = standing as Standing & { readonly row?: Row };
       const found = await revise({ ask, before, content, fields: proposal.fields });
-      return 'refused' in found
-        ? { ...proposal, problem: found.refused, fields: {} }
-        : { ...proposal, fields: found.fields };
+      if ('refused' in found) return { ...proposal, problem: found.refused, fields: {} };
+      // A new secret is a change, although the document does not show it.
+      const unchanged =
+        before !== undefined && found.secret === undefined && saysTheSame(found.fields, before);
+      return { ...proposal, ...found, unchanged };
     },
   };
 }

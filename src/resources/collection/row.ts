@@ -5,12 +5,12 @@ import { searchText } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
 import { referencesOf } from '../document/references.ts';
-import { buildRepresentation } from '../document/representation.ts';
+import { buildRepresentation, type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import type { Served } from './served.ts';
 
 export type RowParts = {
   readonly id: string;
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: FieldsOrWritten;
   readonly owner: string | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -19,14 +19,16 @@ export type RowParts = {
 
 export function nextRow(served: Served, parts: RowParts): NextRow {
   const { collection } = served;
+  const { fields } = parts;
+  const isWritten = fields instanceof WrittenFields;
   return {
     doc: buildRepresentation(collection, parts),
     owner: parts.owner,
     createdAt: parts.createdAt,
     updatedAt: parts.updatedAt,
     deletedAt: parts.deletedAt,
-    search: searchText(collection.searchFields, parts.fields),
-    references: referencesOf(collection, parts.fields),
+    search: isWritten ? fields.search : searchText(collection.searchFields, fields),
+    references: isWritten ? fields.references : referencesOf(collection, fields),
   };
 }
 

@@ -2,6 +2,7 @@
  * A page of representations as one principal sees them. Where a rule looks at the owner, which representations do not tell, the rows are
  * asked for it: point reads, made in one turn.
  */
+import { valueAt } from '../../http/syntax/json-members.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
 import { seenBy, type View } from './view.ts';
 
@@ -25,7 +26,7 @@ export function withOwners<T>(
   docs: readonly string[],
   use: (owners: readonly (string | null)[]) => T,
 ): MaybePromise<T> {
-  const rows = docs.map((doc) => store.read(table, (JSON.parse(doc) as { id: string }).id));
+  const rows = docs.map((doc) => store.read(table, valueAt(doc, ['id']) as string));
   const owners = (found: readonly (Row | undefined)[]) =>
     found.map((row, index) => ownerOf(row, docs[index]));
   if (rows.some((row) => row instanceof Promise)) {
@@ -38,6 +39,5 @@ export function withOwners<T>(
 function ownerOf(row: Row | undefined, doc: string | undefined): string | null {
   if (row === undefined || doc === undefined) return null;
   if (row.doc === doc) return row.owner;
-  const made = (text: string) => (JSON.parse(text) as { createdAt?: string }).createdAt;
-  return made(row.doc) === made(doc) ? row.owner : null;
+  return valueAt(row.doc, ['createdAt']) === valueAt(doc, ['createdAt']) ? row.owner : null;
 }

@@ -8,6 +8,7 @@ import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Change, MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
 import type { Parsed, ParsedPatch } from '../content/parsed.ts';
+import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { Validator } from '../document/validator.ts';
 import type { Ask } from '../resource.ts';
@@ -20,6 +21,8 @@ export type Served = {
   /** `/api/v1/products` */
   readonly path: string;
   readonly validator: Validator;
+  /** Where long content is worked on; undefined: on the event loop, whatever its length. */
+  readonly threads: CollectionThreads | undefined;
   readonly listing: Listing;
   /** What of a resource a principal sees. */
   readonly view: (principal: Principal) => View;
@@ -33,11 +36,15 @@ export type Served = {
   readonly parse: (bytes: Uint8Array, mediaType: MediaType) => MaybePromise<Parsed>;
   readonly parsePatch: (bytes: Uint8Array, mediaType: MediaType) => ParsedPatch;
   readonly patchLimits: PatchLimits;
+  /** Whether its resources may be as long as content may be at all: those of the program itself are short. */
+  readonly longContent: boolean;
   readonly newId: () => string;
   readonly clock: () => number;
   readonly bulkDeleteIdsMax: number;
   /** A representation may not grow beyond this, by however many patches. */
   readonly documentCharactersMax: number;
+  /** Octets of documents after which a page takes no further one. */
+  readonly pageBytesMax: number;
   /** Whether its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
   readonly announced: boolean;
   /** Whose the resources are that it makes; absent: those of who asks. */

@@ -3,6 +3,7 @@
  * the program brings itself (accounts, keys, the audit trail) are served by the same operations; a `Variant` says where one differs.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { OctetLine } from '../../memory/octet-line.ts';
 import { type Permission, permission, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
@@ -11,14 +12,15 @@ import type { Store } from '../../store/store.ts';
 import type { ContentLimits } from '../content/content-limits.ts';
 import { contentShape } from '../content/form-shape.ts';
 import { parseContent, parsePatch } from '../content/parse-content.ts';
-import { patchLimitsDefault } from '../document/json-patch.ts';
+import type { ContentThreads } from '../content-threads/content-threads.ts';
+import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
 import { compileValidator } from '../document/validator.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
+import type { CallerAddress } from '../rate-limit/caller-address.ts';
 import type { Operation, Resource } from '../resource.ts';
-import { createByteCache } from './byte-cache.ts';
 import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list.ts';
-import { createListing, type Listing, type ListPage } from './listing.ts';
+import { createListCaches, createListing, type Listing } from './listing.ts';
 import type { QueryOptions } from './query.ts';
 import type { QueryTextLimits } from './query-text.ts';
 import { type CollectionOperation, collectionResources } from './resources.ts';
@@ -39,37 +41,45 @@ export type ServingOptions = {
   readonly mac: (text: string) => string;
   readonly queryLimits: QueryTextLimits;
   readonly contentLimits: ContentLimits;
+  /** Absent: all content is worked on by the event loop. */
+  readonly longContent?: ContentThreads;
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
   readonly bulkDeleteIdsMax: number;
   readonly documentCharactersMax: number;
-  readonly resultCacheCharactersMax: number;
-  readonly planCacheEntriesMax: number;
+  readonly resultCacheBytesMax: number;
+  readonly planCacheBytesMax: number;
   readonly storedQuerySeconds: number;
+  readonly pageBytesMax: number;
+  readonly storedQueryBytesMax: number;
+  readonly storedQueriesPerOwnerBytesMax: number;
+  readonly storedQueriesBytesMax: number;
+  /** Whom an anonymous caller's stored queries count for. */
+  readonly addressOf: CallerAddress;
+  /** Where pages from a store of several processes wait, since any number could be on their way; absent: nowhere. */
+  readonly pageLine?: OctetLine;
 };
 
 /** What all collections share. Made once. */
 export type Serving = ServingOptions & {
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
-  /** A listing over the one cache of finished pages. */
+  /** A listing over the caches that all of them share. */
   readonly listingOf: (listable: Listing['listable']) => Listing;
 };
 
 export function createServing(options: ServingOptions): Serving {
   const { store, mac } = options;
-  const cache = createByteCache<ListPage>(options.resultCacheCharactersMax, ({ body }) => body.length);
+  const caches = createListCaches(options);
   return {
     ...options,
-    storedQueries: createStoredQueries({
-      store,
-      mac,
-      lifetimeSeconds: options.storedQuerySeconds,
-      rememberedMax: options.planCacheEntriesMax * 4,
-    }),
+    storedQueries: createStoredQueries(options),
     queriesPath: `${options.base}/queries`,
     listingOf: (listable) =>
-      createListing({ store, listable, cache, mac, preparedMax: options.planCacheEntriesMax }),
+      createListing({
+        ...{ store, listable, caches, mac, pageBytesMax: options.pageBytesMax },
+        pageLine: store.shared ? options.pageLine : undefined,
+      }),
   };
 }
 
@@ -122,6 +132,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     store,
     path: `${serving.base}/${collection.name}`,
     validator: compileValidator(collection, serving.validationErrorsMax),
+    threads: serving.longContent?.of(collection),
     listing: serving.listingOf(listableOf(store, collection, view)),
     view,
     countDependants: (dependence, principal) => countDependants(store, collections, dependence, principal),
@@ -129,18 +140,24 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
       unseenReference(store, collections, collection, principal, change),
     parse: (bytes: Uint8Array, mediaType: MediaType) => parseContent(bytes, mediaType, shape, contentLimits),
     parsePatch: (bytes: Uint8Array, mediaType: MediaType) => parsePatch(bytes, mediaType, contentLimits),
-    patchLimits: {
-      ...patchLimitsDefault,
-      operationsMax: serving.patchOperationsMax,
-      depthMax: contentLimits.jsonDepthMax,
-    },
+    patchLimits: patchLimitsOf(serving),
+    longContent: serving.collections.get(collection.name) === collection,
     newId: serving.newId,
     clock: serving.clock,
     announced: variant.announced ?? true,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
     documentCharactersMax: serving.documentCharactersMax,
+    pageBytesMax: serving.pageBytesMax,
   };
+}
+
+/** With the depth that content may have. */
+export function patchLimitsOf({
+  patchOperationsMax: operationsMax,
+  contentLimits: { jsonDepthMax: depthMax },
+}: Pick<ServingOptions, 'patchOperationsMax' | 'contentLimits'>): PatchLimits {
+  return { ...patchLimitsDefault, operationsMax, depthMax };
 }
 
 export function listOptionsOf(serving: Serving, served: Served, variant: Variant = {}): ListOptions {
@@ -161,6 +178,7 @@ export function queryOptionsOf(serving: Serving, served: Served, variant: Varian
     listing,
     limits: serving.queryLimits,
     storedQueries: serving.storedQueries,
+    addressOf: serving.addressOf,
     queriesPath: serving.queriesPath,
     permission: variant.listPermission ?? readPermission(collection),
   };

@@ -4,6 +4,7 @@
  */
 
 import type { Problem } from '../../http/problem.ts';
+import { valueAt } from '../../http/syntax/json-members.ts';
 import { type Action, permission, permits, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
@@ -87,16 +88,9 @@ export function mayDelete(served: Served, principal: Principal, row: Row): boole
   );
 }
 
-/** Parses the stored document only when a rule asks for a member of it. */
+/** Looks for a member in the text of the document only when a rule asks for it, and parses no other. */
 export function subjectOf(row: Pick<Row, 'doc' | 'owner'>): Subject {
-  let parsed: Record<string, unknown> | undefined;
-  return {
-    owner: row.owner,
-    member: (name) => {
-      parsed ??= JSON.parse(row.doc) as Record<string, unknown>;
-      return parsed[name];
-    },
-  };
+  return { owner: row.owner, member: (name) => valueAt(row.doc, [name]) };
 }
 
 /** Who sees less of a resource gets another entity tag: the tag is strong (RFC 9110 §8.8.1). */

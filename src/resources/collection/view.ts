@@ -6,11 +6,13 @@
  * A rule that depends on the resource hides a member of some resources only. Such a field can be read, not named: a
  * filter or an order over it would tell of the resources where it is hidden.
  */
+import { memberSpans, valueAt, withoutMembers } from '../../http/syntax/json-members.ts';
+import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import type { Filter } from '../../model/filter.ts';
-import { matches, memberAt } from '../../model/matches.ts';
+import { matches } from '../../model/matches.ts';
 import { audienceOf, type Principal } from '../../model/principal.ts';
 
 export type View = {
@@ -36,7 +38,7 @@ export type Seen = {
 };
 
 /** Views kept of one collection, each for one audience; one beyond it is made again. */
-const viewsMax = 256;
+const viewsMax = memoryBounds.views.entries;
 
 export function createViews(collection: Collection): (principal: Principal) => View {
   const whole: View = { mark: '', fields: collection.fields, never: [], perhaps: [], byOwner: false };
@@ -78,24 +80,31 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
   };
 }
 
-/**
- * The members that are not for the principal in this resource.
- * @param resource the representation, parsed
- */
-export function hiddenMembers(view: View, resource: object, owner: string | null): readonly Member[] {
+/** The members that are not for the principal in this resource. */
+export function hiddenMembers(view: View, doc: string, owner: string | null): readonly Member[] {
   if (view.perhaps.length === 0) return view.never;
-  const value = (field: Field) => (field.column === 'owner' ? owner : memberAt(resource, field.path));
+  const value = ({ column, path }: Field) => (column === 'owner' ? owner : valueAt(doc, path));
   return [...view.never, ...view.perhaps.filter(({ where }) => !matches(where, { value, search: null }))];
 }
 
 /** The representation without what is not for the principal; as it is where there is nothing of that in it. */
 export function seenBy(view: View, doc: string, owner: string | null): Seen {
   if (view.mark === '') return { doc, mark: '' };
-  const resource = JSON.parse(doc) as Record<string, unknown>;
-  const hidden = hiddenMembers(view, resource, owner).filter(({ name }) => Object.hasOwn(resource, name));
-  if (hidden.length === 0) return { doc, mark: '' };
-  for (const { name } of hidden) delete resource[name];
-  return { doc: JSON.stringify(resource), mark: markOf(hidden) };
+  const { doc: seen, hidden } = withoutHidden(view, doc, owner);
+  return { doc: seen, mark: hidden.length === 0 ? '' : markOf(hidden) };
+}
+
+/** The representation without its hidden members, and those that were in it. */
+export function withoutHidden(
+  view: View,
+  doc: string,
+  owner: string | null,
+): { readonly doc: string; readonly hidden: readonly Member[] } {
+  const closed = hiddenMembers(view, doc, owner);
+  const names = closed.map(({ name }) => name);
+  const there = memberSpans(doc, names);
+  if (there.size === 0) return { doc, hidden: [] };
+  return { doc: withoutMembers(doc, names), hidden: closed.filter(({ name }) => there.has(name)) };
 }
 
 export function fieldNamed(collection: Collection, name: string): Field {

@@ -16,6 +16,7 @@ import {
   zstdDecompress,
   zstdDecompressSync,
 } from 'node:zlib';
+import type { RequestMemory } from '../../http/message.ts';
 import type { MaybePromise } from '../../store/store.ts';
 
 /** The codings that requests may use, for Accept-Encoding beside 415. */
@@ -31,12 +32,19 @@ const inlineDecodedBytesMax = 64 * 1024;
 const decodedChunkBytes = 64 * 1024;
 const zstdWindowLogMax = 23;
 
+export type DecodeBounds = {
+  /** Octets that come out of each step. */
+  readonly bytesMax: number;
+  /** Counts what is decoded beside the event loop, where any number may be under way. */
+  readonly memory?: Pick<RequestMemory, 'hold' | 'giveBack'> | undefined;
+};
+
 /** The decoded octets, or the code of the refusal. */
 export type Decoded =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | {
       readonly ok: false;
-      readonly code: 'content_too_large' | 'content_malformed' | 'content_coding_unsupported';
+      readonly code: 'content_too_large' | 'content_malformed' | 'content_coding_unsupported' | 'unavailable';
     };
 
 type Options = {
@@ -72,12 +80,13 @@ const codingTable: ReadonlyMap<string, Coding> = new Map<string, Coding>([
 /**
  * Decodes content that was coded with `codings` in that order (as `parseContentCoding` gives them).
  * At most `bytesMax` octets come out of each step; a bomb stops there, with `content_too_large`.
- * Empty content stays empty whatever its coding. Answers at once for short content, else on the thread pool.
+ * Empty content stays empty whatever its coding. Answers at once for short content, else on the thread pool, where the most that may
+ * come out is counted until it is known what has.
  */
 export function decodeContent(
   bytes: Uint8Array,
   codings: readonly string[],
-  bytesMax: number,
+  bounds: DecodeBounds,
 ): MaybePromise<Decoded> {
   if (codings.length === 0 || bytes.length === 0) return { ok: true, bytes };
   const steps: Coding[] = [];
@@ -89,30 +98,37 @@ export function decodeContent(
     }
     steps.push(coding);
   }
-  return undo(bytes, steps, bytesMax);
+  return undo(bytes, steps, bounds);
 }
 
 /** Undoes the last coding, then the rest. */
-function undo(bytes: Uint8Array, steps: readonly Coding[], bytesMax: number): MaybePromise<Decoded> {
+function undo(bytes: Uint8Array, steps: readonly Coding[], bounds: DecodeBounds): MaybePromise<Decoded> {
   const coding = steps.at(-1);
   if (coding === undefined) return { ok: true, bytes };
   const rest = steps.slice(0, -1);
-  const decoded = undoOne(bytes, coding, bytesMax);
+  const decoded = undoOne(bytes, coding, bounds);
   if (decoded instanceof Promise) {
-    return decoded.then((result) => (result.ok ? undo(result.bytes, rest, bytesMax) : result));
+    return decoded.then((result) => (result.ok ? undo(result.bytes, rest, bounds) : result));
   }
-  return decoded.ok ? undo(decoded.bytes, rest, bytesMax) : decoded;
+  return decoded.ok ? undo(decoded.bytes, rest, bounds) : decoded;
 }
 
-function undoOne(bytes: Uint8Array, coding: Coding, bytesMax: number): MaybePromise<Decoded> {
+function undoOne(
+  bytes: Uint8Array,
+  coding: Coding,
+  { bytesMax, memory }: DecodeBounds,
+): MaybePromise<Decoded> {
   if (bytes.length <= inlineBytesMax) {
     const inlineMax = Math.min(bytesMax, inlineDecodedBytesMax);
     const decoded = undoInline(bytes, coding, inlineMax);
     if (decoded.ok || decoded.code !== 'content_too_large' || inlineMax === bytesMax) return decoded;
   }
+  if (memory?.hold(bytesMax) === false) return { ok: false, code: 'unavailable' };
   return new Promise((resolve) => {
     coding.pooled(bytes, optionsOf(coding, bytesMax), (error, result) => {
-      resolve(error === null ? accept(result, bytes.length) : refuse(error));
+      const decoded = error === null ? accept(result, bytes.length) : refuse(error);
+      memory?.giveBack(decoded.ok ? bytesMax - decoded.bytes.length : bytesMax);
+      resolve(decoded);
     });
   });
 }

@@ -9,6 +9,7 @@ import type { FieldError, Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import { parseMediaType } from '../../http/syntax/media-type.ts';
+import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { parseDisposition } from './content-disposition.ts';
 import type { ContentLimits } from './content-limits.ts';
 import type { FormEntry } from './form.ts';
@@ -61,7 +62,6 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
       maxHeaderPairs: limits.multipartHeaderPairsMax,
       maxHeaderSize: limits.multipartHeaderBytesMax,
     };
-    const dicer = new Dicer(config);
     const parts: Part[] = [];
     let begun = 0;
     let problem: Problem | undefined;
@@ -69,12 +69,12 @@ function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): P
       if (begun > parts.length) problem ??= brokenPart;
       resolve(problem === undefined ? { ok: true, parts } : { ok: false, problem });
     };
-    dicer.on('error', () => {
+    const dicer = ownEmitter(new Dicer(config), () => {
       problem ??= unfinished;
       setImmediate(settle);
     });
     dicer.on('finish', () => setImmediate(settle));
-    dicer.on('part', (part) => {
+    onArrival(dicer, 'part', ignoreError, (part: Dicer.PartStream) => {
       begun += 1;
       if (begun > limits.formFieldsMax) problem ??= tooManyParts(limits.formFieldsMax);
       collectPart(part, limits.multipartFieldBytesMax, (collected) => {

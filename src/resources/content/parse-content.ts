@@ -28,7 +28,7 @@ const formatsByType: ReadonlyMap<string, ContentFormat> = new Map([
 /**
  * Parses decoded content. With a shape, forms and text become a document of that collection; without
  * one (a QUERY), a form becomes the list of its pairs and the others are refused.
- * Synchronous for all but multipart. Empty content is `content_missing` in every format.
+ * Synchronous for all but multipart. Empty content is an empty text, and `content_missing` in every other format.
  */
 export function parseContent(
   bytes: Uint8Array,
@@ -38,7 +38,7 @@ export function parseContent(
 ): MaybePromise<Parsed> {
   const format = formatsByType.get(mediaType.type);
   if (format === undefined) return refuse({ code: 'media_type_unsupported' });
-  if (bytes.length === 0) return refuse({ code: 'content_missing' });
+  if (bytes.length === 0 && format !== 'text') return refuse({ code: 'content_missing' });
   if (format === 'multipart') return parseMultipart(bytes, mediaType, shape, limits);
   const charset = foreignCharset(mediaType);
   if (charset !== undefined) return refuse(charsetProblem(charset));

@@ -2,49 +2,39 @@
  * Closes a schema: an object that does not say what other properties it takes takes none (a property that
  * nobody declared is a mistake of the client, 422). Works on a copy.
  *
- * Where an object is composed (`allOf`, or alternatives beside its own properties), no single part knows all the
- * names, so the whole is closed by `unevaluatedProperties` instead of its parts by `additionalProperties`.
+ * Only for schemas in which every object is described by one schema. Composed ones are left as they are declared, and their unknown
+ * members are found by unknown-members.ts. What stands in `not` and `contains` is a question about a value, and stays open.
  */
 import type { TSchema } from 'typebox';
-
-type Schema = { [keyword: string]: unknown };
+import { isNode, type SchemaNode } from '../../config/schema-references.ts';
 
 const opening = ['additionalProperties', 'unevaluatedProperties', 'patternProperties'] as const;
-const alternatives = ['anyOf', 'oneOf', 'allOf'] as const;
+const ofMembers = ['properties', 'patternProperties'] as const;
+const parts = ['items', 'prefixItems', 'additionalItems', 'additionalProperties', 'anyOf', 'oneOf'] as const;
 
 /** A copy of the schema in which every object is closed unless it says otherwise. */
 export function closeSchema(schema: TSchema): TSchema {
-  return close(schema as Schema, false);
+  return close(schema as SchemaNode);
 }
 
-function close(schema: Schema, isPart: boolean): Schema {
-  const copy: Schema = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema));
-  const composed = 'allOf' in schema || ('properties' in schema && ('anyOf' in schema || 'oneOf' in schema));
-  for (const keyword of ['properties', '$defs'] as const) {
+function close(schema: SchemaNode): SchemaNode {
+  const copy: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema));
+  for (const keyword of ofMembers) {
     const named = schema[keyword];
-    if (isSchema(named)) {
+    if (isNode(named)) {
       copy[keyword] = Object.fromEntries(Object.entries(named).map(([name, part]) => [name, closed(part)]));
     }
   }
-  for (const keyword of ['items', 'prefixItems', 'additionalItems', 'contains'] as const) {
-    const items = schema[keyword];
-    if (Array.isArray(items)) copy[keyword] = items.map((part) => closed(part));
-    else if (isSchema(items)) copy[keyword] = closed(items);
+  for (const keyword of parts) {
+    const part = schema[keyword];
+    if (Array.isArray(part)) copy[keyword] = part.map(closed);
+    else if (isNode(part)) copy[keyword] = close(part);
   }
-  for (const keyword of alternatives) {
-    const parts = schema[keyword];
-    if (Array.isArray(parts)) copy[keyword] = parts.map((part) => closed(part, isPart || composed));
-  }
-  const isOpen = opening.some((keyword) => keyword in schema);
-  if (!isPart && !isOpen && composed) copy.unevaluatedProperties = false;
-  else if (!isPart && !isOpen && 'properties' in schema) copy.additionalProperties = false;
+  if ('properties' in schema && !opening.some((keyword) => keyword in schema))
+    copy.additionalProperties = false;
   return copy;
 }
 
-function closed(part: unknown, isPart = false): unknown {
-  return isSchema(part) ? close(part, isPart) : part;
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function closed(part: unknown): unknown {
+  return isNode(part) ? close(part) : part;
 }

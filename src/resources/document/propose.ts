@@ -38,6 +38,12 @@ import {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** What is looked at of a collection. */
+export type Proposable = Pick<
+  Collection,
+  'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden'
+>;
+
 export type Proposed =
   /** Fields in the order of the schema, without the members that the server makes. `unchanged`: they already stand so. */
   | { readonly ok: true; readonly fields: Fields; readonly unchanged: boolean }
@@ -48,7 +54,7 @@ export type Proposed =
  * @param writer undefined: the program itself
  */
 export function proposeCreate(
-  collection: Collection,
+  collection: Proposable,
   validator: Validator,
   value: unknown,
   writer?: Writer,
@@ -63,7 +69,7 @@ export function proposeCreate(
  * those of `current`.
  */
 export function proposeReplace(
-  collection: Collection,
+  collection: Proposable,
   validator: Validator,
   id: string,
   current: Fields | undefined,
@@ -79,7 +85,7 @@ export function proposeReplace(
   const fields = orderedFields(collection, keeping(kept, current as Members, filled(validator, value)));
   const refused = [
     ...misstatedMembers(value, current),
-    ...fixedChanges(collection, current, fields),
+    ...fixedChanges(collection, filled(validator, current as Members), fields),
     ...readOnlyChanges(withheld, current, fields),
   ];
   const unknown = hiddenNamed(withheld, value);
@@ -91,10 +97,11 @@ export function proposeReplace(
 
 /**
  * The fields that a patch of the representation `current` leaves. The patch sees the whole representation but for what is hidden
- * from the writer, so `test /id` works; what it makes of the members of the server must be what stood.
+ * from the writer, so `test /id` works; what it makes of the members of the server must be what stood. A member that it removes
+ * takes its default where it has one; a field that is closed to the writer stays as it stands.
  */
 export function proposePatch(
-  collection: Collection,
+  collection: Proposable,
   validator: Validator,
   current: Fields,
   patch: PatchContent,
@@ -116,7 +123,8 @@ export function proposePatch(
   const seen = patched.value;
   if (!isMembers(seen)) return notAnObject;
   const after = keeping(withheld.hidden, current as Members, seen);
-  const fields = orderedFields(collection, after);
+  const closed = [...withheld.readOnly, ...withheld.hidden];
+  const fields = orderedFields(collection, keeping(closed, after, filled(validator, after)));
   const refused = [
     ...unpatchableChanges(collection, current, after),
     ...readOnlyChanges(withheld, current, after),
@@ -131,7 +139,7 @@ export function proposePatch(
 type NewParts = { readonly refused: readonly FieldError[]; readonly writer: Writer | undefined };
 
 function proposeNew(
-  collection: Collection,
+  collection: Proposable,
   validator: Validator,
   value: Members,
   { refused, writer }: NewParts,
@@ -151,7 +159,7 @@ function proposeNew(
 
 /** The fields in which a PUT keeps what stands: closed ones that it leaves out or repeats, and the tenant. */
 function keptByReplace(
-  { tenantField }: Collection,
+  { tenantField }: Proposable,
   { readOnly, hidden }: Withheld,
   current: Fields,
   value: Members,
@@ -216,7 +224,8 @@ function proposal(fields: Fields, current: Fields | undefined): Proposed {
   return { ok: true, fields, unchanged: current !== undefined && isUnchanged(fields, current) };
 }
 
-function isUnchanged(fields: Fields, current: Fields): boolean {
+/** Whether the fields are those of the representation `current`, by JSON value. */
+export function isUnchanged(fields: Fields, current: Fields): boolean {
   let count = 0;
   for (const name of Object.keys(current)) {
     if (madeMembers.includes(name)) continue;
@@ -227,7 +236,7 @@ function isUnchanged(fields: Fields, current: Fields): boolean {
 }
 
 /** The members in the order of the schema, then others as they came; never those that the server makes. */
-function orderedFields(collection: Collection, value: Members): Members {
+function orderedFields(collection: Proposable, value: Members): Members {
   const declared = collection.schema.properties;
   const fields: Members = {};
   let left = Object.keys(value).length;

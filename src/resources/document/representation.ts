@@ -2,12 +2,29 @@
  * The representation of §2.1, as stored and served: id, the fields in the order of the schema, then the times.
  */
 import type { Collection } from '../../model/collection.ts';
+import type { HeldReference } from './references.ts';
 import { formatTimestamp } from './timestamp.ts';
+
+/** Fields that were written as JSON before, with what else is made of them. */
+export class WrittenFields {
+  /** A JSON object. */
+  readonly text: string;
+  readonly search: string | null;
+  readonly references: readonly HeldReference[];
+
+  constructor({ text, search, references }: Pick<WrittenFields, 'text' | 'search' | 'references'>) {
+    this.text = text;
+    this.search = search;
+    this.references = references;
+  }
+}
+
+/** In the order of the schema, as `propose.ts` gives them; without the members that the server makes. */
+export type FieldsOrWritten = Readonly<Record<string, unknown>> | WrittenFields;
 
 export type RepresentationParts = {
   readonly id: string;
-  /** In the order of the schema, as `propose.ts` gives them; without the members that the server makes. */
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: FieldsOrWritten;
   /** Milliseconds since the epoch, as are the two below. */
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -22,7 +39,7 @@ export function buildRepresentation(_collection: Collection, parts: Representati
   const { createdAt, updatedAt, deletedAt } = parts;
   const created = formatTimestamp(createdAt);
   const updated = updatedAt === createdAt ? created : formatTimestamp(updatedAt);
-  const fields = JSON.stringify(parts.fields);
+  const fields = parts.fields instanceof WrittenFields ? parts.fields.text : JSON.stringify(parts.fields);
   const inner = fields === '{}' ? '' : `${fields.slice(1, -1)},`;
   const deleted = deletedAt === null ? '' : `,"deletedAt":"${formatTimestamp(deletedAt)}"`;
   return `{"id":${JSON.stringify(parts.id)},${inner}"createdAt":"${created}","updatedAt":"${updated}"${deleted}}`;

@@ -7,6 +7,9 @@
  * (`--disallow-code-generation-from-strings`), TypeBox interprets the schema: 17 µs for a product instead of 0.2.
  */
 import { Compile } from 'typebox/compile';
+import { brokenReferences, type SchemaNode } from '../../config/schema-references.ts';
+import { compileUnknownMembers, type FindUnknownMembers, isComposed } from '../../config/unknown-members.ts';
+import type { FieldError } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import type { Collection } from '../../model/collection.ts';
 import { closeSchema } from './closed-schema.ts';
@@ -34,6 +37,9 @@ const errorsExaminedMax = 500;
 /** Values of an invalid document that are looked at for faults; 10 ms at most. */
 const valuesExaminedMax = 10_000;
 
+const none: readonly FieldError[] = [];
+const noUnknownMembers: FindUnknownMembers = () => none;
+
 const sound: Faults = { missing: [], invalid: [] };
 
 /**
@@ -44,7 +50,13 @@ export function compileValidator(
   { schema: declared, textBounds }: Pick<Collection, 'schema' | 'textBounds'>,
   errorsMax: number = errorsMaxDefault,
 ): Validator {
-  const compiled = Compile(closeSchema(declared));
+  const root: object = declared;
+  const missing = brokenReferences(root);
+  if (missing.length > 0)
+    throw new Error(`the schema refers to ${missing.join(', ')}, which it does not declare`);
+  const composed = isComposed(root as SchemaNode);
+  const compiled = Compile(composed ? declared : closeSchema(declared));
+  const unknownMembers = composed ? compileUnknownMembers(root as SchemaNode, errorsMax) : noUnknownMembers;
   const findFaults = (value: unknown): Faults => {
     const sample = sampleForFaults(value, valuesExaminedMax);
     const errors = withErrorsMax(errorsExaminedMax, () => compiled.Errors(sample.value));
@@ -56,8 +68,12 @@ export function compileValidator(
       const faults = compiled.Check(value) ? sound : findFaults(value);
       const tooLong = textFaults(textBounds, value);
       const nulls = nullCharacterFaults(value);
-      if (tooLong.length === 0 && nulls.length === 0) return faults;
-      return { ...faults, invalid: [...faults.invalid, ...tooLong, ...nulls].slice(0, errorsMax) };
+      const unknown = unknownMembers(value);
+      if (tooLong.length + nulls.length + unknown.length === 0) return faults;
+      return {
+        ...faults,
+        invalid: [...faults.invalid, ...unknown, ...tooLong, ...nulls].slice(0, errorsMax),
+      };
     },
     errorsMax,
     fillDefaults,

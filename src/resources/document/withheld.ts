@@ -4,13 +4,30 @@
  */
 import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
-import { type Action, permits, type Rule, type Subject } from '../../model/access.ts';
+import { type Action, permittedWhere, type Rule } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
+import { type Field, ownerField } from '../../model/field.ts';
+import type { Filter } from '../../model/filter.ts';
+import { matches, memberAt } from '../../model/matches.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { equalJson, type Members, ownMember, setMember } from './json-value.ts';
 
 /** Who writes, and whose resource it is: the writer's own where it is made. */
-export type Writer = { readonly principal: Principal; readonly owner: string | null };
+export type Writer = {
+  readonly principal: Principal;
+  readonly owner: string | null;
+  /** Made of the rules by `closingsFor` where a thread does the work, to which a rule cannot cross: it may be a function. */
+  readonly closings?: Closings;
+};
+
+/** Fields that are closed to a writer but in the resources that pass the filter. */
+export type Closings = {
+  readonly readOnly: readonly Closing[];
+  readonly hidden: readonly Closing[];
+};
+
+type Closing = { readonly name: string; readonly openWhere: Filter };
+type Closable = Pick<Collection, 'readOnly' | 'hidden' | 'fields'>;
 
 export type Withheld = { readonly readOnly: ReadonlySet<string>; readonly hidden: ReadonlySet<string> };
 
@@ -22,22 +39,37 @@ const nothing: Withheld = { readOnly: new Set(), hidden: new Set() };
  * @param writer undefined: the program itself, to which nothing is closed
  * @param resource what stands, or what is to be made
  */
-export function withheldFrom(
-  collection: Pick<Collection, 'readOnly' | 'hidden'>,
-  writer: Writer | undefined,
-  resource: Resource,
-): Withheld {
-  if (writer === undefined || collection.readOnly.size + collection.hidden.size === 0) return nothing;
-  const { principal, owner } = writer;
-  const member = (name: string) => (Object.hasOwn(resource, name) ? resource[name] : undefined);
-  const closed = (rules: ReadonlyMap<string, Rule>, action: Action, subject: Subject) =>
+export function withheldFrom(collection: Closable, writer: Writer | undefined, resource: Resource): Withheld {
+  if (writer === undefined) return nothing;
+  const { readOnly, hidden } = writer.closings ?? closingsFor(collection, writer.principal);
+  if (readOnly.length + hidden.length === 0) return nothing;
+  const value = ({ column, path }: Field) => (column === 'owner' ? writer.owner : memberAt(resource, path));
+  const closed = (closings: readonly Closing[]) =>
     new Set(
-      [...rules].filter(([, rule]) => !permits(rule, action, principal, subject)).map(([name]) => name),
+      closings
+        .filter(({ openWhere }) => !matches(openWhere, { value, search: null }))
+        .map(({ name }) => name),
     );
-  return {
-    readOnly: closed(collection.readOnly, 'update', { owner, member }),
-    hidden: closed(collection.hidden, 'read', { owner, member }),
-  };
+  return { readOnly: closed(readOnly), hidden: closed(hidden) };
+}
+
+/** What is closed to the principal, whatever resource it writes. */
+export function closingsFor(collection: Closable, principal: Principal): Closings {
+  if (collection.readOnly.size + collection.hidden.size === 0) return noClosings;
+  const closings = (rules: ReadonlyMap<string, Rule>, action: Action) =>
+    [...rules]
+      .map(([name, rule]) => ({ name, openWhere: permittedWhere(rule, action, asked) }))
+      .filter(({ openWhere }) => openWhere.op !== 'always');
+  const asked = { principal, owner: ownerField, member: (name: string) => fieldOf(collection, name) };
+  return { readOnly: closings(collection.readOnly, 'update'), hidden: closings(collection.hidden, 'read') };
+}
+
+const noClosings: Closings = { readOnly: [], hidden: [] };
+
+function fieldOf({ fields }: Closable, name: string): Field {
+  const field = fields.get(name);
+  if (field === undefined) throw new Error(`a rule names an unknown field ${name}`);
+  return field;
 }
 
 /** The fields of a new resource that the client named and may not set. */

@@ -1,6 +1,7 @@
 /**
- * Writes a text to a client that may be slow (§6): piece by piece, waiting wherever the client is slower than we. A batch
- * of events may be larger than what may wait for one client; in pieces it passes any link.
+ * Writes texts to a client that may be slow (§6): piece by piece, waiting wherever the client is slower than we. A batch
+ * of events may be larger than what may wait for one client; in pieces it passes any link. Texts are asked for one by one, so
+ * that no more of them is made than the client takes.
  */
 import type { ContentSink } from '../../http/message.ts';
 
@@ -8,8 +9,8 @@ import type { ContentSink } from '../../http/message.ts';
 const pieceCharactersMax = 16 * 1024;
 
 export type PieceWriter = {
-  /** Calls `done` when the client has taken the whole text. One text at a time. */
-  write(text: string, done: () => void): void;
+  /** Calls `done` when the client has taken all texts. One call at a time. */
+  write(texts: Iterator<string>, done: () => void): void;
   /** Nothing more is written, and no `done` is called. */
   close(): void;
 };
@@ -25,14 +26,21 @@ export function createPieceWriter(sink: ContentSink): PieceWriter {
     next?.();
   });
 
-  function writeFrom(text: string, from: number, done: () => void): void {
+  function writeFrom(text: string, from: number, rest: Iterator<string>, done: () => void): void {
+    let current = text;
     let at = from;
-    while (at < text.length && open) {
-      const end = pieceEnd(text, at);
-      const taken = sink.write(text.slice(at, end));
+    while (open) {
+      if (at >= current.length) {
+        const next = rest.next();
+        if (next.done === true) break;
+        current = next.value;
+        at = 0;
+      }
+      const end = pieceEnd(current, at);
+      const taken = sink.write(current.slice(at, end));
       at = end;
       if (!taken) {
-        goOn = () => writeFrom(text, at, done);
+        goOn = () => writeFrom(current, at, rest, done);
         return;
       }
     }
@@ -40,7 +48,7 @@ export function createPieceWriter(sink: ContentSink): PieceWriter {
   }
 
   return {
-    write: (text, done) => writeFrom(text, 0, done),
+    write: (texts, done) => writeFrom('', 0, texts, done),
     close: () => {
       open = false;
     },

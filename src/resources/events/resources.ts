@@ -68,6 +68,7 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
         view: options.views(ask.principal),
         lastEventId: ask.request.fields.lastEventId,
         onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
+        party: ask.party,
         limits: streamLimits,
       });
     },
@@ -87,7 +88,7 @@ function eventOperation(options: EventsOptions): Operation<EventStanding> {
       if (field === undefined) return missing;
       const only: Filter = { op: 'eq', field, value: id };
       const filter = allOf([visibleEvents(collections, ask.principal), anyOf([only])]);
-      const visible = (await store.count(eventsTable, filter)) > 0;
+      const visible = (await store.count(eventsTable, filter, ask.party)) > 0;
       const doc = options.views(ask.principal)?.(typeOf(row.doc), row.doc, row.owner) ?? row.doc;
       // Who sees less of it gets another entity tag: the tag is strong (RFC 9110 §8.8.1).
       const tag =

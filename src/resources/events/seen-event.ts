@@ -2,12 +2,13 @@
  * Events as a principal sees them (§6): without the members of the resource that are hidden from it, by the rules applied to the snapshot
  * in the event. Where nothing is hidden from it, events are served as they are stored.
  */
+import { memberSpan, valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection } from '../../model/collection.ts';
 import { eventType } from '../../model/event.ts';
 import type { Principal } from '../../model/principal.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
 import { type ShowDocs, withOwners } from '../collection/seen-list.ts';
-import { createViews, hiddenMembers, type View } from '../collection/view.ts';
+import { createViews, type View, withoutHidden } from '../collection/view.ts';
 
 /** How a principal sees events; undefined where it sees all there is in them. */
 export type EventView = (type: string, doc: string, owner: string | null) => string;
@@ -31,18 +32,18 @@ export function createEventViews(
     if (byType.size === 0) return undefined;
     return (type, doc, owner) => {
       const view = byType.get(type);
-      return view === undefined ? doc : withoutHidden(view, doc, owner);
+      return view === undefined ? doc : withoutHiddenOf(view, doc, owner);
     };
   };
 }
 
-function withoutHidden(view: View, doc: string, owner: string | null): string {
-  const event = JSON.parse(doc) as { data: { object: Record<string, unknown> } };
-  const { object } = event.data;
-  const hidden = hiddenMembers(view, object, owner).filter(({ name }) => Object.hasOwn(object, name));
-  if (hidden.length === 0) return doc;
-  for (const { name } of hidden) delete object[name];
-  return JSON.stringify(event);
+function withoutHiddenOf(view: View, doc: string, owner: string | null): string {
+  const data = memberSpan(doc, 'data');
+  const object = data === undefined ? undefined : memberSpan(doc, 'object', data.start);
+  if (object === undefined) return doc;
+  const shown = withoutHidden(view, doc.slice(object.start, object.end), owner);
+  if (shown.hidden.length === 0) return doc;
+  return `${doc.slice(0, object.start)}${shown.doc}${doc.slice(object.end)}`;
 }
 
 /** A page of events; the owner of what each tells of stands in its row alone. */
@@ -54,5 +55,5 @@ export function showEvents(store: Store, view: EventView): ShowDocs {
 }
 
 export function typeOf(doc: string): string {
-  return (JSON.parse(doc) as { type: string }).type;
+  return valueAt(doc, ['type']) as string;
 }

@@ -2,12 +2,14 @@
  * The event stream (§6; HTML, server-sent events): `id`, `event` and `data` per event, in log order, from
  * Last-Event-ID or from now on.
  *
- * A stream is in one of three modes: `reading` a batch from the log; `writing` it to a client, which may be slow
- * and is then waited for; or `waiting` for the log to grow. It never holds more than one batch. An unknown
+ * A stream is in one of three modes: `reading` a batch from the log, as soon as there is memory for one; `writing` it to a
+ * client, which may be slow and is then waited for; or `waiting` for the log to grow. It never holds more than one batch, which
+ * ends by octets as well as by count. An unknown
  * Last-Event-ID (it may have been purged) starts at the oldest event kept: rather twice than never.
  */
 import type { Known } from '../../model/credential.ts';
 import type { Filter } from '../../model/filter.ts';
+import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
@@ -19,11 +21,16 @@ type Sink = Parameters<EventStream['open']>[0];
 export type StreamLimits = {
   /** Events read from the log at once. */
   readonly batchEventsMax: number;
+  /** Octets of events after which a batch takes no further one. */
+  readonly batchBytesMax: number;
   /** A comment is sent after this much silence, so that dead connections are noticed. */
   readonly heartbeatMs: number;
 };
 
 const beginning: LogPosition = { rev: 0, id: '' };
+/** A batch ends with the event that reaches its bound, and events may be long: so many bounds are asked for before it is read. */
+const batchesReserved = 4;
+const joinedCharactersMax = 16 * 1024;
 
 export type StreamOptions = {
   /** What the client asked for, of what it may see. */
@@ -34,6 +41,8 @@ export type StreamOptions = {
   readonly lastEventId: string | undefined;
   /** Tells of the end of the credential that the stream was opened with; undefined: without one. */
   readonly onEnd: Known['onEnd'] | undefined;
+  /** Whom the log is read for. */
+  readonly party: string;
   readonly limits: StreamLimits;
 };
 
@@ -43,13 +52,48 @@ export async function openEventStream(store: Store, options: StreamOptions): Pro
   return { open: (sink) => run(store, options, from, sink) };
 }
 
+/** Goes on at once where the store answers at once, and fails where it cannot answer, for whatever reason. */
+function whenRead(
+  read: () => MaybePromise<readonly TailEntry[]>,
+  deliver: (batch: readonly TailEntry[]) => void,
+  fail: () => void,
+): void {
+  try {
+    const batch = read();
+    if (batch instanceof Promise) batch.then(deliver, fail);
+    else deliver(batch);
+  } catch {
+    // The client resumes where it was.
+    fail();
+  }
+}
+
+/** Short events together, a long document by itself: to join it would be a copy. */
+function* textsOf(batch: readonly TailEntry[], view: EventView | undefined): Generator<string> {
+  let text = '';
+  for (const { id, type, doc: whole, owner } of batch) {
+    const doc = view === undefined ? whole : view(type, whole, owner);
+    text += `id: ${id}\nevent: ${type}\ndata: `;
+    if (doc.length > joinedCharactersMax) {
+      yield text;
+      yield doc;
+      text = '\n\n';
+    } else text += `${doc}\n\n`;
+    if (text.length > joinedCharactersMax) {
+      yield text;
+      text = '';
+    }
+  }
+  if (text !== '') yield text;
+}
+
 async function positionOf(store: Store, id: string): Promise<LogPosition> {
   const row = await store.read(eventsTable, id);
   return row === undefined ? beginning : { rev: row.rev, id: row.id };
 }
 
 function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink): () => void {
-  const { filter, view, limits } = options;
+  const { filter, view, limits, party } = options;
   let position = from;
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
@@ -61,35 +105,32 @@ function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink
     if (mode === 'waiting') pump();
   });
   const heartbeat = setInterval(() => {
-    if (mode === 'waiting') sink.write(':\n\n');
+    if (mode !== 'writing') sink.write(':\n\n');
   }, limits.heartbeatMs);
   heartbeat.unref();
 
+  const { batchEventsMax, batchBytesMax } = limits;
+
   function pump(): void {
     mode = 'reading';
+    sink.memory.whenRoom(batchesReserved * batchBytesMax, () => open && read());
+  }
+
+  function read(): void {
     grown = false;
-    try {
-      const batch: MaybePromise<readonly TailEntry[]> = store.tail(position, filter, limits.batchEventsMax);
-      if (batch instanceof Promise) batch.then(deliver, fail);
-      else deliver(batch);
-    } catch {
-      // The store cannot answer, for whatever reason: the client resumes where it was.
-      fail();
-    }
+    const options = { bytesMax: batchBytesMax, party };
+    whenRead(() => store.tail(position, filter, batchEventsMax, options), deliver, fail);
   }
 
   function deliver(batch: readonly TailEntry[]): void {
     if (!open) return;
     mode = 'writing';
-    let text = '';
-    for (const event of batch) {
-      const doc = view === undefined ? event.doc : view(event.type, event.doc, event.owner);
-      text += `id: ${event.id}\nevent: ${event.type}\ndata: ${doc}\n\n`;
-    }
+    sink.memory.set(batch.reduce((sum, { doc }) => sum + doc.length, 0));
     const last = batch.at(-1);
     if (last !== undefined) position = { rev: last.rev, id: last.id };
-    const more = batch.length === limits.batchEventsMax;
-    writer.write(text, () => {
+    const more = isTailFull(batch, batchEventsMax, batchBytesMax);
+    writer.write(textsOf(batch, view), () => {
+      sink.memory.set(0);
       mode = 'waiting';
       if (more || grown) setImmediate(() => open && mode === 'waiting' && pump());
     });

@@ -7,9 +7,11 @@
  * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `outcome`, the error).
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { octetsOfValue } from '../../memory/octet-cache.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Row, Store } from '../../store/store.ts';
+import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import type { Ask } from '../resource.ts';
 import { heldRow, Lease } from './lease.ts';
 import { type CarryOut, type OperationDoc, perform } from './perform.ts';
@@ -18,7 +20,7 @@ import { sweepLeft } from './sweep.ts';
 import { operationRequestsTable, operationsTable } from './tables.ts';
 
 export type Operations = {
-  /** Stores the request and begins it; resolves when it is durable. */
+  /** Stores the request and begins it; resolves when it is durable. @throws StoreUnavailable, also where too much is under way */
   accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }>;
   /** Takes up what other processes left pending, now and from time to time until `drain`. */
   resume(): void;
@@ -58,6 +60,8 @@ class ProcessOperations implements Operations {
   readonly #holder: string;
   readonly #everyMs: number;
   readonly #underWay = new Map<string, UnderWay>();
+  /** Of the requests under way. */
+  #octets = 0;
   #round: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -79,6 +83,10 @@ class ProcessOperations implements Operations {
     const time = new Date(at).toISOString();
     const doc: OperationDoc = { id, status: 'pending', createdAt: time, updatedAt: time };
     const stored = storedRequest(id, ask, bytes);
+    const octets = octetsOfValue(stored);
+    if (this.#octets + octets > memoryBounds.operations.octets) {
+      throw new StoreUnavailable('too many requests are being carried out', { retryAfterSeconds: 1 });
+    }
     const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
     const row = keptRow(JSON.stringify(doc), owner, at, at);
     const waiting = heldRow(stored, this.#holder, owner, at, at);
@@ -87,7 +95,10 @@ class ProcessOperations implements Operations {
       { table: operationsTable, id, expect: absent, next: row },
       { table: operationRequestsTable, id, expect: absent, next: waiting },
     ];
-    const commit = await store.commit({ changes, events: [] });
+    this.#octets += octets;
+    const commit = await store.commit({ changes, events: [] }).finally(() => {
+      this.#octets -= octets;
+    });
     if (commit.outcome !== 'committed') throw new Error('an operation id was not new');
     const { rev } = commit;
     void this.#begin(stored, { ...row, rev }, new Lease(store, stored, this.#holder, { ...waiting, rev }));
@@ -114,12 +125,17 @@ class ProcessOperations implements Operations {
 
   #begin(stored: StoredRequest, row: Pending, lease: Lease): Promise<void> {
     const { observe } = this.#room;
+    const octets = octetsOfValue(stored);
+    this.#octets += octets;
     const run = perform({ ...this.#room, carryOut: this.#carryOut, stored, row, lease })
       .catch(async (error) => {
         if (!lease.lost) observe({ kind: 'operation-failed', operation: stored.id, error });
         await lease.giveBack();
       })
-      .finally(() => this.#underWay.delete(stored.id));
+      .finally(() => {
+        this.#underWay.delete(stored.id);
+        this.#octets -= octets;
+      });
     this.#underWay.set(stored.id, { lease, run });
     return run;
   }

@@ -2,15 +2,16 @@
  * Carries out one accepted request: walks it, and ends the operation in the same unit as the change that it made, or
  * in one of its own where it made none.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Request, Response } from '../../http/message.ts';
 import { problemBody, problemStatus } from '../../http/problem.ts';
-import type { Principal } from '../../model/principal.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
+import { LineUnavailable } from '../../store/lines.ts';
 import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import type { Companion } from '../resource.ts';
 import type { Lease } from './lease.ts';
-import { principalOf, requestOf, type StoredRequest } from './stored-request.ts';
+import { requestOf, type StoredRequest } from './stored-request.ts';
 import { operationsTable } from './tables.ts';
 
 export type OperationDoc = {
@@ -25,7 +26,7 @@ export type OperationDoc = {
 
 export type CarryOut = (
   request: Request,
-  principal: Principal,
+  stored: Pick<StoredRequest, 'principal'>,
   companions: readonly Companion[],
 ) => Promise<Response>;
 
@@ -64,6 +65,11 @@ export async function perform(performance: Performance): Promise<void> {
       },
     ];
     const answer = await walked(performance, companions);
+    if (answer === undefined) {
+      await pause(againMs, undefined, { ref: false });
+      if (lease.lost) return;
+      continue;
+    }
     if (made && answer.status < 400) return;
     await lease.settled();
     if (lease.lost) return;
@@ -75,15 +81,19 @@ export async function perform(performance: Performance): Promise<void> {
   }
 }
 
-/** The answer; 500 where the program has a mistake, with which nobody would get any further another time. */
+/** The pause before an operation that found no place in the line of its row tries again. */
+const againMs = 1000;
+
+/** The answer; undefined where too many changes wait for the row; 500 where the program has a mistake, with which nobody would get any further another time. */
 async function walked(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],
-): Promise<{ readonly status: number; readonly body: unknown }> {
+): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
   try {
-    const { status, content } = await carryOut(requestOf(stored), principalOf(stored), companions);
+    const { status, content } = await carryOut(requestOf(stored), stored, companions);
     return { status, body: typeof content === 'string' ? JSON.parse(content) : null };
   } catch (error) {
+    if (error instanceof LineUnavailable) return undefined;
     if (error instanceof StoreUnavailable) throw error;
     observe({ kind: 'operation-failed', operation: stored.id, error });
     return { status: problemStatus('internal'), body: JSON.parse(problemBody({ code: 'internal' })) };

@@ -1,8 +1,10 @@
 /**
- * A request as it waits to be carried out: enough to walk it again, and no credential.
+ * A request as it waits to be carried out: enough to walk it again, and no credential. It names what its caller was known by, so that
+ * whether that still holds can be asked when the request is carried out.
  */
 import type { Request } from '../../http/message.ts';
 import { readRequestFields } from '../../http/request-fields.ts';
+import type { Scheme } from '../../model/credential.ts';
 import { anonymous, authenticated, type Principal, type Scope } from '../../model/principal.ts';
 import type { Ask } from '../resource.ts';
 
@@ -17,12 +19,15 @@ export type StoredRequest = {
     readonly scopes: readonly Scope[];
     readonly roles: readonly string[];
     readonly tenant: string | null;
+    readonly scheme?: Scheme;
+    /** The API key that was used; null: another credential. */
+    readonly key?: string | null;
   } | null;
 };
 
 /** @param id of the operation */
 export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefined): StoredRequest {
-  const { request, principal } = ask;
+  const { request, principal, known } = ask;
   const kept: string[] = [];
   const keep = (name: string, value: string | undefined) => {
     if (value !== undefined) kept.push(name, value);
@@ -45,6 +50,7 @@ export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefine
             scopes: [...principal.scopes],
             roles: [...principal.roles],
             tenant: principal.tenant,
+            ...(known === undefined ? {} : { scheme: known.scheme, key: known.key }),
           },
   };
 }
@@ -65,6 +71,7 @@ export function requestOf(stored: StoredRequest): Request {
   };
 }
 
-export function principalOf({ principal }: StoredRequest): Principal {
+/** As it was when the request came. */
+export function principalOf({ principal }: Pick<StoredRequest, 'principal'>): Principal {
   return principal === null ? anonymous : authenticated(principal);
 }

@@ -27,6 +27,8 @@ export type DocumentOptions = {
   /** False for what is different at every read: no tag is made then. */
   readonly stable?: boolean;
   readonly permission?: (principal: Principal) => Permission;
+  /** As in `Resource`. */
+  readonly inReserve?: boolean;
 };
 
 const there: Standing = { exists: true, visible: true, permitted: true };
@@ -75,5 +77,6 @@ export function documentResource(options: DocumentOptions): Resource {
     constantFields: [],
     offers: [mediaType.split(';', 1)[0] ?? mediaType],
     unlimited: true,
+    inReserve: options.inReserve ?? false,
   };
 }

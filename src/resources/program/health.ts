@@ -7,7 +7,7 @@ import { documentResource } from './document.ts';
 
 /** @param isDraining true from the moment the program was told to stop */
 export function healthResources(store: Store, isDraining: () => boolean): readonly Resource[] {
-  const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false };
+  const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false, inReserve: true };
   return [
     documentResource({ ...common, path: '/health/live', read: () => ({ content: '{"status":"live"}' }) }),
     documentResource({

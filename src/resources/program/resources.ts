@@ -21,10 +21,10 @@ export type ProgramOptions = {
   readonly store: Store;
   readonly isDraining: () => boolean;
   readonly metrics: { readonly contentType: string; render(): Promise<string> };
-  /** The OpenAPI document as JSON, of the version asked for; undefined: no such version. */
+  /** The OpenAPI document as JSON in UTF-8, of the version asked for; undefined: no such version. */
   readonly openApi: (
     version: string | undefined,
-  ) => { readonly content: string; readonly tag: string } | undefined;
+  ) => Promise<{ readonly content: Uint8Array; readonly tag: string }> | undefined;
   readonly assets: readonly Asset[];
 };
 

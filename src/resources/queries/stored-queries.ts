@@ -2,9 +2,19 @@
  * Stored queries (§4.9.3; RFC 10008 §2.3): the text of a QUERY under a token, so that GET repeats it. The token is a MAC of
  * the query: it cannot be guessed, says nothing about the query, and is the same for the same query, so
  * asking again stores nothing. It grants nothing: whoever uses it sees what it may see.
+ *
+ * Stored queries cost disk, so what each owner stores within their lifetime is bounded in octets, and what all store together. At the
+ * bound a QUERY is answered without Location, which RFC 10008 leaves to the server; no query whose Location was given is dropped.
+ * The amounts are counted in windows by `tally`, as rate limits are: a counter that a crash of the database server loses
+ * lets an owner store up to its bound once more.
  */
+import { promisify } from 'node:util';
+import { deflateRaw, inflateRaw } from 'node:zlib';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { OctetCache } from '../../memory/octet-cache.ts';
+import { always, byId } from '../../model/filter.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Store } from '../../store/store.ts';
+import { type MaybePromise, type Store, StoreUnavailable, type Tally } from '../../store/store.ts';
 
 export const queriesTable = 'stored_queries';
 
@@ -17,45 +27,179 @@ export type StoredQuery = {
 
 export type StoredQueries = {
   tokenOf(collection: string, mediaType: string, text: string): string;
-  /** Makes the token usable for at least half of its lifetime from now. Returns at once when it is. */
-  keep(query: StoredQuery, now: number): Promise<void> | undefined;
+  /**
+   * Makes the token usable for at least half of its lifetime from now. False: the query is not stored, because it is too long, its
+   * owner or all have stored as much as they may, or the store takes no writes.
+   * @param owner whom it counts for: the principal, or the address of an anonymous caller
+   * @throws StoreUnavailable where the store cannot be read
+   */
+  keep(query: StoredQuery, owner: string, now: number): MaybePromise<boolean>;
   find(token: string): Promise<StoredQuery | undefined>;
 };
 
 export type StoredQueriesOptions = {
-  readonly store: Store;
+  readonly store: Pick<Store, 'shared' | 'read' | 'commit' | 'plan' | 'tally'>;
   readonly mac: (text: string) => string;
-  readonly lifetimeSeconds: number;
-  /** Tokens remembered as stored; one beyond it costs a commit again. */
-  readonly rememberedMax: number;
+  readonly storedQuerySeconds: number;
+  readonly storedQueryBytesMax: number;
+  readonly storedQueriesPerOwnerBytesMax: number;
+  readonly storedQueriesBytesMax: number;
 };
 
-export function createStoredQueries(options: StoredQueriesOptions): StoredQueries {
-  const { store, mac } = options;
-  const renewAfterMs = (options.lifetimeSeconds * 1000) / 2;
-  const storedAt = new Map<string, number>();
+/** The document of a row; the token is the id, and a long text is compressed. */
+type Document = {
+  readonly collection: string;
+  readonly mediaType: string;
+  readonly text?: string;
+  /** `text`, deflated, in Base64. */
+  readonly deflated?: string;
+};
 
-  async function write(query: StoredQuery, now: number): Promise<void> {
-    const row = await store.read(queriesTable, query.token);
-    if (row === undefined || row.updatedAt + renewAfterMs < now) {
-      const next = keptRow(JSON.stringify(query), null, row?.createdAt ?? now, now);
-      const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+/** Shorter texts do not get shorter by it. */
+const deflatedFrom = 1024;
+
+const deflate = promisify(deflateRaw);
+const inflate = promisify(inflateRaw);
+
+export function createStoredQueries(options: StoredQueriesOptions): StoredQueries {
+  const { store, mac, storedQueryBytesMax } = options;
+  const renewAfterMs = (options.storedQuerySeconds * 1000) / 2;
+  const storedAt = new OctetCache<number>({
+    octetsMax: memoryBounds.storedTokens.octets,
+    octetsOf: () => 16,
+  });
+  const quota = createQuota(options);
+
+  function remember(token: string, at: number): true {
+    storedAt.set(token, at);
+    return true;
+  }
+
+  async function write(query: StoredQuery, owner: string, now: number): Promise<boolean> {
+    const { token } = query;
+    const row = await store.read(queriesTable, token);
+    if (row !== undefined && row.updatedAt + renewAfterMs >= now) return remember(token, row.updatedAt);
+    const doc = JSON.stringify(await documentOf(query));
+    const taken = await quota.take(mac(`owner\n${owner}`), doc.length, now);
+    if (taken === undefined) return false;
+    const next = keptRow(doc, taken.owner, row?.createdAt ?? now, now);
+    const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+    try {
+      const change = { table: queriesTable, id: token, expect, next };
+      const { outcome } = await store.commit({ changes: [change], events: [] });
       // Superseded means that another request stored the same query in this moment.
-      await store.commit({ changes: [{ table: queriesTable, id: query.token, expect, next }], events: [] });
+      if (outcome !== 'committed') await taken.giveBack();
+      return remember(token, now);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      await taken.giveBack().catch(() => {
+        // It stays counted until its window is over.
+      });
+      return false;
     }
-    if (storedAt.size >= options.rememberedMax) storedAt.clear();
-    storedAt.set(query.token, row === undefined ? now : Math.max(row.updatedAt, now - renewAfterMs));
   }
 
   return {
     tokenOf: (collection, mediaType, text) => mac(`query\n${collection}\n${mediaType}\n${text}`),
-    keep(query, now) {
+    keep(query, owner, now) {
       const at = storedAt.get(query.token);
-      return at !== undefined && now - at < renewAfterMs ? undefined : write(query, now);
+      if (at !== undefined && now - at < renewAfterMs) return true;
+      if (Buffer.byteLength(query.text) > storedQueryBytesMax) return false;
+      return write(query, owner, now);
     },
     async find(token) {
       const row = await store.read(queriesTable, token);
-      return row === undefined ? undefined : (JSON.parse(row.doc) as StoredQuery);
+      if (row === undefined) return undefined;
+      const { collection, mediaType, text, deflated = '' } = JSON.parse(row.doc) as Document;
+      return { token, collection, mediaType, text: text ?? String(await inflate(fromBase64(deflated))) };
+    },
+  };
+}
+
+async function documentOf({ collection, mediaType, text }: StoredQuery): Promise<Document> {
+  if (text.length < deflatedFrom) return { collection, mediaType, text };
+  return { collection, mediaType, deflated: (await deflate(text)).toString('base64') };
+}
+
+function fromBase64(text: string): Buffer {
+  return Buffer.from(text, 'base64');
+}
+
+/** Windows that a lifetime is counted in. */
+const steps = 4;
+
+/** What a row takes besides its document: the other columns, two indexes. */
+const rowOctets = 256;
+
+/** Rows read at once to count what a start finds. */
+const rowsPerRead = 32;
+
+type Taken = {
+  readonly owner: string;
+  giveBack(): Promise<void>;
+};
+
+type Quota = {
+  /** Counts the octets for the owner and for all; undefined, and nothing counted, where one of them has no room. */
+  take(owner: string, octets: number, now: number): Promise<Taken | undefined>;
+};
+
+/**
+ * Octets stored within a lifetime, by windows of a quarter of it: the present one and the four before hold at least what still stands.
+ */
+function createQuota(options: StoredQueriesOptions): Quota {
+  const { store, storedQuerySeconds, storedQueriesPerOwnerBytesMax, storedQueriesBytesMax } = options;
+  const stepMs = Math.ceil((storedQuerySeconds * 1000) / steps);
+  let counted: Promise<void> | undefined;
+
+  function tallies(owner: string, step: number, add: number): readonly Tally[] {
+    const expiresAt = (step + steps + 1) * stepMs;
+    return ['', ` ${owner}`].flatMap((whose) =>
+      Array.from({ length: steps + 1 }, (_, age) => ({
+        key: `stored-queries${whose} ${step - age}`,
+        add: age === 0 ? add : 0,
+        expiresAt,
+      })),
+    );
+  }
+
+  /** The counters of a store that this process has for itself end with the process: they begin with what is stored. */
+  async function countStored(): Promise<void> {
+    const plan = store.plan({ table: queriesTable, filter: always, sort: byId, limit: rowsPerRead });
+    let from: Parameters<typeof plan.rows>[0] = { from: 'start' };
+    for (;;) {
+      const rows = await plan.rows(from);
+      for (const { owner, doc, updatedAt } of rows) {
+        await store.tally(tallies(owner ?? '', Math.floor(updatedAt / stepMs), doc.length + rowOctets));
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < rowsPerRead) return;
+      from = { from: 'after', key: [last.id] };
+    }
+  }
+
+  return {
+    async take(owner, octets, now) {
+      if (!store.shared) {
+        counted ??= countStored().catch((error) => {
+          counted = undefined;
+          throw error;
+        });
+        await counted;
+      }
+      const step = Math.floor(now / stepMs);
+      const add = octets + rowOctets;
+      const totals = await store.tally(tallies(owner, step, add));
+      const giveBack = async (): Promise<void> => {
+        await store.tally(tallies(owner, step, -add));
+      };
+      const sum = (from: number) =>
+        totals.slice(from, from + steps + 1).reduce((one, other) => one + other, 0);
+      if (sum(0) <= storedQueriesBytesMax && sum(steps + 1) <= storedQueriesPerOwnerBytesMax) {
+        return { owner, giveBack };
+      }
+      await giveBack();
+      return undefined;
     },
   };
 }

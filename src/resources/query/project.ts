@@ -1,45 +1,46 @@
 /**
  * A stored representation reduced to the selected members. What is absent stays absent; a nested field keeps the
- * objects around it. Reads by id and lists without `fields` never come here: their bytes are served as stored.
+ * objects around it. Works on the text: the values that are not selected are never made. Reads by id and lists without `fields` never
+ * come here: their bytes are served as stored.
  */
+import { memberSpans } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
 
-type Node = { [name: string]: unknown };
+/** Members by name, in the order of the selection; undefined: the whole value. */
+type Selected = Map<string, Selected | undefined>;
 
-/** @param doc a JSON object as stored */
-export function project(doc: string, select: readonly Field[]): string {
-  const whole: unknown = JSON.parse(doc);
-  const result: Node = {};
-  for (const { path } of select) copy(path, whole, result);
-  return JSON.stringify(result);
+/** @returns what reduces the text of a JSON object as stored */
+export function projection(select: readonly Field[]): (doc: string) => string {
+  const selected = selectedOf(select);
+  return (doc) => textOf(doc, 0, selected) ?? '{}';
 }
 
-function copy(path: readonly string[], from: unknown, into: Node): void {
-  let source = from;
-  const found: unknown[] = [];
-  for (const name of path) {
-    if (!isNode(source) || !Object.hasOwn(source, name)) return;
-    source = source[name];
-    found.push(source);
-  }
-  let target = into;
-  for (const [index, name] of path.entries()) {
-    const value = found[index];
-    if (index === path.length - 1) define(target, name, value);
-    else {
-      const known = Object.hasOwn(target, name) ? target[name] : undefined;
-      const next = isNode(known) ? known : {};
-      define(target, name, next);
-      target = next;
+function selectedOf(select: readonly Field[]): Selected {
+  const root: Selected = new Map();
+  for (const { path } of select) {
+    let members = root;
+    for (const [index, name] of path.entries()) {
+      const isLast = index === path.length - 1;
+      // A member that is selected whole has in it what is selected of it.
+      if (members.has(name) && members.get(name) === undefined) break;
+      const next: Selected | undefined = isLast ? undefined : (members.get(name) ?? new Map());
+      members.set(name, next);
+      if (next === undefined) break;
+      members = next;
     }
   }
+  return root;
 }
 
-/** Assigning would call the setter of a name such as `__proto__`. */
-function define(target: Node, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Undefined where none of the members is there. */
+function textOf(doc: string, objectAt: number, selected: Selected): string | undefined {
+  const spans = memberSpans(doc, selected.keys(), objectAt);
+  let text = '';
+  for (const [name, within] of selected) {
+    const span = spans.get(name);
+    if (span === undefined) continue;
+    const value = within === undefined ? doc.slice(span.start, span.end) : textOf(doc, span.start, within);
+    if (value !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value}`;
+  }
+  return text === '' ? undefined : `{${text}}`;
 }

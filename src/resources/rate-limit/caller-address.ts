@@ -7,22 +7,29 @@
  */
 import type { Request } from '../../http/message.ts';
 import { isIpv4Address, parseIpv6Address } from '../../http/syntax/ip-address.ts';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { ownText } from '../../memory/octet-cache.ts';
 
 export type CallerAddress = (request: Pick<Request, 'fields' | 'peer'>) => string;
 
 /** Prefixes remembered, since the same peers ask again: parsing one takes 0.7 µs. */
-const prefixesMax = 1024;
+const prefixesMax = memoryBounds.callerAddresses.entries;
+
+/** With a zone; what is longer is no address. */
+const addressCharactersMax = 64;
 
 export function createCallerAddress(behindProxy: boolean): CallerAddress {
   const prefixes = new Map<string, string | undefined>();
 
   /** Undefined: no address. */
   function counted(text: string): string | undefined {
-    if (!text.includes(':')) return isIpv4Address(text) ? text : undefined;
+    if (text.length > addressCharactersMax) return undefined;
+    // A slice of a long field would keep the whole field in memory, for as long as the address is counted.
+    if (!text.includes(':')) return isIpv4Address(text) ? ownText(text) : undefined;
     if (prefixes.has(text)) return prefixes.get(text);
     const prefix = prefixOf(text);
     if (prefixes.size >= prefixesMax) prefixes.clear();
-    prefixes.set(text, prefix);
+    prefixes.set(ownText(text), prefix);
     return prefix;
   }
 

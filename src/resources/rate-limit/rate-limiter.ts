@@ -7,6 +7,7 @@
  * (draft-ietf-httpapi-ratelimit-headers-10) and `X-RateLimit-Remaining`.
  */
 
+import { hash } from 'node:crypto';
 import type { Allowance } from '../../http/allowance.ts';
 import type { Request } from '../../http/message.ts';
 import { operatorId, type Principal } from '../../model/principal.ts';
@@ -22,6 +23,8 @@ export type RateLimiter = {
     principal: Principal,
     nowMs: number,
   ): Allowance | undefined;
+  /** Whom the request is for, where work is shared out fairly: the principal, or else the address that it is counted by. */
+  partyOf(request: Pick<Request, 'fields' | 'peer'>, principal: Principal): string;
   /** Ends the exchange with other processes. */
   close(): Promise<void>;
 };
@@ -39,6 +42,13 @@ export type RateLimitOptions = {
 };
 
 type Meters = { readonly principals: Meter; readonly addresses: Meter } | undefined;
+
+/** Longer ids, which tokens of trusted issuers may have, are counted by their digest. */
+const idCharactersMax = 64;
+
+function counted(id: string): string {
+  return id.length <= idCharactersMax ? id : hash('sha256', id, 'base64url');
+}
 
 export function createRateLimiter(options: RateLimitOptions): RateLimiter {
   const { store, rateLimitSyncMs, rateLimitKeysMax, onFailure } = options;
@@ -67,8 +77,10 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
       const meters = method === 'GET' || method === 'HEAD' || method === 'QUERY' ? reads : writes;
       if (meters === undefined) return undefined;
       if (principal.kind === 'anonymous') return meters.addresses.admit(addressOf(request), nowMs);
-      return principal.id === operatorId ? undefined : meters.principals.admit(principal.id, nowMs);
+      if (principal.id === operatorId) return undefined;
+      return meters.principals.admit(counted(principal.id), nowMs);
     },
+    partyOf: (request, principal) => (principal.kind === 'anonymous' ? addressOf(request) : principal.id),
     async close() {
       await reconciler?.close();
     },

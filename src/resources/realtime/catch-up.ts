@@ -6,10 +6,12 @@
  * those no event that an older one has brought already. From there on the socket's whole list is. The cursor stands where everything wanted before
  * has been sent.
  *
- * It is in one of three modes: `reading` the store; `waiting` for a client that has enough to take, without holding on to what was read; or
- * `over`. It ends in the very turn in which it finds nothing more among what the hub has announced.
+ * It is in one of three modes: `reading` the store, as soon as there is memory for a batch; `waiting` for a client that has enough to take,
+ * without holding on to what was read; or `over`. It ends in the very turn in which it finds nothing more among what the hub has announced.
  */
+import type { HeldMemory } from '../../http/message.ts';
 import { allOf } from '../../model/filter.ts';
+import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { Hub } from './hub.ts';
@@ -17,12 +19,18 @@ import { beginning, isAfter, laterOf } from './position.ts';
 import type { Readers } from './readers.ts';
 import { covers, ofTypes, type Subscription } from './subscriptions.ts';
 
+/** A batch ends with the event that reaches its bound, and events may be long: so many bounds are asked for before it is read. */
+const batchesReserved = 4;
+
 export type CatchUpOptions = {
   readonly store: Pick<Store, 'read' | 'tail'>;
   readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
   readonly readers: Readers;
   /** Events read from the store at once; what of them the client does not take is read again. */
   readonly batchEventsMax: number;
+  /** Octets of events after which it reads no further one. */
+  readonly batchBytesMax: number;
+  readonly memory: HeldMemory;
   /** Everything that the socket is subscribed to, now. */
   readonly all: () => Iterable<Subscription>;
   /** Those of them that are caught up with. */
@@ -78,7 +86,7 @@ export class CatchUp {
   }
 
   #read(): void {
-    const { store, hub, readers, batchEventsMax } = this.#options;
+    const { store, hub, readers, batchEventsMax, batchBytesMax, memory } = this.#options;
     const recent = hub.recentAfter(this.#cursor);
     if (recent !== undefined) {
       for (const event of recent) {
@@ -95,15 +103,22 @@ export class CatchUp {
     const filter = allOf([readers.visible, ofTypes(wanted)]);
     // What the hub has announced is visible to this read.
     const announced = isFirstStretch ? this.#until : hub.position;
-    this.#whenRead(
-      () => store.tail(this.#cursor, filter, batchEventsMax),
-      (batch) => this.#take(batch, announced, isFirstStretch),
-    );
+    memory.whenRoom(batchesReserved * batchBytesMax, () => {
+      if (this.#mode !== 'reading') return;
+      this.#whenRead(
+        () => store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }),
+        (batch) => {
+          this.#take(batch, announced, isFirstStretch);
+          // What of it waits for the client is counted where it waits.
+          memory.set(0);
+        },
+      );
+    });
   }
 
   #take(batch: readonly TailEntry[], announced: LogPosition, isFirstStretch: boolean): void {
-    const { readers, batchEventsMax } = this.#options;
-    let isWhole = batch.length < batchEventsMax;
+    const { readers, batchEventsMax, batchBytesMax } = this.#options;
+    let isWhole = !isTailFull(batch, batchEventsMax, batchBytesMax);
     for (const entry of batch) {
       const position = { rev: entry.rev, id: entry.id };
       if (isFirstStretch && isAfter(position, this.#until)) {

@@ -9,6 +9,7 @@
  * moment between that end and the live events in which something could be missed.
  */
 import { always } from '../../model/filter.ts';
+import { isTailFull } from '../../store/page-of-rows.ts';
 import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
 import { LoggedEvent } from './logged-event.ts';
 import { beginning, isAfter } from './position.ts';
@@ -27,6 +28,8 @@ export type HubOptions = {
   readonly store: Pick<Store, 'tail' | 'head' | 'onAppend'>;
   /** Events read from the log at once. */
   readonly batchEventsMax: number;
+  /** Octets of events after which it reads no further one. */
+  readonly batchBytesMax: number;
 };
 
 /** Kept of what was announced: events, and characters of their documents. */
@@ -38,6 +41,7 @@ const framesPerTurnMax = 10_000;
 export class Hub {
   readonly #store: HubOptions['store'];
   readonly #batchEventsMax: number;
+  readonly #batchBytesMax: number;
   readonly #subscribers = new Subscribers<Listener>();
   readonly #listeners = new Set<Listener>();
   #mode: 'stopped' | 'waiting' | 'reading' | 'announcing' = 'stopped';
@@ -51,9 +55,10 @@ export class Hub {
   /** After it everything announced is kept. */
   #recentFrom: LogPosition = beginning;
 
-  constructor({ store, batchEventsMax }: HubOptions) {
+  constructor({ store, batchEventsMax, batchBytesMax }: HubOptions) {
     this.#store = store;
     this.#batchEventsMax = batchEventsMax;
+    this.#batchBytesMax = batchBytesMax;
   }
 
   /** Where everything that was announced ends; of a stopped hub it says nothing. */
@@ -134,7 +139,9 @@ export class Hub {
       if (run === this.#run) this.#fail();
     };
     try {
-      const batch = this.#store.tail(this.#position, always, this.#batchEventsMax);
+      const batch = this.#store.tail(this.#position, always, this.#batchEventsMax, {
+        bytesMax: this.#batchBytesMax,
+      });
       if (batch instanceof Promise) batch.then((entries) => this.#announceFrom(run, entries, 0), fail);
       else this.#announceFrom(run, batch, 0);
     } catch {
@@ -157,7 +164,7 @@ export class Hub {
       if (run !== this.#run) return;
     }
     this.#mode = 'waiting';
-    if (batch.length === this.#batchEventsMax || this.#grown) this.#pumpSoon();
+    if (this.#grown || isTailFull(batch, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
   }
 
   /** In a later turn: whoever wrote is answered first, and what else is written in this turn is read with it. */

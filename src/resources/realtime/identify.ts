@@ -82,7 +82,7 @@ function byTicket(
   const [ticket = ''] = tickets;
   const isOne = tickets.length === 1 && !hasKey;
   if (!isOne || fields.authorization !== undefined || fields.xApiKey !== undefined) return repeated;
-  // Who comes too soon is refused in any case, and keeps the ticket.
+  // Bad tickets count against the address. While it has no attempt left, a good one is refused before it is used up.
   if (options.attempts.isTooSoon(options.addressOf(request), options.clock()))
     return { problem: 'rate_limited' };
   return options.tickets.use(ticket).then((credential) => {
@@ -93,9 +93,9 @@ function byTicket(
 
 /** The request as it would have come with the credential itself. */
 function bearing(request: Request, { authorization, xApiKey, cookie }: SealedCredential): Request {
-  const { method, target, version, rawFields, protocol, peer, id } = request;
+  const { method, target, version, rawFields, protocol, peer, id, memory } = request;
   return {
-    ...{ method, target, version, rawFields, protocol, peer, id },
+    ...{ method, target, version, rawFields, protocol, peer, id, ...(memory && { memory }) },
     fields: { ...request.fields, authorization, xApiKey, cookie },
     readContent: (bytesMax) => request.readContent(bytesMax),
   };

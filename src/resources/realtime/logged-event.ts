@@ -1,9 +1,10 @@
 /**
- * One event of the log on its way to many sockets: parsed once, where a rule looks into it, and its frame made once for all who see the
+ * One event of the log on its way to many sockets: each member that a rule looks at is parsed once, and its frame made once for all who see the
  * whole of it.
  */
+import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
-import { type Matchable, memberAt } from '../../model/matches.ts';
+import type { Matchable } from '../../model/matches.ts';
 import type { LogPosition, TailEntry } from '../../store/store.ts';
 import { eventFrame } from './frames.ts';
 
@@ -11,7 +12,7 @@ export class LoggedEvent implements Matchable {
   readonly entry: TailEntry;
   readonly position: LogPosition;
   readonly search = null;
-  #parsed: unknown;
+  readonly #values = new Map<string, unknown>();
   #frame: Buffer | undefined;
 
   constructor(entry: TailEntry) {
@@ -29,9 +30,15 @@ export class LoggedEvent implements Matchable {
       case 'rev':
         return this.entry.rev;
       default:
-        this.#parsed ??= JSON.parse(this.entry.doc);
-        return memberAt(this.#parsed, field.path);
+        return this.#valueAt(field.path);
     }
+  }
+
+  /** Kept, since the rules of many readers ask for the same few. */
+  #valueAt(path: readonly string[]): unknown {
+    const key = path.join('\0');
+    if (!this.#values.has(key)) this.#values.set(key, valueAt(this.entry.doc, path));
+    return this.#values.get(key);
   }
 
   /** For whoever sees all there is in it, as UTF-8. */

@@ -7,6 +7,7 @@ import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { readWebSocketHandshake } from '../../http/syntax/websocket-handshake.ts';
+import { callerOf, operatorId } from '../../model/principal.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 import type { Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
@@ -36,10 +37,12 @@ export type RealtimeOptions = ReadersOptions &
     readonly addressOf: CallerAddress;
     readonly limits: ActionOptions['limits'];
     readonly realtimeAttemptMs: number;
+    readonly realtimeAttemptsMax: number;
     readonly realtimeTicketSeconds: number;
     /** Events read from the log at once: by the hub, and by a socket that catches up. */
     readonly hubBatchEventsMax?: number;
     readonly catchUpBatchEventsMax?: number;
+    readonly eventBatchBytesMax: number;
   };
 
 /** A socket that catches up reads again what its client did not take, so it reads little. */
@@ -49,14 +52,17 @@ const hubBatchEventsMaxDefault = 100;
 export function realtimeResources(options: RealtimeOptions): readonly Resource[] {
   const { base, store, clock, random, realtimeTicketSeconds, addressOf } = options;
   const tickets = createTickets({ store, clock, random, seconds: realtimeTicketSeconds });
-  const attempts = createAttempts(options.realtimeAttemptMs);
+  const attempts = createAttempts(options.realtimeAttemptMs, options.realtimeAttemptsMax);
   return [
     {
       pattern: `${base}/realtime`,
       operations: new Map([['GET', converseOperation(options) as Operation]]),
       constantFields: [],
       offers: ['application/json'],
-      admit: (request, nowMs) => attempts.admit(addressOf(request), nowMs),
+      admit: (request, principal, nowMs) =>
+        callerOf(principal) === operatorId
+          ? undefined
+          : attempts.admit(callerOf(principal) || addressOf(request), nowMs),
       identify: createIdentify({ ...options, tickets, attempts }),
     },
     ticketResource(options, tickets),
@@ -72,7 +78,11 @@ const parameters: ReadonlySet<string> = new Set([ticketParameter, keyParameter])
 
 function converseOperation(options: RealtimeOptions): Operation {
   const { store, clock } = options;
-  const hub = new Hub({ store, batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault });
+  const batchBytesMax = options.eventBatchBytesMax;
+  const hub = new Hub({
+    ...{ store, batchBytesMax },
+    batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault,
+  });
   const readersByAudience = createReaders(options);
   const batchEventsMax = options.catchUpBatchEventsMax ?? catchUpBatchEventsMaxDefault;
   return {
@@ -93,6 +103,7 @@ function converseOperation(options: RealtimeOptions): Operation {
             peer,
             clock,
             batchEventsMax,
+            batchBytesMax,
             limits: options,
             onEnd,
             onClosed,

@@ -33,6 +33,7 @@ export type SocketOptions = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly batchEventsMax: number;
+  readonly batchBytesMax: number;
   readonly limits: SocketLimits;
   /** Tells of the end of the credential that it was opened with; undefined: without one. */
   readonly onEnd: Known['onEnd'] | undefined;
@@ -143,13 +144,13 @@ export class RealtimeSocket implements Listener, ConversationListener {
 
   /** The hub hands it nothing while it catches up. */
   #catchUpNext(): void {
-    const { store, hub, readers, batchEventsMax } = this.#options;
+    const { store, hub, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#withdraw();
     this.#mode = 'behind';
     this.#catchUp = new CatchUp({
-      ...{ store, hub, readers, batchEventsMax, ...next },
+      ...{ store, hub, readers, batchEventsMax, batchBytesMax, memory: peer.memory, ...next },
       all: () => this.#subscriptions.values(),
       send: (id, frame) => this.#send(id, frame),
       done: (cursor) => this.#catchUpDone(cursor),

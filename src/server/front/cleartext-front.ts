@@ -3,9 +3,9 @@
  * begins with (RFC 9113 §3.3, §3.4). `P` and `PR` begin POST and PROPFIND as well, so the third octet decides; what
  * comes after it is judged by the server that it is handed to.
  */
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.ts';
-import { admitSocket, portOptions } from './admit-socket.ts';
+import { openFront } from './admit-socket.ts';
 import { lookAtFirstOctets } from './first-octets.ts';
 import type { Protocols } from './protocols.ts';
 
@@ -31,14 +31,7 @@ export function createCleartextFront(context: Context, protocols: Protocols): Se
       protocols.http2.emit('connection', socket);
     },
   } as const;
-  const front = createServer(portOptions, (socket) => {
-    if (admitSocket(context, socket)) lookAtFirstOctets(socket, look);
-  });
-  front.maxConnections = limits.connectionsMax;
-  front.on('drop', (dropped) => {
-    context.observe({ kind: 'connection-refused', peer: dropped?.remoteAddress ?? '' });
-  });
-  return front;
+  return openFront(context, (socket) => lookAtFirstOctets(socket, look));
 }
 
 /** Undefined: the octets are the beginning of the preface, and of other methods too. */

@@ -6,12 +6,13 @@
  * 400 in cleartext that says what this port speaks. Whatever else goes wrong before the handshake is done ends the
  * connection with the alert that OpenSSL chose.
  */
-import { createServer as createPort, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { createServer as createTls, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
 import { rawAnswer } from '../raw-answer.ts';
-import { admitSocket, portOptions, trackSocket } from './admit-socket.ts';
+import { openFront } from './admit-socket.ts';
 import { carry } from './carrier.ts';
 import type { Certificate, CertificatePair } from './certificate.ts';
 import { lookAtFirstOctets } from './first-octets.ts';
@@ -50,14 +51,7 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
       }
     },
   } as const;
-  const front = createPort(portOptions, (socket) => {
-    if (admitSocket(context, socket)) lookAtFirstOctets<FirstOctet>(socket, look);
-  });
-  front.maxConnections = limits.connectionsMax;
-  front.on('drop', (dropped) => {
-    context.observe({ kind: 'connection-refused', peer: dropped?.remoteAddress ?? '' });
-  });
-  return front;
+  return openFront(context, (socket) => lookAtFirstOctets<FirstOctet>(socket, look));
 }
 
 /** Sockets under TLS that did not finish their handshake yet, by peer: node:tls does not tell which of them it speaks of. */
@@ -69,23 +63,24 @@ function createTlsServer(
   { http1, http2 }: Protocols,
   { certificate, alpn }: TlsOptions,
 ): TlsServer {
-  const tls = createTls({
-    ...certificate.pair(),
-    minVersion,
-    ALPNProtocols: alpn.split(','),
-    handshakeTimeout: context.limits.headersTimeoutMs,
-  });
+  const tls = ownEmitter(
+    createTls({
+      ...certificate.pair(),
+      minVersion,
+      ALPNProtocols: alpn.split(','),
+      handshakeTimeout: context.limits.headersTimeoutMs,
+    }),
+    ignoreError,
+  );
   certificate.onChange((pair: CertificatePair) => tls.setSecureContext({ ...pair, minVersion }));
-  tls.on('secureConnection', (socket: TLSSocket) => {
-    socket.on('error', () => socket.destroy());
+  onArrival(tls, 'secureConnection', ignoreError, (socket: TLSSocket) => {
     const carrier = carriers.get(peerName(socket));
     if (carrier !== undefined) {
       carriers.delete(peerName(socket));
       carry(socket, carrier);
       // From here on the connection is known by the socket that HTTP is spoken on.
-      context.connections.delete(connectionOf(carrier, context.monotonic));
+      context.connections.replace(carrier, socket);
     }
-    trackSocket(context, socket);
     (socket.alpnProtocol === 'h2' ? http2 : http1).emit('connection', socket);
   });
   tls.on('tlsClientError', (_error, socket) => {

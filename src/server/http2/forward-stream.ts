@@ -3,6 +3,7 @@
  * the fields that a connection of HTTP/1.1 has and one of HTTP/2 must not have (RFC 9113 §8.2.2).
  */
 import { Readable, Writable } from 'node:stream';
+import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
 import { deliver, fail } from '../handle.ts';
 import type { StreamExchange } from './stream-exchange.ts';
 
@@ -28,7 +29,7 @@ export function forwardStream(exchange: StreamExchange): void {
     request: exchange,
     signal: gone.signal,
     // A stream whose client had nothing to send has ended before anybody read it.
-    content: exchange.announcesContent ? stream : Readable.from([]),
+    content: exchange.announcesContent ? stream : ownEmitter(Readable.from([]), ignoreError),
     answer: (status, fields) => answer(exchange, status, fields),
     interim: (status, fields) => interim(exchange, status, fields),
   });
@@ -57,7 +58,7 @@ function answer(exchange: StreamExchange, status: number, fields: readonly strin
 }
 
 function interim({ stream }: StreamExchange, status: number, fields: readonly string[]): void {
-  if (stream.closed || stream.headersSent) return;
+  if (stream.closed || stream.destroyed || stream.headersSent) return;
   const all: Record<string, string | number> = { ':status': status };
   const kept = withoutConnection(fields);
   for (let index = 0; index + 1 < kept.length; index += 2) {
@@ -79,5 +80,5 @@ function withoutConnection(fields: readonly string[]): string[] {
 
 /** Where content of an answer goes that has none (RFC 9110 §6.4.1). */
 function nowhere(): Writable {
-  return new Writable({ write: (_chunk, _encoding, done) => done() });
+  return ownEmitter(new Writable({ write: (_chunk, _encoding, done) => done() }), ignoreError);
 }

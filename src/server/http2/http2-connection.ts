@@ -40,6 +40,7 @@ export class Http2Connection implements Multiplexed {
   #bytesRead = 0;
   #heardMs: number;
   #asked = false;
+  #clientEnded = false;
 
   constructor(context: Context, connection: Connection, session: ServerHttp2Session) {
     this.connection = connection;
@@ -62,10 +63,9 @@ export class Http2Connection implements Multiplexed {
     this.#streams += 1;
     this.#open.add(watched);
     if (this.#streams === 1) this.#lookIn(this.#context.limits.keepAliveTimeoutMs);
-    // Its session reports what matters; unheard, the error of a stream would end the program.
-    watched.stream.on('error', ignore);
     watched.stream.on('close', () => {
       this.#open.delete(watched);
+      if (this.connection.reserved) this.close();
       this.connection.activeMs = this.#context.monotonic();
     });
   }
@@ -87,6 +87,7 @@ export class Http2Connection implements Multiplexed {
 
   /** What was asked is still answered, as over HTTP/1.1, but nothing is kept open for a client that cannot even take its window. */
   #onClientEnded(): void {
+    this.#clientEnded = true;
     for (const watched of this.#open) watched.onClientEnded();
     this.close();
   }
@@ -99,7 +100,7 @@ export class Http2Connection implements Multiplexed {
   readonly #look = (): void => {
     const { headersTimeoutMs, keepAliveTimeoutMs, unreadContentTimeoutMs } = this.#context.limits;
     if (this.#closing) {
-      if (this.idle) this.connection.socket.destroy();
+      if (this.idle || this.#isStuck(unreadContentTimeoutMs)) this.connection.socket.destroy();
       else this.#lookIn(unreadContentTimeoutMs);
       return;
     }
@@ -108,6 +109,14 @@ export class Http2Connection implements Multiplexed {
     if (leftMs > 0) this.#lookIn(leftMs);
     else this.close();
   };
+
+  /** The client has ended, so no window will open again, and nothing that is open has gone on for so long. */
+  #isStuck(ms: number): boolean {
+    const sinceMs = this.#context.monotonic() - ms;
+    return (
+      this.#clientEnded && [...this.#open].every(({ stalls, progressMs }) => stalls && progressMs < sinceMs)
+    );
+  }
 
   /** With streams open and nothing heard for as long as an idle connection is kept, a PING tells; TCP alone may take hours. */
   #askWhetherThere(nowMs: number): void {

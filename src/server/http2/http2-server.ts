@@ -5,8 +5,9 @@
  *
  * Bounds that node:http2 has no setting for here are its own: the program's are those of limits.ts.
  */
-import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import { type Arrivals, ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { type Connection, connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
 import {
@@ -22,21 +23,26 @@ import {
 import { Http2Connection } from './http2-connection.ts';
 import { takeStream } from './take-stream.ts';
 
+/** Arguments of `stream`. */
+type Arrived = [stream: ServerHttp2Stream, headers: object, flags: number, raw: readonly string[]];
+
 export function createHttp2(context: Context): Http2Server {
   const { limits } = context;
-  const server = createServer(optionsOf(limits));
+  const server = ownEmitter(createServer(optionsOf(limits)), ignoreError);
   let accepted: Connection | undefined;
-  // Before node's own listener, which makes the session of the socket in the same turn.
-  server.prependListener('connection', (socket: Socket) => {
-    accepted = track(context, socket);
+  // Called before node's own listener, which makes the session of the socket in the same turn.
+  const first: Arrivals<[Socket]> = { on: (event, listener) => server.prependListener(event, listener) };
+  onArrival(first, 'connection', ignoreError, (socket) => {
+    accepted = connectionOf(socket, context.monotonic);
   });
-  server.on('session', (session) => {
+  onArrival(server, 'session', ignoreError, (session: ServerHttp2Session) => {
     if (accepted === undefined) return;
     const connection = new Http2Connection(context, accepted, session);
     accepted.multiplexed = connection;
     accepted = undefined;
     session.setLocalWindowSize(limits.http2ConnectionWindowBytesMax);
-    session.on('stream', (stream: ServerHttp2Stream, _headers, _flags, raw: readonly string[]) =>
+    // A stream may have ended with an error in the packet that it came in; its session reports what matters.
+    onArrival(session, 'stream', ignoreError, (...[stream, , , raw]: Arrived) =>
       takeStream(context, connection, stream, raw),
     );
   });
@@ -67,13 +73,4 @@ function optionsOf(limits: ServerLimits) {
     // A forwarded answer may repeat a field that comes once; that is between its server and its client.
     strictSingleValueFields: false,
   };
-}
-
-function track(context: Context, socket: Socket): Connection {
-  const connection = connectionOf(socket, context.monotonic);
-  if (!context.connections.has(connection)) {
-    context.connections.add(connection);
-    socket.once('close', () => context.connections.delete(connection));
-  }
-  return connection;
 }

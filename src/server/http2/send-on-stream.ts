@@ -7,8 +7,10 @@
  * where nothing was read, and it is done here where the reading was broken off.
  */
 import type { Response } from '../../http/message.ts';
+import { hasRoomFor, inOctets, noRoom } from '../answer-memory.ts';
 import { capOpen, isStream } from '../cap-open.ts';
 import type { OpenSocket } from '../context.ts';
+import { waitingAnswerBytes } from '../limits.ts';
 import { openStream } from '../open-stream.ts';
 import { type MultiplexedStream, noError } from './multiplexed.ts';
 import type { StreamRequest } from './stream-request.ts';
@@ -32,7 +34,8 @@ export function sendOnStream(exchange: StreamRequest, answer: Response): void {
 
 function write(exchange: StreamRequest, response: Response): void {
   const { stream, context } = exchange;
-  const { status, content } = response;
+  const { status } = response;
+  const content = inOctets(response.content);
   const fields = answerFields(exchange, response);
   if (isStream(content)) {
     exchange.respond(status, fields, response.headOnly === true);
@@ -47,14 +50,28 @@ function write(exchange: StreamRequest, response: Response): void {
   const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
   fields.push('content-length', String(bytes));
   const empty = response.headOnly === true || bytes === 0;
+  if (!empty && !hasRoomFor(exchange, text)) {
+    refuse(exchange, response);
+    return;
+  }
   exchange.respond(status, fields, empty);
   if (empty) return;
+  const lease = context.memory.budget.lease('answers', exchange.memoryHolder);
+  const isShared = typeof text !== 'string' && lease.growShared(text);
+  lease.set(waitingAnswerBytes + (isShared ? 0 : bytes));
+  stream.once('close', () => lease.release());
   if (bytes > pieceBytesMax) {
     writePieces(stream, typeof text === 'string' ? Buffer.from(text) : text, () => {
       exchange.progressMs = context.monotonic();
     });
   } else if (typeof text === 'string') stream.end(text, bytes === text.length ? 'latin1' : 'utf8');
   else stream.end(text);
+}
+
+/** Without content, which would wait for the client as the answer would have: a header section is all that flow control lets pass. */
+function refuse(exchange: StreamRequest, response: Response): void {
+  const refused = noRoom(exchange, response);
+  exchange.respond(refused.status, [...answerFields(exchange, refused), 'content-length', '0'], true);
 }
 
 function answerFields({ context }: StreamRequest, response: Response): string[] {
@@ -83,11 +100,12 @@ function converse(exchange: StreamRequest, response: Response): void {
     limits: context.limits,
     observe: context.observe,
     fleet: context.fleet,
+    memory: context.memory.budget.lease('websockets', exchange.memoryHolder),
     onClosed: () => {
       closed = true;
       if (socket !== undefined) context.sockets.delete(socket);
     },
   });
-  if (!closed) context.sockets.add(socket);
+  if (!closed) context.sockets.add(socket, exchange.holder);
   exchange.settle({ ...response, status: conversationStatus });
 }

@@ -62,7 +62,7 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   }
 
   protected writeContinue(): void {
-    if (!this.stream.closed) this.stream.additionalHeaders({ ':status': 100 });
+    if (!this.stream.closed && !this.stream.destroyed) this.stream.additionalHeaders({ ':status': 100 });
   }
 
   get sentStatus(): number | undefined {

@@ -30,7 +30,6 @@ export function takeStream(
   if (stream.destroyed || stream.closed) return;
   // Streams that a client resets make room for others, but what they asked for may still be under way.
   if (connection.underWay >= context.limits.http2StreamsMax) {
-    stream.on('error', () => undefined);
     stream.close(refusedStream);
     return;
   }

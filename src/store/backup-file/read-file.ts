@@ -7,7 +7,8 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { quoteName } from '../quote-name.ts';
-import type { FileTable } from './layout.ts';
+import { differenceOf, RowDigest, readDigests } from './digests.ts';
+import { columnNamesOf, type FileTable } from './layout.ts';
 import { identify, migrationsMade, UnknownDatabase } from './migrate.ts';
 
 /** A table with what is counted of it. */
@@ -133,6 +134,8 @@ function* rowsOf(
     `SELECT ${columns.join(', ')} FROM ${quoteName(table.name)} ORDER BY rowid`,
   );
   select.setReturnArrays(true);
+  const digest = columns.join() === columnNamesOf(table).join() ? new RowDigest() : undefined;
+  const written = digest === undefined ? undefined : readDigests(database).get(table.name);
   const rows = judged(path, () => select.iterate()) as unknown as Iterator<StoredRow>;
   let read = 0;
   for (;;) {
@@ -142,11 +145,17 @@ function* rowsOf(
       throw new UnfitBackup(`${path} is damaged: a row of ${table.name} is newer than the file counts`);
     }
     read += 1;
+    digest?.add(value);
     yield value;
   }
   if (read !== table.rows) {
     throw new UnfitBackup(`${path} is damaged: ${read} of ${table.rows} rows of ${table.name} can be read`);
   }
+  const fault =
+    digest === undefined || written === undefined
+      ? undefined
+      : differenceOf(table.name, written, digest.end());
+  if (fault !== undefined) throw new UnfitBackup(`${path} is damaged: ${fault}`);
 }
 
 /** What SQLite says of a file that it cannot read is put into words that name the file. */

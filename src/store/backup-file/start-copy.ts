@@ -4,6 +4,7 @@
  */
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../store.ts';
 import { partialPath } from './publish.ts';
 
@@ -25,16 +26,15 @@ export type CopyReply =
 /** @param data what the thread is given: `to` is the target, the rest is the engine's */
 export function startCopy(thread: URL, data: { readonly to: string }, onProgress: OnProgress): Copy {
   const { to } = data;
-  const worker = new Worker(thread, { workerData: data });
+  let cause: unknown;
+  const worker = ownEmitter(new Worker(thread, { workerData: data }), (error) => {
+    cause = error;
+  });
   const done = new Promise<void>((resolve, reject) => {
     let finished = false;
-    let cause: unknown;
     worker.on('message', (reply: CopyReply) => {
       if (reply.kind === 'progress') onProgress(reply.done, reply.total);
       else finished = true;
-    });
-    worker.on('error', (error) => {
-      cause = error;
     });
     worker.on('exit', () => {
       if (finished) {

@@ -5,6 +5,7 @@
  */
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { quoteName } from '../quote-name.ts';
+import { writeDigests } from './digests.ts';
 import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
 import { migrate } from './migrate.ts';
 
@@ -26,7 +27,9 @@ export type FileWriter = {
  */
 export function writeFile(path: string, rev: number, tables: readonly CountedTable[]): FileWriter {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
-  database.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384');
+  database.exec(
+    'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384',
+  );
   migrate(database, path, ignore);
   database.exec('BEGIN');
   database.prepare('UPDATE comity_counters SET rev = ? WHERE n = 0').run(rev);
@@ -45,6 +48,7 @@ export function writeFile(path: string, rev: number, tables: readonly CountedTab
       for (const row of rows) insert.run(...row);
     },
     close() {
+      writeDigests(database);
       database.exec('COMMIT');
       database.close();
     },

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Observe } from '../../observe/observation.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
 import { ChangeListeners } from '../change-listeners.ts';
+import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
 import type { Store, Table } from '../store.ts';
 import { eventsTable } from '../store.ts';
@@ -21,7 +22,7 @@ import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
 import { type Peers, startPeers } from './peers.ts';
 import { countRows } from './read/count.ts';
 import { findOld } from './read/find-old.ts';
-import { makePlan } from './read/plan.ts';
+import { createCompiledShapes, makePlan } from './read/plan.ts';
 import { createPointReads } from './read/point-reads.ts';
 import { readHead, readTail } from './read/tail.ts';
 import { createVersions } from './read/versions.ts';
@@ -52,6 +53,8 @@ export type PostgresOptions = {
   readonly scanTimeoutMs?: number;
   /** Units that may wait to be committed; more are `StoreUnavailable`. Default 10,000. */
   readonly unitsWaitingMax?: number;
+  /** Octets of their documents that may wait; more are `StoreUnavailable`. Default 64 MiB. */
+  readonly unitsWaitingBytesMax?: number;
   /** Units that one transaction commits. Default 512. */
   readonly unitsPerTransactionMax?: number;
   /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
@@ -60,6 +63,10 @@ export type PostgresOptions = {
   readonly program?: string;
   /** What all processes on the schema must have in common, by name; those that differ are told of. */
   readonly facts?: Readonly<Record<string, string>>;
+  /** Changes that may wait for their turn at a row; more are `StoreUnavailable`. Default 10,000. */
+  readonly changesWaitingMax?: number;
+  /** How long a change may wait for its turn. Default 30 s. */
+  readonly changeWaitMs?: number;
   readonly observe?: Observe;
 };
 
@@ -127,7 +134,10 @@ type Running = {
   readonly changes: Changes;
   readonly listeners: ChangeListeners;
   readonly backups: RunningBackups;
+  /** Of the list of processes. */
+  readonly process: string;
   readonly peers: Peers;
+  readonly lines: Lines;
 };
 
 /** Makes the connections in the order in which they need each other. */
@@ -136,11 +146,8 @@ function start(options: PostgresOptions, parts: Parts): Running {
   const timeoutMs = options.databaseTimeoutMs ?? 5000;
   const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
   const connecting = { address, connectTimeoutMs, onLost };
-  const read = createReadLane({
-    ...connecting,
-    timeoutMs,
-    connections: options.databaseReadConnections ?? 2,
-  });
+  const readConnections = options.databaseReadConnections ?? 2;
+  const read = createReadLane({ ...connecting, timeoutMs, connections: readConnections });
   const scan = createScanLane({
     ...connecting,
     timeoutMs: options.scanTimeoutMs ?? 10_000,
@@ -148,7 +155,6 @@ function start(options: PostgresOptions, parts: Parts): Running {
     queueMax: options.readerQueueMax ?? 256,
   });
   const listeners = new ChangeListeners();
-  const countersSql = `SELECT n, rev FROM ${quoteName(schema)}.comity_counters`;
   const changes = createChanges({
     address,
     schema,
@@ -156,7 +162,7 @@ function start(options: PostgresOptions, parts: Parts): Running {
     pollMs: options.databasePollMs ?? 1000,
     numbers,
     onChanged: (tables) => listeners.call(tables),
-    readCounters: () => read.send({ sql: countersSql, values: [] }),
+    readCounters: () => read.send({ sql: countersSqlOf(schema), values: [] }),
     observe,
   });
   const process = randomUUID();
@@ -171,6 +177,7 @@ function start(options: PostgresOptions, parts: Parts): Running {
     channel: channelOf(schema),
     writer: process,
     unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
+    unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
     unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
     charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
     timeoutMs,
@@ -189,15 +196,16 @@ function start(options: PostgresOptions, parts: Parts): Running {
     layouts: named,
     ordered: layouts,
     numbers,
-    read,
-    scan,
-    commits,
-    committer,
-    changes,
-    listeners,
-    backups,
+    ...{ read, scan, commits, committer },
+    ...{ changes, listeners, backups },
+    process,
     peers,
+    lines: new Lines(options),
   };
+}
+
+function countersSqlOf(schema: string): string {
+  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters`;
 }
 
 function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
@@ -211,20 +219,24 @@ function storeOver(running: Running): PostgresStore {
   const rows = createPointReads(read, ordered, schema);
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
+  const shapes = createCompiledShapes();
   const log = { read, scan, layout: layoutOf(layouts, eventsTable), schema };
   let closing: Promise<void> | undefined;
   return {
     shared: true,
+    processId: running.process,
+    hasEnded: running.peers.hasEnded,
+    lines: running.lines,
     read: rows.read,
     plan(query) {
       const layout = layoutOf(layouts, query.table);
       const tableNumber = numbers.get(query.table) ?? 0;
-      return makePlan({ read, scan, versions, layout, schema, tableNumber }, query);
+      return makePlan({ read, scan, versions, layout, schema, tableNumber, shapes }, query);
     },
-    count: async (table, filter) => countRows(scan, layoutOf(layouts, table), filter),
+    count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
     version: versions.version,
     commit: (unit) => committer.commit(unit),
-    tail: (after, filter, limit) => readTail(log, { after, filter, limit }),
+    tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
     head: () => readHead(log),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),

@@ -1,7 +1,7 @@
 /**
  * Who else serves from this schema. Each process keeps a row in `comity_processes` with the facts that all must have in common, and reads
  * the rows of the others at the same time: a process that was started with another configuration is told of in the log.
- * Nothing is decided by it; a rolling restart to a new configuration is such a time.
+ * A rolling restart to a new configuration is such a time. What a process claimed and did not finish is free once it counts as gone.
  *
  * Times are the database's own, so clocks of machines that differ make nobody look dead.
  */
@@ -25,6 +25,8 @@ export type PeersOptions = {
 export type Peers = {
   /** One sign of life, and a look at the others; never rejects. */
   look(): Promise<void>;
+  /** Whether the process of that name gave no sign of life for so long that it counts as gone, or said that it stops. */
+  hasEnded(process: string): Promise<boolean>;
   /** Takes the row away. */
   stop(): Promise<void>;
 };
@@ -82,6 +84,11 @@ export function startPeers(options: PeersOptions): Peers {
 
   return {
     look,
+    async hasEnded(other) {
+      if (other === process) return false;
+      const rows = await send({ sql: aliveSqlOf(table), values: [other, everyMs * missedMax] });
+      return rows.length === 0;
+    },
     async stop() {
       clearInterval(timer);
       await looking;
@@ -98,6 +105,11 @@ const phrases: Readonly<Record<string, string>> = {
   collections: 'other collections',
   settings: 'other settings that must agree',
 };
+
+function aliveSqlOf(table: string): string {
+  return `SELECT process FROM ${table}
+WHERE process = $1 AND seen_at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2::bigint`;
+}
 
 /** One statement: who reads the rows of others has said that it lives. Rows are locked in one order, and skipped where another does it. */
 function lookSqlOf(table: string): string {

@@ -2,8 +2,9 @@
  * The thread of one backup. It holds a read transaction for the whole copy: without it SQLite starts the copy over
  * whenever another connection commits, and under steady writes it would never end.
  */
-import { backup } from 'node:sqlite';
+import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { writeDigests } from '../backup-file/digests.ts';
 import { beginPartial, publish } from '../backup-file/publish.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
 import type { BackupData } from './backup.ts';
@@ -25,9 +26,19 @@ async function run({ from, to }: BackupData): Promise<void> {
   database.exec('COMMIT');
   const total = Number(database.prepare('PRAGMA page_count').get()?.page_count);
   database.close();
+  addDigests(partial);
   publish(to);
   tell({ kind: 'progress', done: total, total });
   tell({ kind: 'done' });
+}
+
+/** The file is nobody's yet, and is made safe by being published. */
+function addDigests(partial: string): void {
+  const copy = new DatabaseSync(partial);
+  copy.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');
+  writeDigests(copy);
+  copy.exec('COMMIT');
+  copy.close();
 }
 
 function tell(reply: CopyReply): void {

@@ -35,6 +35,7 @@ export function connect(path: string, role: Role, options: ConnectionOptions): D
   }
   database.exec(`PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
+    PRAGMA secure_delete = ON;
     PRAGMA wal_autocheckpoint = ${checkpointPages};
     PRAGMA journal_size_limit = 67108864`);
   if (options.pagesMax !== undefined) database.exec(`PRAGMA max_page_count = ${options.pagesMax}`);

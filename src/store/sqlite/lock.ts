@@ -2,7 +2,7 @@
  * One process per folder. The lock is SQLite's own exclusive lock on a file that holds nothing else: the kernel
  * drops it when its holder dies, however it dies, so there is no stale lock to clear and no pid to guess about.
  */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -19,6 +19,7 @@ export class FolderInUse extends Error {
  */
 export function lockFolder(folder: string): () => void {
   const path = join(folder, 'comity.lock');
+  const isNew = !existsSync(path);
   closeSync(openSync(path, 'a', 0o600));
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
@@ -29,7 +30,29 @@ export function lockFolder(folder: string): () => void {
       throw new FolderInUse(`the folder ${folder} is in use by another process`, { cause: error });
     throw error;
   }
+  try {
+    if (isNew) refuseOpenDatabase(folder);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
   return () => database.close();
+}
+
+/** A lock file that was removed under a running process keeps nobody out: then the connections to the database do. */
+function refuseOpenDatabase(folder: string): void {
+  const path = join(folder, 'comity.db');
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; SELECT count(*) FROM sqlite_schema');
+  } catch (error) {
+    if (!isBusy(error)) return; // What else is wrong with the file is found where it is opened.
+    const message = `the folder ${folder} is in use by another process, whose file comity.lock was removed`;
+    throw new FolderInUse(message, { cause: error });
+  } finally {
+    database.close();
+  }
 }
 
 function isBusy(error: unknown): boolean {

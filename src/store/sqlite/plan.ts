@@ -1,14 +1,19 @@
 /**
- * A compiled list query. Where an index serves it, pages are read on the calling thread; everything else, and far
+ * Plans of list queries. What depends on the shape of a query alone (its table, the shape of its filter, its sort) is compiled once and
+ * kept by shape; a plan adds the values. Where an index serves it, pages are read on the calling thread; everything else, and far
  * offsets, goes to a reader thread, so that no scan stalls the event loop.
  */
-import type { StatementSync } from 'node:sqlite';
-import { pageOf, shapeOf } from '../page-of-rows.ts';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
+import type { SqlValue } from '../field-value.ts';
+import { keyOfSort, shapeFilter } from '../filter-shape.ts';
+import { docBytesMax, leftOut, pageOf, shapeOf } from '../page-of-rows.ts';
 import { rowsInOrder, rowsLimit, unbounded } from '../rows-of-plan.ts';
 import { serve } from '../serve.ts';
 import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
 import { versionText } from '../version-text.ts';
 import type { Cells } from './cells.ts';
+import { encoding } from './compile/filter.ts';
 import { bind, compilePage, type PageStatement, type Selection } from './compile/select.ts';
 import type { Layout } from './layout.ts';
 import type { ReaderPool } from './reader/pool.ts';
@@ -17,159 +22,212 @@ import type { Snapshot } from './snapshot.ts';
 /** Rows that a page may skip on the calling thread: about 50 µs. */
 const offsetOnCallerMax = 1000;
 
+/** Kinds of positions (which values of the key are null) whose statements one shape keeps. */
+const positionsMax = 64;
+
 export type PlanSources = {
   readonly snapshot: Snapshot;
   readonly readers: ReaderPool;
   readonly layout: Layout;
   readonly tableNumber: number;
-  /** Whether the statement of this text sorts: the same for any values, so each text is explained once. */
-  readonly explained: Map<string, boolean>;
+  readonly shapes: CompiledShapes;
 };
 
-/** Texts of statements, of which a program has as many as kinds of lists; beyond it some are explained again. */
-const explainedMax = 2048;
+export type CompiledShapes = OctetCache<CompiledShape>;
+
+/** Queries that differ in their values and their limit alone share one. */
+type CompiledShape = {
+  readonly key: string;
+  /** How pages are read on a reader thread. */
+  readonly scan: Selection;
+  /** How pages are read on the calling thread; undefined where no index serves them. */
+  readonly walk: Selection | undefined;
+  /** No row can pass. */
+  readonly empty: boolean;
+  /** By kind of statement and of position. */
+  readonly statements: Map<string, readonly PageStatement[]>;
+};
+
+export function createCompiledShapes(): CompiledShapes {
+  return new OctetCache({ octetsMax: memoryBounds.sqliteShapes.octets, octetsOf: octetsOfShape });
+}
+
+/** A query with its compiled shape. */
+type Run = {
+  readonly sources: PlanSources;
+  readonly query: ListQuery;
+  readonly shape: CompiledShape;
+  readonly values: readonly SqlValue[];
+};
 
 export function makePlan(sources: PlanSources, query: ListQuery): Plan {
-  const { snapshot, layout, tableNumber } = sources;
   if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
-  const service = serve(layout, query.filter, query.sort);
-  if (service === 'never') {
-    return {
-      bounded: true,
-      page: () =>
-        pageOf(
-          [],
-          query,
-          false,
-          snapshot.run(() => snapshot.version(tableNumber)),
-        ),
-      rows: () => [],
-    };
+  const filter = shapeFilter(query.filter, encoding);
+  const key = `${sources.tableNumber} ${keyOfSort(query.sort)}${filter.key}`;
+  let shape = sources.shapes.get(key);
+  if (shape === undefined) {
+    shape = compile(sources, query, { ...filter, key });
+    sources.shapes.set(key, shape);
   }
-  const { filter, sort } = query;
-  const scan: Selection = { layout, filter, sort, service: undefined, whole: false, timed: true };
-  const walk: Selection = { layout, filter, sort, service, whole: false, timed: false };
-  const start = service === undefined ? [] : compilePage(walk, { from: 'start' });
-  if (service === undefined || (!service.oneRow && sorts(sources, sort, start))) {
+  const run: Run = { sources, query, shape, values: filter.values };
+  if (shape.empty) return { bounded: true, page: () => emptyPage(run), rows: () => [] };
+  const { scan, walk } = shape;
+  if (walk === undefined) {
     return {
       bounded: false,
-      page: (position) => readThere(sources, query, scan, position),
+      page: (position, party) => readThere(run, scan, position, party),
       rows() {
         throw unbounded();
       },
     };
   }
-  const pages = new Map<string, readonly Prepared[]>([['start', prepare(snapshot, start)]]);
-  const wholes = new Map<string, readonly Prepared[]>();
+  const whole: Selection = { ...walk, whole: true };
+  const first: Selection = query.bytesMax === undefined ? walk : { ...walk, capped: true };
   return {
     bounded: true,
-    page(position): MaybePromise<Page> {
+    page(position, party): MaybePromise<Page> {
       if (position.from === 'offset' && position.offset > offsetOnCallerMax) {
-        return readThere(sources, query, { ...walk, timed: true }, position);
+        return readThere(run, scan, position, party);
       }
-      return readHere(sources, query, walk, pages, position);
+      return readHere(run, { first, scan }, position, party);
     },
-    rows(position, limit) {
-      return readRows(sources, query, { ...walk, whole: true }, wholes, position, rowsLimit(query, limit));
-    },
+    rows: (position, limit) => readRows(run, whole, position, rowsLimit(query, limit)),
   };
 }
 
-type Prepared = PageStatement & { readonly statement: StatementSync };
-
-function prepare(snapshot: Snapshot, pages: readonly PageStatement[]): readonly Prepared[] {
-  return pages.map((page) => ({ ...page, statement: snapshot.prepare(page.sql) }));
+function compile(
+  sources: PlanSources,
+  { sort }: ListQuery,
+  { shape: filter, key, values }: ReturnType<typeof shapeFilter<SqlValue>>,
+): CompiledShape {
+  const { layout } = sources;
+  const statements = new Map<string, readonly PageStatement[]>();
+  const service = serve(layout, filter, sort);
+  const common = { layout, filter, sort, whole: false, capped: false };
+  const unserved: Selection = { ...common, service: undefined, timed: true };
+  if (service === 'never') return { key, scan: unserved, walk: undefined, empty: true, statements };
+  if (service !== undefined) {
+    const walk: Selection = { ...unserved, service, timed: false };
+    const start = compilePage(walk, { from: 'start' });
+    if (service.oneRow || !start.some((page) => sorts(sources, page, sort, values))) {
+      statements.set('start', start);
+      return { key, scan: { ...walk, timed: true }, walk, empty: false, statements };
+    }
+  }
+  return { key, scan: unserved, walk: undefined, empty: false, statements };
 }
 
-/** Whether SQLite would sort rows instead of walking the index in the order asked for. */
+/** Whether SQLite would sort rows instead of walking the index in the order asked for: the same for any values. */
 function sorts(
-  { snapshot, explained }: PlanSources,
-  sort: ListQuery['sort'],
-  pages: readonly PageStatement[],
-): boolean {
-  return pages.some((page) => {
-    const known = explained.get(page.sql);
-    if (known !== undefined) return known;
-    const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
-    const steps = explain.all(...bind(page, sort, { from: 'start' }, 1));
-    const found = steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
-    if (explained.size >= explainedMax) explained.clear();
-    explained.set(page.sql, found);
-    return found;
-  });
-}
-
-function readHere(
-  { snapshot, tableNumber }: PlanSources,
-  query: ListQuery,
-  selection: Selection,
-  pages: Map<string, readonly Prepared[]>,
-  position: Position,
-): Page {
-  return snapshot.run(() => {
-    // One row more than the page holds tells whether rows remain.
-    const rows = walked(snapshot, query, selection, pages, position, query.limit + 1);
-    return pageOf(rows, query, position.from === 'before', snapshot.version(tableNumber));
-  });
-}
-
-function readRows(
   { snapshot }: PlanSources,
-  query: ListQuery,
+  page: PageStatement,
+  sort: ListQuery['sort'],
+  values: readonly SqlValue[],
+): boolean {
+  const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
+  const steps = explain.all(...bind(page, sort, { values, position: { from: 'start' }, limit: 1 }));
+  return steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
+}
+
+/** The statements of a page, compiled at the first position of their kind. */
+function statementsOf(
+  { sources: { shapes }, shape }: Run,
   selection: Selection,
-  statements: Map<string, readonly Prepared[]>,
-  position: Keyset,
-  limit: number,
-): readonly Row[] {
-  return snapshot.run(() =>
-    rowsInOrder(walked(snapshot, query, selection, statements, position, limit), position.from === 'before'),
+  position: Position,
+): readonly PageStatement[] {
+  let kind = shapeOf(selection.sort, position);
+  if (selection.whole) kind = `whole ${kind}`;
+  else if (selection.timed) kind = `timed ${kind}`;
+  else if (selection.capped) kind = `capped ${kind}`;
+  const kept = shape.statements.get(kind);
+  if (kept !== undefined) return kept;
+  if (shape.statements.size >= positionsMax) shape.statements.clear();
+  const compiled = compilePage(selection, position);
+  shape.statements.set(kind, compiled);
+  // Weighed again, for it has grown.
+  shapes.set(shape.key, shape);
+  return compiled;
+}
+
+const statementOctets = 256;
+
+function octetsOfShape({ key, statements }: CompiledShape): number {
+  let octets = 1024 + 4 * octetsOfText(key);
+  for (const pages of statements.values()) {
+    for (const { sql, parameters } of pages) {
+      octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
+    }
+  }
+  return octets;
+}
+
+function emptyPage({ sources: { snapshot, tableNumber }, query }: Run): Page {
+  const version = snapshot.run(() => snapshot.version(tableNumber));
+  return pageOf([], query, { backwards: false, version, isCut: false });
+}
+
+/** The page, unless documents were left out of it for their length: then a reader thread reads it, since copying them takes its time. */
+function readHere(
+  run: Run,
+  { first, scan }: { readonly first: Selection; readonly scan: Selection },
+  position: Position,
+  party: string | undefined,
+): MaybePromise<Page> {
+  const { snapshot, tableNumber } = run.sources;
+  const page = snapshot.run(() => {
+    const version = snapshot.version(tableNumber);
+    // One row more than the page holds tells whether rows remain.
+    const rows = walked(run, first, position, run.query.limit + 1);
+    if (first.capped && rows.some((cells) => cells[0] === leftOut)) return undefined;
+    return pageOf(rows, run.query, { backwards: position.from === 'before', version, isCut: false });
+  });
+  return page ?? readThere(run, scan, position, party);
+}
+
+function readRows(run: Run, selection: Selection, position: Keyset, limit: number): readonly Row[] {
+  return run.sources.snapshot.run(() =>
+    rowsInOrder(walked(run, selection, position, limit), position.from === 'before'),
   );
 }
 
 /** At most `limit` rows from the position on, in the order read; only within `run`. */
-function walked(
-  snapshot: Snapshot,
-  { sort }: ListQuery,
-  selection: Selection,
-  kept: Map<string, readonly Prepared[]>,
-  position: Position,
-  limit: number,
-): readonly Cells[] {
-  const shape = shapeOf(sort, position);
-  let statements = kept.get(shape);
-  if (statements === undefined) {
-    statements = prepare(snapshot, compilePage(selection, position));
-    kept.set(shape, statements);
-  }
+function walked(run: Run, selection: Selection, position: Position, limit: number): readonly Cells[] {
+  const { sources, query, values } = run;
   let rows: readonly Cells[] = [];
-  for (const page of statements) {
+  for (const page of statementsOf(run, selection, position)) {
     const wanted = limit - rows.length;
     if (wanted === 0) break;
-    const values = bind(page, sort, position, wanted);
-    const found = page.statement.all(...values) as unknown as readonly Cells[];
+    const asked = { values, position, limit: wanted, docBytesMax: docBytesMax(query) };
+    const bound = bind(page, query.sort, asked);
+    const found = sources.snapshot.prepare(page.sql).all(...bound) as unknown as readonly Cells[];
     rows = rows.length === 0 ? found : [...rows, ...found];
   }
   return rows;
 }
 
 async function readThere(
-  { readers, tableNumber, snapshot }: PlanSources,
-  query: ListQuery,
+  run: Run,
   selection: Selection,
   position: Position,
+  party: string | undefined,
 ): Promise<Page> {
-  shapeOf(query.sort, position);
-  const [page] = compilePage(selection, position);
-  const backwards = position.from === 'before';
-  if (page === undefined) {
-    return pageOf(
-      [],
-      query,
-      backwards,
-      snapshot.run(() => snapshot.version(tableNumber)),
-    );
-  }
-  const values = bind(page, query.sort, position, query.limit + 1);
-  const { rows, version } = await readers.read(page.sql, values, tableNumber);
-  return pageOf(rows, query, backwards, versionText(version));
+  const { sources, query, values } = run;
+  const { sort, limit, bytesMax = Number.POSITIVE_INFINITY } = query;
+  const rowsMax = limit + 1;
+  const [read, ...rest] = statementsOf(run, selection, position).map((page) => ({
+    sql: page.sql,
+    parameters: bind(page, sort, { values, position, limit: rowsMax }),
+  }));
+  if (read === undefined) return emptyPage(run);
+  const { rows, version, isCut } = await sources.readers.read(
+    read.sql,
+    read.parameters,
+    sources.tableNumber,
+    { party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+  );
+  return pageOf(rows, query, {
+    backwards: position.from === 'before',
+    version: versionText(version),
+    isCut,
+  });
 }

@@ -1,6 +1,7 @@
 /** The thread of one restore: copies the file by pages, then has SQLite read every page of the copy. */
 import { backup } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { digestFault } from '../backup-file/digests.ts';
 import { beginPartial, publish } from '../backup-file/publish.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
@@ -30,8 +31,10 @@ async function run({ from, to }: RestoreData): Promise<void> {
 function check(copy: string, from: string): void {
   const database = openUnchanging(copy);
   const fault = database.prepare('PRAGMA quick_check(1)').get()?.quick_check;
+  const changed = fault === 'ok' ? digestFault(database) : undefined;
   database.close();
   if (fault !== 'ok') throw new UnfitBackup(`${from} is damaged: ${String(fault)}`);
+  if (changed !== undefined) throw new UnfitBackup(`${from} is damaged: ${changed}`);
 }
 
 function tell(reply: CopyReply): void {

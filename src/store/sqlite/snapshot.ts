@@ -4,15 +4,15 @@
  * that becomes known in the same turn ends it too, so a read sees every unit whose `commit` has resolved.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { memoryBounds } from '../../memory/bounds.ts';
 import { versionText } from '../version-text.ts';
-import { asStoreError, unavailable } from './failure.ts';
+import { asStoreError, faultOf, messageOf, unavailable } from './failure.ts';
+import type { Damage } from './integrity.ts';
 import { StatementCache } from './statement-cache.ts';
-
-/** Statements kept for plans and point reads: those of some hundred shapes of lists. */
-const statementsKeptMax = 512;
 
 export class Snapshot {
   readonly #database: DatabaseSync;
+  readonly #damage: Damage;
   readonly #statements: StatementCache;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
@@ -26,9 +26,10 @@ export class Snapshot {
   #scheduled = false;
   #closed = false;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, damage: Damage) {
     this.#database = database;
-    this.#statements = new StatementCache(database, statementsKeptMax);
+    this.#damage = damage;
+    this.#statements = new StatementCache(database, memoryBounds.sqliteStatements.octets);
     this.#begin = database.prepare('BEGIN');
     this.#commit = database.prepare('COMMIT');
     this.#version = this.#statements.prepare('SELECT rev FROM comity_counters WHERE n = ?');
@@ -44,6 +45,7 @@ export class Snapshot {
     this.#refuseClosed();
     try {
       if (!this.#open) {
+        this.#damage.refuse();
         this.#begin.run();
         this.#open = true;
         if (!this.#scheduled) {
@@ -53,6 +55,7 @@ export class Snapshot {
       }
       return read();
     } catch (error) {
+      this.#damage.note(faultOf(error), messageOf(error));
       throw asStoreError(error);
     }
   }
@@ -72,7 +75,13 @@ export class Snapshot {
     if (!this.#open) return;
     this.#open = false;
     this.#versions.clear();
-    this.#commit.run();
+    try {
+      this.#commit.run();
+    } catch (error) {
+      // Also the end of a read fails where a page of it was damaged. Nobody waits here: the next read is refused.
+      this.#damage.note(faultOf(error), messageOf(error));
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+    }
   }
 
   close(): void {

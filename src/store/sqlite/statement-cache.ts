@@ -1,37 +1,41 @@
 /**
- * Prepared statements by their text, the least recently used dropped above a bound. Plans of the same shape share a
+ * Prepared statements by their text, bounded by the memory that SQLite takes for them. Queries of the same shape share a
  * statement, because values are always parameters.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { OctetCache } from '../../memory/octet-cache.ts';
+
+/**
+ * Octets that SQLite takes for a statement: measured 4,700 for a text of 157 characters, 7,000 for 442, 38,700 for 2,952; rounded up.
+ * The text is held twice, by SQLite and as the key.
+ */
+const statementOctets = 4096;
+const octetsPerCharacter = 13;
 
 export class StatementCache {
   readonly #database: DatabaseSync;
-  readonly #statementsMax: number;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements: OctetCache<StatementSync>;
 
-  constructor(database: DatabaseSync, statementsMax: number) {
+  constructor(database: DatabaseSync, octetsMax: number) {
     this.#database = database;
-    this.#statementsMax = statementsMax;
+    this.#statements = new OctetCache({
+      octetsMax,
+      octetsOf: (_, sql) => statementOctets + octetsPerCharacter * sql.length,
+    });
   }
 
-  /** The statement, which returns rows as arrays. */
+  /** The statement, which returns rows as arrays. One that is dropped is not closed: a caller may be about to run it. */
   prepare(sql: string): StatementSync {
     const kept = this.#statements.get(sql);
-    if (kept !== undefined) {
-      this.#statements.delete(sql);
-      this.#statements.set(sql, kept);
-      return kept;
-    }
+    if (kept !== undefined) return kept;
     const statement = this.#database.prepare(sql);
     statement.setReturnArrays(true);
     this.#statements.set(sql, statement);
-    if (this.#statements.size > this.#statementsMax) {
-      for (const oldest of this.#statements.keys()) {
-        // Left to the garbage collector, not closed: a caller may be about to run it.
-        this.#statements.delete(oldest);
-        break;
-      }
-    }
     return statement;
+  }
+
+  /** Forgets a statement that failed while it was iterated: the next `iterate` of it would throw the same failure again. */
+  drop(sql: string): void {
+    this.#statements.delete(sql);
   }
 }

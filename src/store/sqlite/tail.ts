@@ -5,15 +5,17 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Filter } from '../../model/filter.ts';
 import type { SqlValue } from '../field-value.ts';
+import { shapeFilter } from '../filter-shape.ts';
+import { OctetTaking } from '../page-of-rows.ts';
 import type { LogPosition, MaybePromise, TailEntry } from '../store.ts';
 import { eventsTable } from '../store.ts';
 import type { Cells } from './cells.ts';
-import { compileFilter } from './compile/filter.ts';
+import { conditionOf, encoding } from './compile/filter.ts';
 import { tickSql } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Revisions behind the head up to which a filtered tail is read on the calling thread. */
+/** Revisions behind the head up to which a tail that filters by columns is read on the calling thread. */
 const revisionsOnCallerMax = 256;
 
 const log = `"${eventsTable}" INDEXED BY "${eventsTable}.index[""rev""]"`;
@@ -30,27 +32,47 @@ export function readTail(
   snapshot: Snapshot,
   readers: ReaderPool,
   tableNumber: number,
-  query: { readonly after: LogPosition; readonly filter: Filter; readonly limit: number },
+  query: {
+    readonly after: LogPosition;
+    readonly filter: Filter;
+    readonly limit: number;
+    readonly bytesMax: number;
+    readonly party: string | undefined;
+  },
 ): MaybePromise<readonly TailEntry[]> {
-  const { after, filter, limit } = query;
+  const { after, filter, limit, bytesMax } = query;
   if (filter.op === 'never') return [];
-  const near = filter.op === 'always' || readHead(snapshot).rev - after.rev <= revisionsOnCallerMax;
+  const near =
+    filter.op === 'always' ||
+    (hasColumnsOnly(filter) && readHead(snapshot).rev - after.rev <= revisionsOnCallerMax);
   const parameters: SqlValue[] = [after.rev, after.id];
-  const condition = filter.op === 'always' ? '' : ` AND ${compileFilter(filter, parameters)}`;
+  const condition =
+    filter.op === 'always' ? '' : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters)}`;
   const timed = near ? '' : ` AND ${tickSql}`;
   parameters.push(limit);
   const sql = `SELECT id, rev, type, collection, owner, doc FROM ${log}
     WHERE deleted_at IS NULL AND (rev, id) > (?, ?)${condition}${timed} ORDER BY rev, id LIMIT ?`;
+  const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
-    return snapshot.run(() =>
-      snapshot
-        .prepare(sql)
-        .all(...parameters)
-        .map((row) => entryOf(row as unknown as Cells)),
-    );
+    return snapshot.run(() => {
+      const taking = new OctetTaking(octets);
+      taking.takeFrom(snapshot.prepare(sql).iterate(...parameters) as unknown as Iterable<Cells>);
+      return (taking.rows as readonly Cells[]).map(entryOf);
+    });
   }
-  return readers.read(sql, parameters, tableNumber).then(({ rows }) => rows.map(entryOf));
+  const options = { octets, party: query.party };
+  return readers.read(sql, parameters, tableNumber, options).then(({ rows }) => rows.map(entryOf));
 }
+
+/** Whether no document is parsed for the filter: parsing one of 1 MB takes 5 ms, and each stream asks of each event. */
+function hasColumnsOnly(filter: Filter): boolean {
+  if ('field' in filter) return filter.field.column !== undefined;
+  if ('filters' in filter) return filter.filters.every(hasColumnsOnly);
+  return filter.op === 'not' ? hasColumnsOnly(filter.filter) : filter.op !== 'search';
+}
+
+/** Of the document in a row of the log. */
+const docColumn = 5;
 
 function entryOf(cells: readonly SQLOutputValue[]): TailEntry {
   return {
@@ -59,6 +81,6 @@ function entryOf(cells: readonly SQLOutputValue[]): TailEntry {
     type: cells[2] as string,
     collection: cells[3] as string,
     owner: cells[4] as string | null,
-    doc: cells[5] as string,
+    doc: cells[docColumn] as string,
   };
 }

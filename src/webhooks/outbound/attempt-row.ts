@@ -40,8 +40,6 @@ const messageCharactersMax = 500;
 const headerFieldsMax = 32;
 /** Of a name or a value. */
 const headerCharactersMax = 256;
-/** Attempts on one page: more than a schedule and some resends make. */
-export const attemptsPageMax = 200;
 
 const idOfRow: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
 
@@ -51,7 +49,9 @@ export function attemptId(deliveryId: string, number: number): string {
 }
 
 /** What is not sent to anybody has no attempt. */
-export type Tried = Attempted & { readonly outcome: Exclude<Attempted['outcome'], { kind: 'expunged' }> };
+export type Tried = Attempted & {
+  readonly outcome: Exclude<Attempted['outcome'], { kind: 'expunged' } | { kind: 'forbidden' }>;
+};
 
 export type AttemptFacts = {
   readonly number: number;
@@ -101,19 +101,28 @@ export type AttemptsPage = {
   readonly more: boolean;
 };
 
-/** @param afterNumber the page begins with the attempt after this one; 0: with the first */
+type AttemptsAsked = {
+  /** The page begins with the attempt after this one; 0: with the first. */
+  readonly afterNumber: number;
+  readonly limit: number;
+  /** Octets of documents on the page; undefined: all up to `limit`. */
+  readonly bytesMax?: number;
+};
+
 export function attemptsOf(
   store: Pick<Store, 'plan'>,
   deliveryId: string,
-  { afterNumber = 0, limit = attemptsPageMax }: { afterNumber?: number; limit?: number } = {},
+  asked: AttemptsAsked,
 ): MaybePromise<AttemptsPage> {
-  const page = planOf(store, deliveryId, afterNumber, Math.min(limit, attemptsPageMax)).page({
-    from: 'start',
-  });
+  const page = planOf(store, deliveryId, asked).page({ from: 'start' });
   return whenKnown(page, ({ docs, more }) => ({ docs, more }));
 }
 
-function planOf(store: Pick<Store, 'plan'>, deliveryId: string, afterNumber: number, limit: number): Plan {
+function planOf(
+  store: Pick<Store, 'plan'>,
+  deliveryId: string,
+  { afterNumber, limit, bytesMax }: AttemptsAsked,
+): Plan {
   return store.plan({
     table: attemptsTable,
     filter: {
@@ -126,6 +135,7 @@ function planOf(store: Pick<Store, 'plan'>, deliveryId: string, afterNumber: num
     },
     sort: byId,
     limit,
+    ...(bytesMax === undefined ? {} : { bytesMax }),
   });
 }
 

@@ -10,11 +10,13 @@ export type Claim = {
   readonly owner: string | null;
   readonly endpoint: KnownEndpoint;
   readonly trigger: Trigger;
+  /** Somebody asked for this attempt: a resend or a test. It has connections of its own, and neither window nor breaker counts it. */
+  readonly isAsked?: boolean;
 };
 
-/** `expunged`: there is no event any more to send. */
+/** Nothing was sent: `expunged`, there is no event any more; `forbidden`, the owner of the endpoint may not read it any more. */
 export type Attempted = {
-  readonly outcome: ExchangeOutcome | { readonly kind: 'expunged' };
+  readonly outcome: ExchangeOutcome | { readonly kind: 'expunged' } | { readonly kind: 'forbidden' };
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;

@@ -7,7 +7,7 @@ import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Access, Rule } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { deliveryStatuses } from '../../model/delivery.ts';
-import { modes, schemes } from '../../model/endpoint.ts';
+import { endpointDefaults, modes, schemes } from '../../model/endpoint.ts';
 
 const own: Rule = { bearing: 'webhooks', rule: 'owner' };
 const ownAccess: Access = {
@@ -26,7 +26,7 @@ const timeOrNull = Type.Union([time, Type.Null()]);
 
 export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
   description:
-    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again. The deliveries of one that is deleted stay in the log, and are not tried again.',
+    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again. So is the value of a header field: `********` stands in its place, and keeps it when it is sent back. The deliveries of one that is deleted stay in the log, and are not tried again.',
   schema: Type.Object({
     url: Type.String({ minLength: 1, maxLength: urlCharactersMax }),
     description: Type.Optional(Type.String({ maxLength: 500 })),
@@ -38,22 +38,24 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
     scheme: Type.Optional(
       Type.Union(
         schemes.map((name) => Type.Literal(name)),
-        { default: 'standard' },
+        { default: endpointDefaults.scheme },
       ),
     ),
     mode: Type.Optional(Type.Union(modes.map((name) => Type.Literal(name)))),
     status: Type.Optional(
-      Type.Union([Type.Literal('enabled'), Type.Literal('disabled')], { default: 'enabled' }),
+      Type.Union([Type.Literal('enabled'), Type.Literal('disabled')], { default: endpointDefaults.status }),
     ),
     disabledReason: Type.Optional(Type.Union([Type.Literal('gone'), Type.Literal('failing')])),
     tenant: Type.Optional(Type.String({ minLength: 1, maxLength: tenantCharactersMax })),
     headers: Type.Optional(Type.Record(Type.String(), Type.String())),
     maxInFlight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),
     ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+    /** The key that it was made with. */
+    madeBy: Type.Optional(Type.String()),
   }),
   access: ownAccess,
-  // Nobody writes it; endpoints/revise.ts holds administrators to that, who pass every rule.
-  readOnly: { disabledReason: 'administrator' },
+  // Nobody writes these; endpoints/revise.ts holds administrators to that, who pass every rule.
+  readOnly: { disabledReason: 'administrator', madeBy: 'administrator' },
   search: ['url', 'description'],
   examples: [{ url: 'https://shop.example/hooks', events: ['products.*'], scheme: 'standard' }],
 });

@@ -11,6 +11,8 @@ import { isAborted, isAcknowledged, verdictOf } from './settle/verdict.ts';
 
 /** `lastError` of a delivery whose event has been removed. */
 export const expungedError = 'expunged';
+/** `lastError` of a delivery that the owner of its endpoint, or its tenant, may not read any more. */
+export const forbiddenError = 'access_lost';
 
 export type Policy = {
   readonly endpoint: Pick<Endpoint, 'scheme' | 'mode'>;
@@ -39,6 +41,7 @@ export type Conclusion = {
  *   failed, manual     not_delivered   the schedule stays; dueAt = nextAttemptAt
  *   gone (410)         not_delivered   dueAt = nextAttemptAt = null; its endpoint is disabled besides
  *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt was made and none is counted
+ *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; none is counted
  *   aborted            as it was       the program stopped: nothing is counted or logged, and it is due again at the next start
  *   asked for by hand  pending         dueAt = now; the schedule stays (done by resources and recoveries, from every state)
  *
@@ -64,8 +67,10 @@ export function conclude(
   const { endpoint, trigger, retryAfterSecondsMax } = policy;
   const verdict = verdictOf(attempted, trigger, endpoint.scheme, retryAfterSecondsMax);
   if (isAborted(attempted)) return { delivery: standing, isLogged: false, verdict };
-  if (attempted.outcome.kind === 'expunged') {
-    return { delivery: expunged(standing, attempted.endedAt), isLogged: false, verdict };
+  const { kind } = attempted.outcome;
+  if (kind === 'expunged' || kind === 'forbidden') {
+    const error = kind === 'expunged' ? expungedError : forbiddenError;
+    return { delivery: unsent(standing, error, attempted.endedAt), isLogged: false, verdict };
   }
   const delivery = isAcknowledged(attempted)
     ? delivered(standing, attempted, trigger)
@@ -135,7 +140,7 @@ function nextBySchedule(
 }
 
 /** One that another process delivered meanwhile stays as it is. */
-function expunged(standing: Delivery, at: number): Delivery {
+function unsent(standing: Delivery, lastError: string, at: number): Delivery {
   if (standing.status === 'delivered') return standing;
   return {
     ...standing,
@@ -143,7 +148,7 @@ function expunged(standing: Delivery, at: number): Delivery {
     nextAttemptAt: null,
     dueAt: null,
     lastStatusCode: null,
-    lastError: expungedError,
+    lastError,
     updatedAt: isoTime(at),
   };
 }

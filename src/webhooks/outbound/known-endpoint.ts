@@ -13,6 +13,8 @@ export type KnownEndpoint = {
   readonly url: URL;
   /** The current one first; `until` of the others may be over. */
   readonly secrets: readonly EndpointSecret[];
+  /** Sent with every delivery. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
 /** The endpoints that an event goes to, and what proves at the commit that they are all. */
@@ -28,8 +30,19 @@ export type EndpointDirectory = {
   all(): Iterable<KnownEndpoint>;
   /** Enabled endpoints whose pattern, tenant and owner's rights let the event through. */
   matching(event: Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>): Matched;
-  /** What a unit that changes endpoints must contain, so that others find out in time. */
-  generationChanges(): readonly Change[];
+  /** How many endpoints an owner has. */
+  countOf(owner: string | null): number;
+  size(): number;
+  /**
+   * Whether its owner, as it is now, and its tenant let the endpoint be told of the event, whatever its patterns are. A test may always.
+   * @throws StoreUnavailable
+   */
+  mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): Promise<boolean>;
+  /**
+   * What a unit must contain that changes endpoints, or what their owners may read, so that others find out in time.
+   * @param unit its other changes; without them, everything is read again
+   */
+  generationChanges(unit?: readonly Change[]): readonly Change[];
   /** Reads what stands now, after a guard or a generation change was superseded. */
   refresh(): Promise<void>;
   /** Calls back after the directory changed. Returns the way to stop. */

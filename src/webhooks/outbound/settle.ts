@@ -10,7 +10,7 @@ import type { WebhookSchedules } from '../../config/webhook-schedules.ts';
 import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import { type Change, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
+import type { Change, Row, Store, Turn } from '../../store/store.ts';
 import { type AttemptFacts, attemptChange, type Tried } from './attempt-row.ts';
 import type { Attempted, Claim, Settle } from './claim.ts';
 import { deliveriesCollection } from './collections.ts';
@@ -20,7 +20,7 @@ import { findOwnAttempt } from './settle/own-attempt.ts';
 
 export type SettleOptions = {
   /** With or without fan-out: nothing here makes an event. */
-  readonly store: Pick<Store, 'commit' | 'read'>;
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly schedules: WebhookSchedules;
   readonly health: Pick<HealthOfEndpoints, 'note' | 'disable'>;
   /** From 0 up to, not including, 1. */
@@ -32,8 +32,6 @@ export type SettleOptions = {
   };
 };
 
-/** Writers that may be faster than this one before it gives up for now. */
-const lostRacesMax = 32;
 const deliveriesTable = deliveriesCollection.name;
 
 export function createSettle(options: SettleOptions): Settle {
@@ -64,12 +62,29 @@ async function write(
   policy: Policy,
   first: Conclusion,
 ): Promise<Delivery | undefined> {
+  const turn = options.store.lines.turn();
+  try {
+    return await writeInTurn(options, claim, attempted, { policy, first, turn });
+  } finally {
+    turn.release();
+  }
+}
+
+/** What is concluded, by which rules, and the turn that it waits for once another writer was faster. */
+type Writing = { readonly policy: Policy; readonly first: Conclusion; readonly turn: Turn };
+
+async function writeInTurn(
+  options: SettleOptions,
+  claim: Claim,
+  attempted: Attempted,
+  { policy, first, turn }: Writing,
+): Promise<Delivery | undefined> {
   const { store } = options;
   const begun = claim.delivery;
   let conclusion = first;
   let standing: Delivery = begun;
   let { rev, owner } = claim;
-  for (let lost = 0; lost < lostRacesMax; lost += 1) {
+  for (;;) {
     if (conclusion.delivery === standing) return standing;
     const change = deliveryChange(conclusion.delivery, rev, owner, attempted.endedAt);
     const facts = factsOf(options, claim, attempted, standing, conclusion);
@@ -77,6 +92,7 @@ async function write(
     const commit = await store.commit({ changes, events: [] });
     if (commit.outcome === 'committed') return conclusion.delivery;
     if (commit.outcome !== 'superseded') throw new Error(`a settlement ended as ${commit.outcome}`);
+    await turn.take({ table: deliveriesTable, id: begun.id });
     if (commit.change > 0) {
       // The log holds an attempt of this number that the delivery does not count, as only a mended store could: take the next.
       standing = { ...standing, attemptCount: standing.attemptCount + 1 };
@@ -89,9 +105,6 @@ async function write(
     }
     conclusion = conclude(standing, attempted, policy, begun);
   }
-  throw new StoreUnavailable('a delivery changes faster than its attempt can be written down', {
-    retryAfterSeconds: 1,
-  });
 }
 
 function deliveryChange(delivery: Delivery, rev: number, owner: string | null, at: number): Change {
@@ -117,7 +130,7 @@ function factsOf(
 }
 
 function isTried(attempted: Attempted): attempted is Tried {
-  return attempted.outcome.kind !== 'expunged';
+  return attempted.outcome.kind !== 'expunged' && attempted.outcome.kind !== 'forbidden';
 }
 
 function observeAttempt(observe: Observe, claim: Claim, { outcome, startedAt, endedAt }: Attempted): void {

@@ -5,7 +5,7 @@ import type { Scope } from '../../model/principal.ts';
 
 /**
  * Beside each endpoint, under the same id: what it is signed with, and what it may be told.
- * The texts of the secrets must be readable to sign; docs/guides/webhooks.md says so.
+ * The texts of the secrets must be readable to sign: the rows are encrypted (store/secrets).
  */
 export const endpointSecretsTable = 'endpoint_secrets';
 export type EndpointSecrets = {
@@ -13,6 +13,14 @@ export type EndpointSecrets = {
   readonly secrets: readonly EndpointSecret[];
   /** Scopes of the credential that made the endpoint: it is told nothing that one could not have read. */
   readonly scopes: readonly Scope[];
+  readonly headers?: HeaderValues;
+};
+
+/** Values of the header fields of the endpoint (endpoint-headers.ts). */
+export type HeaderValues = {
+  /** The URL that the endpoint has with these values: together they are read from two tables. */
+  readonly url: string;
+  readonly values: Readonly<Record<string, string>>;
 };
 
 /**
@@ -20,6 +28,8 @@ export type EndpointSecrets = {
  * unit that has found its endpoints expects the next one absent, so it is made anew when they changed meanwhile (fan-out/generation.ts).
  */
 export const endpointGenerationTable = 'endpoint_generation';
+/** Where changes of what is sent where wait for each other, and events for them. No row has this id. */
+export const generationLine = { table: endpointGenerationTable, id: '' } as const;
 
 /** Beside an endpoint that fails, under the same id: since when. Its row goes with the first success. */
 export const endpointHealthTable = 'endpoint_health';

@@ -15,14 +15,20 @@ import type { EndpointDirectory } from './known-endpoint.ts';
 import { wakesTable } from './tables.ts';
 
 export type Wakes = {
-  /** What a unit must contain that makes something due without an event, so that other processes hear of it; often nothing. */
-  changesFor(endpointId: string): readonly Change[];
+  /**
+   * What a unit must contain that makes something due without an event, so that other processes hear of it; often nothing.
+   * @param deliveryId of a delivery that somebody asked for
+   */
+  changesFor(endpointId: string, deliveryId?: string): readonly Change[];
   /** Tells this process, after the commit. */
-  announce(endpointIds: Iterable<string>): void;
+  announce(endpointIds: Iterable<string>, deliveryId?: string): void;
   /** Calls back with an endpoint that may have something due, however that came about and in whichever process. Returns the way to stop. */
-  onWake(listener: (endpointId: string) => void): () => void;
+  onWake(listener: WakeListener): () => void;
   close(): Promise<void>;
 };
+
+/** `deliveryId`: of a delivery that somebody asked for. */
+export type WakeListener = (endpointId: string, deliveryId?: string) => void;
 
 export type WakesOptions = {
   readonly store: Store;
@@ -37,25 +43,25 @@ export type WakesOptions = {
 /** Hears of everything that is committed from then on. @throws StoreUnavailable */
 export async function createWakes(options: WakesOptions): Promise<Wakes> {
   const { store, newId, clock } = options;
-  const listeners = new Set<(endpointId: string) => void>();
+  const listeners = new Set<WakeListener>();
 
-  function announce(endpointIds: Iterable<string>): void {
-    for (const id of endpointIds) for (const listener of listeners) listener(id);
+  function announce(endpointIds: Iterable<string>, deliveryId?: string): void {
+    for (const id of endpointIds) for (const listener of listeners) listener(id, deliveryId);
   }
 
   const followers = store.shared
     ? await Promise.all([followEvents(options, announce), followWakeRows(options, announce)])
     : [];
   return {
-    changesFor(endpointId) {
+    changesFor(endpointId, deliveryId) {
       if (!store.shared) return [];
       const at = clock();
-      const next = keptRow(JSON.stringify({ endpointId }), null, at, at);
+      const next = keptRow(JSON.stringify({ endpointId, deliveryId }), null, at, at);
       return [{ table: wakesTable, id: newId(), expect: { absent: true }, next }];
     },
     announce,
     onWake(listener) {
-      const call = (endpointId: string): void => listener(endpointId);
+      const call: WakeListener = (endpointId, deliveryId) => listener(endpointId, deliveryId);
       listeners.add(call);
       return () => void listeners.delete(call);
     },

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';
-import { mailCodesTable } from '../../../src/auth/tables.ts';
+import { keysTable, mailCodesTable } from '../../../src/auth/tables.ts';
+import { keptRow } from '../../../src/store/kept-row.ts';
 import { engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
 import { putUser, refused, start } from '../sessions/fixture.ts';
 import { ada, address, codeOf, how, join, registered, startAccounts, wish } from './fixture.ts';
@@ -194,9 +195,38 @@ test('sends an account five mails an hour for a purpose, together with other pro
   assert.equal(sent(), 5);
   await wish(all[0], 'verification', email);
   assert.equal(sent(), 6);
-  clock.now += 3_600_000;
+  clock.now += 3_599_999;
+  await wish(all[0], 'reset', email);
+  assert.equal(sent(), 6);
+  clock.now += 60_001;
   await wish(all[0], 'reset', email);
   assert.equal(sent(), 7);
+});
+
+test('counts the mail of the registration, and no mail that was refused', async (context) => {
+  const clock = { now: start };
+  const accounts = await startAccounts(context, await openEmbedded(context), { clock });
+  await join(accounts);
+  for (let at = 0; at < 8; at += 1) {
+    clock.now += 60_000;
+    await wish(accounts, 'verification', email);
+  }
+  assert.equal(accounts.mails.length, 5);
+  // The first of them leaves the hour, which makes room for one.
+  clock.now = start + 3_660_000;
+  for (let at = 0; at < 2; at += 1) await wish(accounts, 'verification', email);
+  assert.equal(accounts.mails.length, 6);
+});
+
+test('sends no more than five mails in an hour that begins in the middle of one', async (context) => {
+  const clock = { now: Math.ceil(start / 3_600_000) * 3_600_000 - 1 };
+  const accounts = await startAccounts(context, await openEmbedded(context), { clock });
+  await join(accounts);
+  const before = accounts.mails.length;
+  for (let at = 0; at < 5; at += 1) await wish(accounts, 'reset', email);
+  clock.now += 2;
+  for (let at = 0; at < 5; at += 1) await wish(accounts, 'reset', email);
+  assert.equal(accounts.mails.length - before, 5);
 });
 
 test('sends no mail whose code could not be kept, and goes on with the next wish', async (context) => {
@@ -286,4 +316,25 @@ test('audits what is asked for, and what is done with a code, in the units of it
     { ...fact, type: 'email.verified' },
   ]);
   assert.ok(!JSON.stringify(accounts.entries).includes(code));
+});
+
+test('tells the audit trail of every key that it revokes', async (context) => {
+  const store = await openEmbedded(context);
+  const accounts = await startAccounts(context, store);
+  const { user } = await join(accounts);
+  const ids = Array.from({ length: 60 }, (_, index) => `key_${String(index).padStart(2, '0')}`);
+  const changes = ids.map((id) => ({
+    table: keysTable,
+    id,
+    expect: { absent: true as const },
+    next: { ...keptRow(JSON.stringify({ id, name: id, kind: 'secret' }), user.id, start, start), search: '' },
+  }));
+  await store.commit({ changes, events: [] });
+  await wish(accounts, 'reset', email);
+  assert.deepEqual(await accounts.resetPassword(codeOf(accounts), next, address), { ok: true });
+  const revoked = accounts.entries.filter(({ type }) => type === 'key.revoked');
+  assert.deepEqual(revoked.map(({ subject }) => subject).sort(), ids);
+  for (const { actor, detail } of revoked) {
+    assert.deepEqual([actor, detail], [user.id, { reason: 'password.reset' }]);
+  }
 });

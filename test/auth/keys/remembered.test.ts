@@ -20,7 +20,7 @@ function startProcess(store: Store) {
   const clock = () => now;
   const adminKeyHash = () => hash('sha256', 'sk_administrator', 'buffer');
   const verify = createKeyVerifier({ store, clock, adminKeyHash, adminKeyKept: false, uses });
-  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsMax: 100 });
+  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
   let verified = 0;
   return {
     verifications: () => verified,

@@ -65,7 +65,11 @@ for (const [engine, open] of engines) {
 test('a credential that is remembered keeps its lists', async (context) => {
   const store = await openEmbedded(context);
   const { text, key } = await plantKey(store, tunnelKey({ tunnel: narrow }));
-  const cache = createVerifiedCredentials({ store, clock: () => now, verifiedCredentialsMax: 10 });
+  const cache = createVerifiedCredentials({
+    store,
+    clock: () => now,
+    verifiedCredentialsBytesMax: 1_000_000,
+  });
   context.after(() => cache.close());
   const known = await cache.verify({ name: text, verify: () => verifierOf(store)(text), repeatable: true });
   assert.ok('scheme' in known);

@@ -30,7 +30,7 @@ function remembering(process: Process) {
   const cache = createVerifiedCredentials({
     store: process.store,
     clock: () => process.clock.now,
-    verifiedCredentialsMax: 1000,
+    verifiedCredentialsBytesMax: 1_000_000,
   });
   const authenticate = createAuthenticate({
     verifiers: {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createBudget } from '../../../src/connections/tunnel/budget.ts';
+import { memoryBounds } from '../../../src/memory/bounds.ts';
 import {
   openStand,
   openTunnel,
@@ -28,6 +29,25 @@ function entered(entry: ReturnType<ReturnType<typeof createBudget>['enter']>) {
   assert.ok(entry.ok);
   return entry.place;
 }
+
+test('forgets what principals passed who have no tunnel open, when there are too many of them', () => {
+  const budget = createBudget(
+    { ...unlimited, tunnelsMax: 1_000_000, tunnelBytesPerDayMax: 10 },
+    () => noonMs,
+  );
+  const spend = (principal: string) => {
+    const place = entered(budget.enter(principal));
+    place.account.spend(10);
+    return place;
+  };
+  const open = spend('with a tunnel');
+  spend('without one').giveBack();
+  assert.equal(budget.enter('without one').ok, false);
+  for (let at = 0; at < memoryBounds.tunnelLedgers.entries; at += 1) spend(`principal ${at}`).giveBack();
+  assert.equal(budget.enter('without one').ok, true);
+  assert.equal(budget.enter('with a tunnel').ok, false);
+  open.giveBack();
+});
 
 test('gives a principal as many places as it may have, and one again when one is given back', () => {
   const budget = createBudget({ ...unlimited, tunnelsPerPrincipalMax: 2 }, () => noonMs);

@@ -84,7 +84,7 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
   const facts: Observation[] = [];
   const clock = options.clock ?? Date.now;
   const monotonic = () => performance.now();
-  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsMax: 100 });
+  const cache = createVerifiedCredentials({ store, clock, verifiedCredentialsBytesMax: 1_000_000 });
   context.after(() => cache.close());
   const listening: { address: string; port: number }[] = [];
   const { egressAllow = '127.0.0.0/8,::1' } = options;

@@ -9,6 +9,7 @@ import { WebSocket } from 'ws';
 import { converseHttp2 } from '../../../src/connections/websocket/converse.ts';
 import { createFleet } from '../../../src/connections/websocket/fleet.ts';
 import { cert, key } from '../../auth/mail/certificate.ts';
+import { ampleLease } from '../../memory/ample.ts';
 import { conversation, EchoServer, limits } from './echo-server.ts';
 
 const long = 'long message '.repeat(9000);
@@ -76,6 +77,7 @@ describe('a WebSocket with a client of another make', () => {
           peer: 'undici',
           limits,
           fleet: createFleet(limits),
+          memory: ampleLease(),
           observe: (fact) => facts.push(fact),
           onClosed: closed.resolve,
         },

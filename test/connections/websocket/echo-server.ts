@@ -10,6 +10,7 @@ import {
 import { createFleet } from '../../../src/connections/websocket/fleet.ts';
 import type { Conversation, ConversationPeer } from '../../../src/http/message.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { ampleLease } from '../../memory/ample.ts';
 
 export type Protocol = 'HTTP/1.1' | 'HTTP/2';
 export const protocols: readonly Protocol[] = ['HTTP/1.1', 'HTTP/2'];
@@ -112,6 +113,7 @@ export class EchoServer {
       peer: String(this.#opened - 1),
       limits: this.#limits,
       fleet: this.#fleet,
+      memory: ampleLease(),
       observe: (fact: Observation) => {
         this.facts.push(fact);
         for (const listener of this.#onFact.splice(0)) listener();

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
 import type { ConversationPeer } from '../../../src/http/message.ts';
+import { ampleMemory } from '../../memory/ample.ts';
 import { EchoServer, protocols, type ServerOptions } from './echo-server.ts';
 import { clientClose, clientFrame, opcodes, RawPeer } from './raw-peer.ts';
 
@@ -262,5 +263,6 @@ const unopened: ConversationPeer = {
   send: () => false,
   waitingBytes: () => 0,
   onReady: () => undefined,
+  memory: ampleMemory,
   close: () => undefined,
 };

@@ -24,7 +24,7 @@ function encode(bytes: Buffer, names: readonly string[]): Buffer {
 test('what was coded is decoded, or is too large exactly when it is', async () => {
   await fc.assert(
     fc.asyncProperty(content, codings, async (bytes, names) => {
-      const decoded = await decodeContent(encode(bytes, names), names, bytesMax);
+      const decoded = await decodeContent(encode(bytes, names), names, { bytesMax });
       if (decoded.ok) assert.ok(bytes.equals(decoded.bytes));
       else assert.equal(decoded.code, 'content_too_large');
       if (bytes.length > bytesMax) assert.equal(decoded.ok, false);
@@ -41,7 +41,7 @@ test('damaged content is decoded or refused, within the cap, and nothing is thro
       const coded = encode(bytes, names);
       const from = at % (coded.length + 1);
       const damaged = Buffer.concat([coded.subarray(0, from), inserted, coded.subarray(from + length)]);
-      const decoded = await decodeContent(damaged, names, bytesMax);
+      const decoded = await decodeContent(damaged, names, { bytesMax });
       if (decoded.ok) assert.ok(decoded.bytes.length <= bytesMax);
       else assert.match(decoded.code, /^content_(malformed|too_large)$/);
     }),
@@ -52,7 +52,7 @@ test('damaged content is decoded or refused, within the cap, and nothing is thro
 test('random octets are no coded content, and nothing is thrown', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 64 }), codings, async (bytes, names) => {
-      const decoded = await decodeContent(bytes, names, bytesMax);
+      const decoded = await decodeContent(bytes, names, { bytesMax });
       if (decoded.ok) assert.ok(decoded.bytes.length <= bytesMax);
     }),
     bounds,

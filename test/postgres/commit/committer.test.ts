@@ -108,6 +108,20 @@ test('bounds a batch by units and by characters, and what waits by a number', as
   assert.deepEqual(batches, [2, 1]);
 });
 
+test('bounds what waits by its octets, and takes one unit of any length alone', async (context) => {
+  const place = await freshPlace(context);
+  const { committer } = startCommitter(context, place, { unitsWaitingBytesMax: 5000 });
+  const write = (id: string, length = 900) =>
+    committer.commit(unit(put(things, id, { name: 'x'.repeat(length) })));
+  const results = await Promise.allSettled([write('a'), write('b'), write('c')]);
+  assert.deepEqual(
+    results.map((result) => result.status),
+    ['fulfilled', 'fulfilled', 'rejected'],
+  );
+  assert.equal((await write('c')).outcome, 'committed');
+  assert.equal((await write('long', 10_000)).outcome, 'committed');
+});
+
 test('rejects a unit that names what is not declared, and puts no events', async (context) => {
   const place = await freshPlace(context);
   const { committer } = startCommitter(context, place);

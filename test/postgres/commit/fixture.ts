@@ -83,6 +83,7 @@ export function startCommitter(
     channel,
     writer: randomBytes(8).toString('hex'),
     unitsWaitingMax: 10_000,
+    unitsWaitingBytesMax: 67_108_864,
     unitsPerTransactionMax: 512,
     charactersPerTransactionMax: 8_388_608,
     timeoutMs,
@@ -113,6 +114,7 @@ function recorded(connection: Connection, flights: (readonly string[])[]): Conne
       return connection.connected;
     },
     close: () => connection.close(),
+    cut: (error) => connection.cut(error),
   };
 }
 

@@ -146,3 +146,19 @@ test('many processes look at the same time without waiting for each other', asyn
   for (const { peers } of all) await peers.stop();
   for (const own of clients) await own.end();
 });
+
+test('counts a process as ended when it stopped, and when it gave no sign of life for three times', async () => {
+  const watcher = await start('watcher', {});
+  const other = await start('other', {});
+  assert.deepEqual(
+    [await watcher.peers.hasEnded('other'), await watcher.peers.hasEnded('watcher')],
+    [false, false],
+  );
+  await client.query(`UPDATE ${table} SET seen_at = seen_at - ${3 * everyMs} WHERE process = 'other'`);
+  assert.equal(await watcher.peers.hasEnded('other'), true);
+  await other.peers.look();
+  assert.equal(await watcher.peers.hasEnded('other'), false);
+  await other.peers.stop();
+  assert.equal(await watcher.peers.hasEnded('other'), true);
+  await watcher.peers.stop();
+});

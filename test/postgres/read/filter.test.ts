@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Filter } from '../../../src/model/filter.ts';
-import { compileFilter } from '../../../src/store/postgres/compile/filter.ts';
-import { Parameters } from '../../../src/store/postgres/compile/parameters.ts';
+import { compileFilter, shapeOfFilter } from '../../../src/store/postgres/compile/filter.ts';
+import { bindValues, Parameters } from '../../../src/store/postgres/compile/parameters.ts';
 import { likePattern } from '../../../src/store/postgres/compile/pattern.ts';
 import { fields } from '../../contract/fixture.ts';
 
 function compiled(filter: Filter, hidden = false) {
   const parameters = new Parameters(hidden);
-  return { sql: compileFilter(filter, parameters), values: parameters.list };
+  const { shape, key, values } = shapeOfFilter(filter);
+  const sql = compileFilter(shape, parameters);
+  return { sql, key, values: bindValues(parameters.list, values) };
 }
 
 test('writes the same text for every value, and for lists of any length', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, test } from 'node:test';
 import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
-import { makePlan } from '../../../src/store/postgres/read/plan.ts';
+import { createCompiledShapes, makePlan } from '../../../src/store/postgres/read/plan.ts';
 import { createPointReads } from '../../../src/store/postgres/read/point-reads.ts';
 import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
 import { createVersions } from '../../../src/store/postgres/read/versions.ts';
@@ -30,7 +30,15 @@ function planOf(filter: Filter, sort: readonly Sort[], limit = 5): Plan {
   const versions = createVersions(read, numbers, schema);
   const tableNumber = numbers.get('things') ?? 0;
   return makePlan(
-    { read, scan, versions, layout: open.layoutOf('things'), schema, tableNumber },
+    {
+      read,
+      scan,
+      versions,
+      layout: open.layoutOf('things'),
+      schema,
+      tableNumber,
+      shapes: createCompiledShapes(),
+    },
     { table: 'things', filter, sort, limit },
   );
 }
@@ -133,5 +141,5 @@ test('reads a tail that filters on the read lane up to 256 revisions behind the 
 
 function tailOf(rev: number) {
   const filter: Filter = { op: 'eq', field: fields.collection, value: 'things' };
-  return { after: { rev, id: '\u{10ffff}' }, filter, limit: 1000 };
+  return { after: { rev, id: '\u{10ffff}' }, filter, limit: 1000, bytesMax: undefined };
 }

@@ -1,6 +1,8 @@
 /** The address that a caller is counted by. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { createCallerAddress } from '../../../src/resources/rate-limit/caller-address.ts';
 
@@ -61,4 +63,23 @@ test('remembers a bounded number of prefixes and stays right beyond it', () => {
     const hex = group.toString(16);
     assert.equal(direct(request(`2001:db8:0:${hex}::1`)), `2001:db8:0:${hex}::/64`);
   }
+});
+
+test('keeps no long field in memory for the address at its end', () => {
+  const addressOf = createCallerAddress(true);
+  const before = process.memoryUsage().heapUsed;
+  const kept: string[] = [];
+  for (let at = 0; at < 1000; at += 1) {
+    const forwarded = `${Buffer.alloc(60_000, 'x').toString('latin1')}, 192.168.${100 + (at % 100)}.${100 + (at % 150)}`;
+    kept.push(addressOf(request('203.0.113.7', forwarded)));
+  }
+  assert.equal(kept[0], '192.168.100.100');
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  const grown = process.memoryUsage().heapUsed - before;
+  assert.ok(grown < 20_000_000, `${grown} octets for 1,000 addresses`);
+});
+
+test('takes what is longer than any address for none', () => {
+  assert.equal(proxied(request('203.0.113.7', `${'0:'.repeat(5000)}1`)), '203.0.113.7');
 });

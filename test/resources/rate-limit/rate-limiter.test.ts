@@ -300,3 +300,12 @@ test('begins no exchange once it is closed', async (context) => {
   await interval(context, 2);
   assert.equal(calls.length, 0);
 });
+
+test('counts principals with long ids by a digest, each for itself', () => {
+  const limiter = limiterOf();
+  const long = 'x'.repeat(10_000);
+  const one = person(`${long}1`);
+  const other = person(`${long}2`);
+  assert.equal(admitted(limiter, 11, { principal: one }), 10);
+  assert.equal(admitted(limiter, 1, { principal: other }), 1);
+});

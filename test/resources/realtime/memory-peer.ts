@@ -1,11 +1,13 @@
 /** The client of a conversation, in memory: what it was sent, how much of that it has taken, and how it ended. */
 import type { ConversationListener, ConversationPeer } from '../../../src/http/message.ts';
+import { ampleMemory } from '../../memory/ample.ts';
 
 export type Frame = Readonly<Record<string, unknown>>;
 
 export type Closed = { readonly code: number; readonly reason: string };
 
 export class MemoryPeer implements ConversationPeer {
+  readonly memory = ampleMemory;
   readonly frames: Frame[] = [];
   closed: Closed | undefined;
   /** What is sent after it was closed: nobody should. */

@@ -39,9 +39,11 @@ export function optionsOf(store: Store, options: Partial<RealtimeOptions> = {}):
     addressOf: createCallerAddress(false),
     limits: { ...contentLimitsDefault, validationErrorsMax: 10 },
     realtimeAttemptMs: 0,
+    realtimeAttemptsMax: 1,
     realtimeTicketSeconds: 30,
     realtimePatternsMax: 100,
     realtimeBufferBytesMax: 256 * 1024,
+    eventBatchBytesMax: 256 * 1024,
     ...options,
   };
 }

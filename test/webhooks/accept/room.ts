@@ -149,20 +149,26 @@ function roomOf(store: Store, clock: () => number, newId: () => string, router: 
     limits: {
       targetBytesMax: 8000,
       bodyBytesMax: 1000,
+      actionBytesMax: 1000,
       traceEnabled: false,
-      commitRetriesMax: 3,
       compressionBytesMin: 1000,
     },
     clock,
     authenticate: () => assert.fail('a credential was looked at'),
-    rates: { admit: () => assert.fail('a webhook was counted') } as unknown as Room['rates'],
+    rates: {
+      admit: () => assert.fail('a webhook was counted'),
+      partyOf: () => '',
+    } as unknown as Room['rates'],
     decodeContent: () => assert.fail('a content coding was undone'),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
     operations,
     cors: corsPolicy('https://page.example', 600),
     challengesFor: () => 'Bearer',
     development: false,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
 }
 

@@ -85,7 +85,7 @@ describe('/deliveries', async () => {
     const { id } = await putDelivery(room, 'usr_ada', { eventId });
     for (const query of [
       'limit=0',
-      'limit=201',
+      'limit=1001',
       'limit=x',
       'cursor=',
       'cursor=abc',

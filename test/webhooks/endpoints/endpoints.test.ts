@@ -41,14 +41,15 @@ test('shows the secret of a new endpoint in the 201 and nowhere else', async () 
   });
 });
 
-test('keeps the answer with a secret nowhere, and leaves the secret out of no answer', async () => {
+test('makes one endpoint for an Idempotency-Key, and shows its secret again to no other credential', async () => {
   const json = { url: goodUrl, events: ['*'] };
   const headers = { 'Idempotency-Key': '"k1"', Prefer: 'return=minimal, respond-async' };
   const one = await room.ask('bob', 'POST', '/endpoints', { json, headers });
   const other = await room.ask('bob', 'POST', '/endpoints', { json, headers });
-  assert.deepEqual([one.status, other.status], [201, 201]);
-  assert.notEqual(one.json.secret, other.json.secret);
-  assert.notEqual(one.json.id, other.json.id);
+  // The requests of this test carry no credential that the answer could be sealed under.
+  assert.deepEqual([one.status, other.status], [201, 409]);
+  assert.equal(other.json.code, 'idempotency_result_sealed');
+  assert.equal(other.json.secret, undefined);
 });
 
 const faults: readonly (readonly [title: string, fields: object, status: number, pointer: string])[] = [
@@ -111,7 +112,9 @@ for (const [title, fields, status, pointer] of faults) {
 
 test('takes a header value and a number of header fields at their bounds', async () => {
   const headers = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`X-${at}`, 'a'.repeat(4096)]));
-  assert.deepEqual((await room.make('ada', { headers })).headers, headers);
+  const made = await room.make('ada', { headers });
+  await room.directory.refresh();
+  assert.deepEqual(room.directory.get(made.id)?.headers, headers);
 });
 
 test('hides the endpoint of another, and lets nothing be done to it', async () => {
@@ -218,11 +221,11 @@ test('takes secrets and health along with the endpoints that are removed', async
   for (const id of ids) assert.equal(await room.store.read(endpointSecretsTable, id), undefined);
 });
 
-test('makes another generation of what changes what is sent where, and of nothing else', async () => {
+test('makes another generation of every change, which names the endpoint', async () => {
   const { id } = await room.make('ada');
   const cases = [
-    [{ description: 'x' }, 0],
-    [{ maxInFlight: 3, headers: { 'X-A': 'b' } }, 0],
+    [{ description: 'x' }, 1],
+    [{ maxInFlight: 3, headers: { 'X-A': 'b' } }, 1],
     [{ events: ['a.*'] }, 1],
     [{ url: `${goodUrl}/2` }, 1],
     [{ tenant: 'north' }, 1],
@@ -260,6 +263,26 @@ test('refuses endpoints beyond the bound', async (context) => {
   await small.directory.refresh();
   const refused = await small.ask('ada', 'POST', '/endpoints', { json });
   assert.deepEqual([refused.status, refused.json.code], [409, 'endpoints_exhausted']);
+});
+
+test('refuses endpoints of one owner beyond the bound, also of requests at once, and none of others', async (context) => {
+  const own = room.directory.countOf('usr_bob');
+  const small = await openRoom(await opened, context, { endpointsPerOwnerMax: own + 3 });
+  assert.equal(small.directory.countOf('usr_bob'), own);
+  const json = { url: goodUrl, events: ['*'] };
+  const asked = await Promise.all(
+    Array.from({ length: 8 }, () => small.ask('bob', 'POST', '/endpoints', { json })),
+  );
+  const refused = asked.filter(({ status }) => status !== 201);
+  assert.equal(refused.length, 5);
+  for (const { status, json: problem } of refused) {
+    assert.equal(status, 409);
+    assert.equal(
+      problem.error,
+      `the limit of ${own + 3} endpoints is reached (COMITY_ENDPOINTS_PER_OWNER_MAX)`,
+    );
+  }
+  assert.equal((await small.ask('nora', 'POST', '/endpoints', { json })).status, 201);
 });
 
 for (const [engine, open] of engines) {

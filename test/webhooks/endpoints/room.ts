@@ -16,6 +16,7 @@ import { type Authenticated, anonymous, authenticated, operatorId } from '../../
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
+import { principalOf } from '../../../src/resources/operations/stored-request.ts';
 import { createRateLimiter } from '../../../src/resources/rate-limit/rate-limiter.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import type { Room } from '../../../src/resources/room.ts';
@@ -72,7 +73,7 @@ export const goodUrl = 'https://shop.example/hooks';
 export async function openRoom(
   store: Store,
   context: { after(close: () => Promise<void>): void } = { after },
-  bounds: { readonly endpointsMax?: number } = {},
+  bounds: { readonly endpointsMax?: number; readonly endpointsPerOwnerMax?: number } = {},
 ): Promise<WebhookRoom> {
   const settings = { ...loadSettings({}, {}, {}).settings, ...bounds };
   let ahead = 0;
@@ -123,7 +124,11 @@ type RoomParts = Pick<WebhookRoom, 'store' | 'clock' | 'newId'> & {
 function roomOf({ settings, store, clock, newId, endpoints }: RoomParts): Room {
   const operations = createOperations(
     { store, path: `${base}/operations`, newId, clock, random: () => 0, observe: () => undefined },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+    async (request, stored, companions) =>
+      new Walk(room, request, {
+        identify: () => ({ principal: principalOf(stored) }),
+        companions,
+      }).run(),
   );
   const unlimited = { ...settings, rateLimitReads: 0, rateLimitWrites: 0 };
   const room: Room = {
@@ -133,12 +138,15 @@ function roomOf({ settings, store, clock, newId, endpoints }: RoomParts): Room {
     authenticate: ({ fields }) => identify(fields.authorization),
     rates: createRateLimiter({ ...unlimited, store, onFailure: () => undefined }),
     decodeContent: (bytes) => ({ ok: true, bytes }),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
     operations,
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',
     development: false,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
   return room;
 }
@@ -152,10 +160,10 @@ function routesOf({ settings, store, clock, newId, endpoints }: RoomParts): read
     newId,
     clock,
     mac: (text) => text.slice(0, 22),
+    addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
-    resultCacheCharactersMax: settings.resultCacheBytesMax,
+    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [endpointResources(endpoints, serving), recoveryResources(serving)],
   });
 }

@@ -30,6 +30,7 @@ const owner = 'usr_1';
 export const settings = {
   webhookInFlightMax: 64,
   webhookEndpointInFlightDefault: 16,
+  webhookResendsInFlightMax: 2,
   webhookBreakerFailuresMax: 10,
   webhookBreakerSeconds: 30,
   webhookBreakerSecondsMax: 600,

@@ -17,6 +17,7 @@ import { type Authenticated, anonymous, authenticated, operatorId } from '../../
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
+import { principalOf } from '../../../src/resources/operations/stored-request.ts';
 import { createRateLimiter } from '../../../src/resources/rate-limit/rate-limiter.ts';
 import type { Room } from '../../../src/resources/room.ts';
 import { createRouter } from '../../../src/resources/router.ts';
@@ -28,6 +29,7 @@ import { postedEvents } from '../../../src/resources/webhooks/events/resources.t
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { EventEntry, Store } from '../../../src/store/store.ts';
 import { eventTypesOf } from '../../../src/webhooks/outbound/event-types/event-types.ts';
+import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
 import { knownAs } from '../../resources/known.ts';
 
 export type Answered = {
@@ -108,10 +110,18 @@ type Surroundings = {
 function roomOf(configuration: Configuration, settings: Settings, surroundings: Surroundings): Room {
   const { store, clock, newId, woken } = surroundings;
   const eventTypes = eventTypesOf(configuration);
+  const directory = {
+    get: () => ({ principal: authenticated({ id: 'usr_ada', scopes: [] }) }) as unknown as KnownEndpoint,
+    mayReceive: async () => true,
+  };
   const wakes = { changesFor: () => [], announce: (ids: Iterable<string>) => void woken.push(...ids) };
   const operations = createOperations(
     { store, path: `${base}/operations`, newId, clock, random: () => 0, observe: () => undefined },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+    async (request, stored, companions) =>
+      new Walk(room, request, {
+        identify: () => ({ principal: principalOf(stored) }),
+        companions,
+      }).run(),
   );
   const routes = createRoutes({
     ...settings,
@@ -121,11 +131,11 @@ function roomOf(configuration: Configuration, settings: Settings, surroundings: 
     newId,
     clock,
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
+    addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
-    resultCacheCharactersMax: settings.resultCacheBytesMax,
-    builtIn: (serving) => [deliveryResources({ ...settings, wakes }, serving)],
+    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
+    builtIn: (serving) => [deliveryResources({ ...settings, wakes, directory }, serving)],
     postedEvents: (serving) => postedEvents({ ...settings, eventTypes }, serving),
   });
   const room: Room = {
@@ -141,12 +151,15 @@ function roomOf(configuration: Configuration, settings: Settings, surroundings: 
       onFailure: (error) => assert.fail(String(error)),
     }),
     decodeContent: (bytes) => ({ ok: true, bytes }),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
     operations,
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',
     development: false,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
   return room;
 }

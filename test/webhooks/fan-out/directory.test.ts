@@ -1,6 +1,7 @@
 /** The directory of endpoints: what it knows, how it follows two processes' changes, and what it does when the store fails. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import type { Authenticated } from '../../../src/model/principal.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
@@ -36,6 +37,10 @@ for (const [engine, open] of engines) {
       accounts(inner, plainOne, plainOther),
     );
     await context.test('knows more endpoints than one reading gives', (inner) => many(inner, plainOne));
+    await context.test(
+      'takes an endpoint without status and scheme for an enabled one of the default scheme',
+      (inner) => bare(inner, plainOne),
+    );
     await context.test('lets old generations go, and never the newest', (inner) => old(inner, plainOne));
   });
 }
@@ -73,7 +78,7 @@ async function following(context: TestContext, plainOne: Store, plainOther: Stor
 
   const secrets = await plainOther.read(endpointSecretsTable, first.id);
   const rotated = putSecrets(first.id, 'whsec_2', usualScopes, secrets?.rev);
-  assert.equal((await plainOther.commit({ changes: [rotated], events: [] })).outcome, 'committed');
+  await change(plainOther, other.directory, [rotated]);
   await until(() => one.directory.get(first.id)?.secrets[0]?.secret === 'whsec_2', 'a rotation arrives');
 
   await change(plainOther, other.directory, [
@@ -149,6 +154,21 @@ async function many(context: TestContext, plain: Store): Promise<void> {
   );
 }
 
+async function bare(context: TestContext, store: Store): Promise<void> {
+  const process = await startProcess(context, store);
+  const row = { ...endpointOf(), scheme: undefined, status: undefined } as unknown as Endpoint;
+  await change(process.plain, process.directory, [
+    putEndpoint(row, 'usr_ada'),
+    putSecrets(row.id, 'whsec_1'),
+  ]);
+  await until(
+    () => process.directory.get(row.id) !== undefined,
+    'an endpoint without status and scheme is known',
+  );
+  assert.equal(process.directory.get(row.id)?.endpoint.status, 'enabled');
+  assert.equal(process.directory.get(row.id)?.endpoint.scheme, 'standard');
+}
+
 async function old(context: TestContext, plain: Store): Promise<void> {
   let now = Date.now() + 86_400_000;
   const { directory } = await startProcess(context, plain, { clock: () => now });
@@ -178,9 +198,15 @@ test('keeps what it knows while the store fails, says so, and goes on by itself'
   let isFailing = true;
   const failing: Store = {
     ...plain,
-    version: (table) => {
-      if (isFailing) throw new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
-      return plain.version(table);
+    plan: (asked) => {
+      const plan = plain.plan(asked);
+      return {
+        ...plan,
+        rows: (...given) => {
+          if (isFailing) throw new StoreUnavailable('the test cut the connection', { retryAfterSeconds: 1 });
+          return plan.rows(...given);
+        },
+      };
     },
   };
   const observed: string[] = [];

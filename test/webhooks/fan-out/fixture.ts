@@ -170,7 +170,10 @@ export async function change(
   events: readonly EventEntry[] = [],
 ): Promise<number> {
   for (;;) {
-    const commit = await store.commit({ changes: [...changes, ...directory.generationChanges()], events });
+    const commit = await store.commit({
+      changes: [...changes, ...directory.generationChanges(changes)],
+      events,
+    });
     if (commit.outcome === 'committed') return commit.rev;
     assert.ok(commit.outcome === 'superseded' && commit.change >= changes.length, JSON.stringify(commit));
     await directory.refresh();

@@ -23,7 +23,8 @@ const cases: readonly (readonly [pattern: string, matching: readonly string[], o
 
 for (const [pattern, matching, others] of cases) {
   test(`the pattern ${pattern} matches what it says and nothing else`, () => {
-    const index = createPatternIndex([['it', [pattern]]]);
+    const index = createPatternIndex<string>();
+    index.add('it', [pattern]);
     for (const type of matching) {
       assert.equal(matchesEventPattern(pattern, type), true, type);
       assert.deepEqual(index.find(type), ['it'], type);
@@ -67,7 +68,11 @@ test('finds by the index everyone whose patterns match, once', () => {
   );
   fc.assert(
     fc.property(fc.array(fc.array(pattern, { maxLength: 4 }), { maxLength: 8 }), type, (all, wanted) => {
-      const index = createPatternIndex(all.map((patterns, at) => [at, patterns] as const));
+      const index = createPatternIndex<number>();
+      for (const [at, patterns] of all.entries()) index.add(at, patterns);
+      // One that came and left leaves nothing behind.
+      index.add(-1, [wanted, '*']);
+      index.remove(-1, [wanted, '*']);
       const expected = all.flatMap((patterns, at) =>
         patterns.some((text) => matchesEventPattern(text, wanted)) ? [at] : [],
       );

@@ -56,7 +56,7 @@ function thing(id: string, expect: Change['expect'] = { absent: true }, doc = `{
   return { table: 'things', id, expect, next: keptRow(doc, null, at, at) };
 }
 
-function settler(store: Pick<Store, 'commit' | 'read'>) {
+function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
   return createSettle({ store, random: () => 0.5 });
 }
 

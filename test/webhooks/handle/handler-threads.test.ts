@@ -186,25 +186,55 @@ describe('the threads of handlers', () => {
 describe('a handler that takes its thread down', () => {
   const threads = open();
 
-  it('is tried alone from then on, and takes no other message with it again', async () => {
+  it('uses up its own attempt alone, and is tried alone from then on', async () => {
     const poison = message('exit');
-    const first = await Promise.all([
+    const [first, other] = await Promise.all([
       threads.handOn(poison, running),
-      threads.handOn(message('hang', 'two'), running),
+      threads.handOn(message('slow', 'two'), running),
     ]);
-    assert.deepEqual(
-      first.map((handedOn) => failure(handedOn).error),
-      ['thread-ended', 'thread-ended'],
-    );
-    assert.match(String(failure(first[0]).message), /process\.exit/);
-    const [again, other] = await Promise.all([
+    assert.equal(failure(first).error, 'thread-ended');
+    assert.match(String(failure(first).message), /process\.exit/);
+    assert.equal(other.outcome, 'processed');
+    const [again, another] = await Promise.all([
       threads.handOn(poison, running),
       threads.handOn(message('slow', 'two'), running),
     ]);
     assert.equal(failure(again).error, 'thread-ended');
-    assert.equal(other.outcome, 'processed');
+    assert.equal(another.outcome, 'processed');
     // Threads of the tests before may end meanwhile, for other reasons.
     assert.equal(endings().filter((reason) => reason === 'exit').length, 2);
+  });
+
+  it('is found by trying each message alone where nobody knows which it was', async () => {
+    for (const [poison, heapBytesMax] of [
+      ['leave', 64 * 1024 * 1024],
+      ['allocate', 24 * 1024 * 1024],
+    ] as const) {
+      const shared = open({ heapBytesMax });
+      const [guilty, ...others] = await Promise.all([
+        shared.handOn(message(poison), running),
+        ...['two', 'two', 'one'].map((sender) => shared.handOn(message('pause', sender), running)),
+      ]);
+      assert.equal(failure(guilty).error, 'thread-ended', poison);
+      assert.deepEqual(
+        others.map(({ outcome }) => outcome),
+        ['processed', 'processed', 'processed'],
+        poison,
+      );
+    }
+  });
+
+  it('drops what the others wrote before they began again', async () => {
+    const shared = open();
+    const [, other] = await Promise.all([
+      shared.handOn(message('exit'), running),
+      shared.handOn(message('writeAndPause', 'two'), running),
+    ]);
+    assert.equal('unit' in other && other.unit.changes.length, 1);
+  });
+
+  it('cannot send a signal to the program', async () => {
+    assert.match(String(failure(await threads.handOn(message('kill'), running)).message), /cannot send/);
   });
 
   it('may need only so much memory', async () => {
@@ -241,6 +271,17 @@ describe('a handler that takes too long', () => {
     while (endings().length === before) await threads.handOn(message('slow', 'two'), running);
     assert.deepEqual(endings().slice(before), ['late-handler']);
     assert.equal((await threads.handOn(message('write'), running)).outcome, 'processed');
+  });
+
+  it('costs no other message its attempt by never letting go of its thread', async () => {
+    const before = endings().length;
+    const shared = open({ timeoutMs: 250 });
+    const others = ['two', 'two', 'one'].map((sender) => shared.handOn(message('pause', sender), running));
+    const stuck = await shared.handOn(message('spinLater'), running);
+    assert.equal(failure(stuck).error, 'timeout');
+    for (const other of await Promise.all(others)) assert.equal(other.outcome, 'processed');
+    while (endings().length < before + 2) await shared.handOn(message('slow', 'two'), running);
+    assert.deepEqual(endings().slice(before), ['no-answer', 'no-answer']);
   });
 
   it('holds up no other sender, not even by never letting go of its thread', async () => {

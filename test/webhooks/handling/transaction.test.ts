@@ -92,9 +92,10 @@ function programOver(
     newId: createIdSource(Date.now, () => randomInt(32)),
     clock: Date.now,
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
+    addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    resultCacheCharactersMax: 1_000_000,
+    resultCacheBytesMax: 1_000_000,
   });
   const open = createOpenTransaction({
     serving,

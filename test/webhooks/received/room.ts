@@ -16,6 +16,7 @@ import { type Received, receivedDocument } from '../../../src/model/received.ts'
 import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
+import { principalOf } from '../../../src/resources/operations/stored-request.ts';
 import { createRateLimiter } from '../../../src/resources/rate-limit/rate-limiter.ts';
 import type { Room } from '../../../src/resources/room.ts';
 import { createRouter } from '../../../src/resources/router.ts';
@@ -227,10 +228,10 @@ function roomOf(
     newId,
     clock,
     mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
+    addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, heartbeatMs: settings.streamHeartbeatMs },
-    resultCacheCharactersMax: settings.resultCacheBytesMax,
+    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [receivedResources({ ...settings, senders: byName }, serving)],
   });
   const own = senderResources({
@@ -259,15 +260,22 @@ function roomOf(
       onFailure: (error) => assert.fail(String(error)),
     }),
     decodeContent: (bytes) => ({ ok: true, bytes }),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
     operations: createOperations(
       { store, path: `${base}/operations`, newId, clock, random: () => 0, observe: () => undefined },
-      async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+      async (request, stored, companions) =>
+        new Walk(room, request, {
+          identify: () => ({ principal: principalOf(stored) }),
+          companions,
+        }).run(),
     ),
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',
     development: false,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
   return room;
 }

@@ -18,7 +18,7 @@ function counting(later: boolean) {
   const source = createEventSource({
     store: { read },
     clock: () => clock.now,
-    charactersMax: 30,
+    octetsMax: 8000,
     ageMsMax: 2000,
   });
   return { reads, clock, source };
@@ -49,13 +49,14 @@ for (const later of [false, true]) {
     assert.equal(reads.length, 3);
   });
 
-  test(`${how}: holds no more characters than it may, and forgets what was read first`, async () => {
+  test(`${how}: holds no more octets than it may, and forgets what was read first`, async () => {
     const { reads, source } = counting(later);
-    for (const id of ['a', 'b', 'c', 'd']) await source.read(id);
-    for (const id of ['b', 'c', 'd']) await source.read(id);
-    assert.deepEqual(reads, ['a', 'b', 'c', 'd']);
-    await source.read('a');
-    assert.deepEqual(reads, ['a', 'b', 'c', 'd', 'a']);
+    const ids = Array.from({ length: 50 }, (_, at) => `event ${at}`);
+    for (const id of ids) await source.read(id);
+    await source.read('event 49');
+    assert.deepEqual(reads, ids);
+    await source.read('event 0');
+    assert.deepEqual(reads, [...ids, 'event 0']);
   });
 
   test(`${how}: what is forgotten is read anew, even if it was being read`, async () => {

@@ -116,6 +116,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
       keys,
       clock: now,
       view: () => undefined,
+      directory: { get: () => undefined, mayReceive: async () => true },
     },
     ...{ version: '1.2.3', webhookTimeoutMs: 5000 },
     ...more,
@@ -161,7 +162,6 @@ export function claimOf(given: Given): Claim {
       createdAt: time,
       updatedAt: time,
     },
-    ...(headers === undefined ? {} : { headers }),
   };
   return {
     delivery: {
@@ -178,6 +178,7 @@ export function claimOf(given: Given): Claim {
     ...{ rev: 1, owner: 'usr_1', trigger: 'automatic' },
     endpoint: {
       endpoint,
+      headers,
       rev: 1,
       owner: 'usr_1',
       url,

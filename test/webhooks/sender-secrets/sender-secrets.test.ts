@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { inspectSenders } from '../../../src/config/inspect-senders.ts';
 import { weaknessOf } from '../../../src/config/senders/secret-rule.ts';
+import { Lines } from '../../../src/store/lines.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { type LoadedSenderSecrets, loadSenderSecrets } from '../../../src/webhooks/inbound/secrets/load.ts';
 import { rotateSenderSecret } from '../../../src/webhooks/inbound/secrets/rotate.ts';
@@ -153,6 +154,7 @@ test('a rotation that others keep overtaking says that it can be asked for again
   const store = {
     read: () => undefined,
     commit: async () => ({ outcome: 'superseded', change: 0, current: undefined }) as const,
+    lines: new Lines({ changeWaitMs: 10 }),
   };
   const rotation = rotateSenderSecret({ store, clock, random: randomBytes }, billing, { overlapMs: 0 });
   await assert.rejects(rotation, StoreUnavailable);

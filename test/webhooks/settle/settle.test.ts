@@ -37,7 +37,7 @@ const known: KnownEndpoint = {
 };
 
 /** A settler with everything that it told. */
-function settler(store: Pick<Store, 'commit' | 'read'>) {
+function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
   const facts: Observation[] = [];
   const notes: Verdict[] = [];
   const disabled: string[] = [];
@@ -81,7 +81,7 @@ async function standing(store: Store, id: string): Promise<Delivery | undefined>
 }
 
 async function attempts(store: Store, id: string): Promise<readonly Attempt[]> {
-  const { docs } = await attemptsOf(store, id);
+  const { docs } = await attemptsOf(store, id, { afterNumber: 0, limit: 1000 });
   return docs.map((doc) => JSON.parse(doc) as Attempt);
 }
 
@@ -315,7 +315,7 @@ const cases: readonly Case[] = [
         assert.ok(next !== undefined && row !== undefined);
         current = { ...claim, delivery: next, rev: row.rev };
       }
-      const first = await attemptsOf(one, 'dlv_list', { limit: 5 });
+      const first = await attemptsOf(one, 'dlv_list', { afterNumber: 0, limit: 5 });
       const second = await attemptsOf(one, 'dlv_list', { afterNumber: 5, limit: 50 });
       assert.ok(first.more && !second.more);
       const codes = [...first.docs, ...second.docs].map((doc) => (JSON.parse(doc) as Attempt).statusCode);

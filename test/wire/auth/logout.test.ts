@@ -1,5 +1,7 @@
 /** POST /auth/logout of the running program. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:http2';
 import { after, before, test } from 'node:test';
 import { type Program, startProgram } from '../program.ts';
 import {
@@ -176,4 +178,23 @@ test('is audited with who and from where', async () => {
   assert.equal(items.length, 1);
   assert.match(items[0]?.subject ?? '', /^ses_/);
   assert.equal(items[0]?.address, '127.0.0.1');
+});
+
+test('ends event streams of the session before it is answered', async () => {
+  const { tokens } = await newAccount();
+  const session = connect(`http://127.0.0.1:${program.port}`);
+  after(() => session.destroy());
+  const order: string[] = [];
+  const ask = (fields: Readonly<Record<string, string>>) =>
+    session.request({ authorization: `Bearer ${tokens.token}`, ...fields }, { endStream: true });
+  const streams = Array.from({ length: 5 }, () => {
+    const stream = ask({ ':path': `${base}/events`, accept: 'text/event-stream' });
+    stream.on('error', () => undefined).on('close', () => order.push('stream'));
+    return stream;
+  });
+  await Promise.all(streams.map((stream) => once(stream.resume(), 'response')));
+  const logout = ask({ ':method': 'POST', ':path': path });
+  logout.on('response', ({ ':status': status }) => order.push(String(status)));
+  await Promise.all([...streams, logout.resume()].map((stream) => once(stream, 'close')));
+  assert.deepEqual(order, ['stream', 'stream', 'stream', 'stream', 'stream', '204']);
 });

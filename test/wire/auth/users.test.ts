@@ -223,7 +223,10 @@ test('an account that is deleted leaves nothing that is good, however much it ha
   assert.equal(deleted.status, 204, deleted.body);
   assert.equal(await statusOf(bearer(hal.token)), 401);
   for (const { key } of keys) assert.equal(await statusOf({ 'X-API-Key': key }), 401);
-  for (const { id } of keys) assert.equal((await send('GET', `/keys/${id}`, asAdministrator)).status, 404);
+  for (const { id } of keys) {
+    assert.equal((await send('GET', `/keys/${id}`, asAdministrator)).status, 404);
+    assert.deepEqual(await typesOf(id), ['key.created', 'key.revoked']);
+  }
   const refused = await client.ask('POST', `${base}/auth/login`, {
     json: { email: 'hal@shop.example', password },
   });

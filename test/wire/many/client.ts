@@ -19,7 +19,7 @@ export type Client = {
 /** Longer than any bound of the program on a request: `databaseTimeoutMs`, and as much again for a busy machine. */
 const hungMs = 15_000;
 const insistMs = 20_000;
-/** A key whose process died is in use for two minutes: this client has other things to do meanwhile. */
+/** A key whose process died is in use for some seconds: this client has other things to do meanwhile. */
 const inUseMs = 3000;
 const pauseMsMax = 200;
 

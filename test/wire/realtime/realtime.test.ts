@@ -3,6 +3,9 @@
  * a proxy in front would tell, but where attempts are what it is about.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import {
   asAdministrator,
@@ -155,21 +158,71 @@ test('refuses pages of other origins, subprotocols and parameters that it does n
   assert.deepEqual([plain.status, plain.headers.upgrade], [426, 'websocket']);
 });
 
-test('admits one attempt a second of an address, good or not, and says when to come back', async () => {
+test('admits a burst of attempts of an address, good or not, and says when to come back', async (t) => {
+  const env = {
+    COMITY_BEHIND_PROXY: 'on',
+    COMITY_REALTIME_ATTEMPTS_MAX: '3',
+    COMITY_REALTIME_ATTEMPT_MS: '60000',
+  };
+  const limited = await startProgram({ env });
+  t.after(() => limited.stop());
   const headers = { 'X-Forwarded-For': '203.0.113.7' };
-  const opened = await openRealtime(program.port, { headers });
-  const tooSoon = await refusalOf(program.port, { headers });
+  const wrong = { headers: { ...headers, ...bearer('sk_wrong') } };
+  assert.equal((await refusalOf(limited.port, wrong)).status, 401);
+  for (let count = 0; count < 2; count += 1) (await openRealtime(limited.port, { headers })).end();
+  const tooSoon = await refusalOf(limited.port, { headers });
   assert.deepEqual([tooSoon.status, tooSoon.body.code], [429, 'rate_limited']);
-  assert.equal(tooSoon.fields['retry-after'], '1');
-  assert.equal(tooSoon.fields['ratelimit-policy'], '"realtime";q=1;w=1');
-  opened.end();
-  const others = { 'X-Forwarded-For': '203.0.113.8' };
-  assert.equal(
-    (await refusalOf(program.port, { headers: { ...others, ...bearer('sk_wrong') } })).status,
-    401,
-  );
-  assert.equal((await refusalOf(program.port, { headers: others })).status, 429);
+  assert.ok(Number(tooSoon.fields['retry-after']) > 0);
+  assert.equal(tooSoon.fields['ratelimit-policy'], '"realtime";q=3;w=180');
+  const other = await openRealtime(limited.port, { headers: { 'X-Forwarded-For': '203.0.113.8' } });
+  other.end();
 });
+
+test('counts the attempts of a principal apart from its address, and admits the reload of a page', async (t) => {
+  const env = {
+    COMITY_REALTIME_ATTEMPTS_MAX: '3',
+    COMITY_REALTIME_ATTEMPT_MS: '60000',
+    COMITY_LOGIN_ATTEMPTS: '0',
+  };
+  const limited = await startProgram({ env });
+  t.after(() => limited.stop());
+  const asking = openClient(limited.port);
+  t.after(() => asking.close());
+  const headers = bearer((await register(asking, 'reload@shop.example', password)).token);
+  for (let count = 0; count < 3; count += 1) (await openRealtime(limited.port, {})).end();
+  assert.equal((await refusalOf(limited.port, {})).status, 429);
+  for (let count = 0; count < 3; count += 1) (await openRealtime(limited.port, { headers })).end();
+  assert.equal((await refusalOf(limited.port, { headers })).status, 429);
+});
+
+test('refuses over HTTP/2 a GET of what is a WebSocket, and names the way there', async (t) => {
+  const session = connectHttp2(program.url);
+  t.after(() => session.destroy());
+  const stream = session.request({ ':path': `${base}/realtime` });
+  const [fields] = (await once(stream, 'response')) as [Record<string, unknown>];
+  assert.equal(fields[':status'], 400);
+  assert.deepEqual([fields.upgrade, fields.connection], [undefined, undefined]);
+  let body = '';
+  for await (const chunk of stream.setEncoding('utf8')) body += chunk;
+  assert.deepEqual(JSON.parse(body), {
+    error: 'over HTTP/2 a WebSocket is opened by CONNECT with :protocol websocket (RFC 8441)',
+    code: 'handshake_invalid',
+  });
+});
+
+for (const [version, option] of [
+  ['1.1', 'Connection: close\r\n'],
+  ['1.0', ''],
+] as const) {
+  test(`closes the connection after 426 to a client of HTTP/${version} that wants no other answer`, async () => {
+    const socket = connect(program.port, '127.0.0.1');
+    socket.write(`GET ${base}/realtime HTTP/${version}\r\nHost: a\r\n${option}\r\n`);
+    let answer = '';
+    for await (const chunk of socket.setEncoding('latin1')) answer += chunk;
+    assert.match(answer, /^HTTP\/1\.1 426 /);
+    assert.match(answer, /\r\nConnection: Upgrade, close\r\n/);
+  });
+}
 
 // The last test of this file, as it ends the program.
 test('ends every WebSocket with 1001 when the program stops', async () => {

@@ -120,6 +120,45 @@ test('HEAD has the fields of the coded GET', async () => {
   }
 });
 
+const heldCodings: readonly [held: string, acceptEncoding: string | undefined, status: number][] = [
+  ['gzip', 'identity', 200],
+  ['gzip', 'gzip;q=0', 200],
+  ['gzip', 'br', 200],
+  ['gzip', undefined, 200],
+  ['gzip', '*', 304],
+  ['gzip', 'br, gzip;q=0.1', 304],
+  ['', 'gzip', 304],
+  ['', 'gzip, identity;q=0', 200],
+];
+
+for (const [held, acceptEncoding, expected] of heldCodings) {
+  const asked = acceptEncoding === undefined ? 'no Accept-Encoding' : `Accept-Encoding: ${acceptEncoding}`;
+  test(`If-None-Match with the ${held || 'plain'} tag and ${asked} gives ${expected}`, async () => {
+    const { headers } = await get(large, held === '' ? {} : { 'Accept-Encoding': held });
+    const accepting: Record<string, string> =
+      acceptEncoding === undefined ? {} : { 'Accept-Encoding': acceptEncoding };
+    const answer = await get(large, { ...accepting, 'If-None-Match': String(headers['etag']) });
+    assert.equal(answer.status, expected);
+    assert.equal(answer.headers['etag'] === headers['etag'], expected === 304);
+  });
+}
+
+test('a 304 names of several held representations one that the client accepts', async () => {
+  const tags = await Promise.all(
+    ['br', 'gzip', 'identity'].map(
+      async (coding) => (await get(large, { 'Accept-Encoding': coding })).headers['etag'],
+    ),
+  );
+  for (const [index, coding] of ['br', 'gzip', 'identity'].entries()) {
+    const answer = await get(large, {
+      'Accept-Encoding': coding === 'identity' ? coding : `${coding}, identity;q=0`,
+      'If-None-Match': tags.join(', '),
+    });
+    assert.equal(answer.status, 304);
+    assert.equal(answer.headers['etag'], tags[index]);
+  }
+});
+
 test('lists are coded too, and their coded tags give 304', async () => {
   const headers = { 'Accept-Encoding': 'br' };
   const list = await get(articles, headers);

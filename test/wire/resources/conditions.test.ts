@@ -43,6 +43,17 @@ test('If-None-Match gives 304 with the validators and no content, weakly compare
   assert.equal((await get(path, { 'If-None-Match': '"other"' })).status, 200);
 });
 
+test('GET and HEAD say that ranges are not served, and ignore one (RFC 9110 §14.3)', async () => {
+  const { path } = await make();
+  for (const target of [path, '/api/v1/products', '/openapi.json', '/health/live']) {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await program.send(method, target, { headers: { Range: 'bytes=0-1' } });
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers['accept-ranges'], 'none', `${method} ${target}`);
+    }
+  }
+});
+
 test('If-Modified-Since gives 304, is outranked by If-None-Match, and is ignored when it is no date', async () => {
   const { path, answer, etag } = await make();
   const date = String(answer.headers['last-modified']);

@@ -14,8 +14,9 @@ import { always } from '../../../src/model/filter.ts';
 import { openEventStream, type StreamOptions } from '../../../src/resources/events/stream.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
+import { ampleMemory } from '../../memory/ample.ts';
 
-const limits = { batchEventsMax: 3, heartbeatMs: 60_000 };
+const limits = { batchEventsMax: 3, batchBytesMax: 1024 * 1024, heartbeatMs: 60_000 };
 let folder: string;
 let store: Store;
 let made = 0;
@@ -52,6 +53,8 @@ class SlowSink {
     this.room = room;
   }
 
+  readonly memory = ampleMemory;
+
   write(text: string): boolean {
     this.text += text;
     this.longest = Math.max(this.longest, text.length);
@@ -74,7 +77,7 @@ class SlowSink {
 }
 
 function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
-  return { filter: always, view: undefined, lastEventId, onEnd, limits };
+  return { filter: always, view: undefined, lastEventId, onEnd, party: '', limits };
 }
 
 const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);

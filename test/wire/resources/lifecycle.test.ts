@@ -249,6 +249,15 @@ test('every shop collection takes JSON, form and multipart; notes take text; oth
   });
   assert.equal(note.status, 201);
   assert.equal(note.json()['text'], 'Buy vinegar');
+  // An empty text is a text, and judged like any other.
+  const asJson = await program.send('POST', '/api/v1/notes', { json: { text: '' } });
+  for (const body of [{ body: '' }, {}]) {
+    const empty = await program.send('POST', '/api/v1/notes', {
+      headers: { 'Content-Type': 'text/plain' },
+      ...body,
+    });
+    assert.deepEqual([empty.status, empty.json()], [asJson.status, asJson.json()]);
+  }
   const text = await program.send('POST', '/api/v1/products', {
     headers: { 'Content-Type': 'text/plain' },
     body: 'x',

@@ -10,10 +10,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createIdSource } from '../../../src/model/id.ts';
-import { authenticated, operatorId } from '../../../src/model/principal.ts';
+import { type Authenticated, authenticated, operatorId } from '../../../src/model/principal.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
 import { operationRequestsTable, operationsTable } from '../../../src/resources/operations/tables.ts';
 import { noPreferences } from '../../../src/resources/preferences.ts';
+import type { Ask } from '../../../src/resources/resource.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { askOf } from '../../resources/ask.ts';
 import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
@@ -323,7 +324,97 @@ test('many operations under a kill: each acknowledged one happens exactly once a
   assert.equal(new Set(names).size, names.length, 'nothing was made twice');
 });
 
-async function acceptOnly(folder: string, target: string, json: unknown): Promise<string> {
+type Caller = Partial<Pick<Ask, 'known'>> & { readonly principal: Authenticated };
+
+/** What is done between the moment in which a request was accepted and that in which it is carried out. */
+type Meanwhile = {
+  readonly title: string;
+  readonly scheme: 'token' | 'key';
+  readonly change: (at: Program, paths: { readonly user: string; readonly key: string }) => Promise<Answer>;
+  /** Of the error; undefined: the request is carried out. */
+  readonly code: string | undefined;
+};
+
+const patch = (at: Program, path: string, json: unknown) =>
+  at.send('PATCH', path, { json, headers: { 'Content-Type': 'application/merge-patch+json' } });
+
+const meanwhiles: readonly Meanwhile[] = [
+  {
+    title: 'is carried out while the account stands',
+    scheme: 'token',
+    change: (at, { user }) => patch(at, user, { name: 'Renamed' }),
+    code: undefined,
+  },
+  {
+    title: 'ends as 401 when its account is disabled',
+    scheme: 'token',
+    change: (at, { user }) => patch(at, user, { disabled: true }),
+    code: 'invalid_token',
+  },
+  {
+    title: 'ends as 403 when a scope was taken from its account',
+    scheme: 'token',
+    change: (at, { user }) => patch(at, user, { scopes: ['read'] }),
+    code: 'forbidden',
+  },
+  {
+    title: 'ends as 401 when its key is revoked',
+    scheme: 'key',
+    change: (at, { key }) => at.send('DELETE', key),
+    code: 'invalid_api_key',
+  },
+  {
+    title: 'ends as 401 when the account of its key is disabled',
+    scheme: 'key',
+    change: (at, { user }) => patch(at, user, { disabled: true }),
+    code: 'invalid_api_key',
+  },
+];
+
+for (const { title, scheme, change, code } of meanwhiles) {
+  test(`an accepted request ${title}, whichever process does it`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const first = await startProgram({ folder });
+    const json = { email: 'author@example.com', password: 'correct horse battery staple' };
+    const registered = await first.send('POST', '/api/v1/auth/register', { json, anonymous: true });
+    const { token, user } = registered.json() as { token: string; user: { id: string } };
+    const made = await first.send('POST', '/api/v1/keys', {
+      json: { name: 'writer', kind: 'secret', scopes: ['read', 'write'] },
+      anonymous: true,
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    const key = String(made.json().id);
+    const changed = await change(first, { user: `/api/v1/users/${user.id}`, key: `/api/v1/keys/${key}` });
+    assert.ok(changed.status < 300, changed.body);
+    await first.stop();
+    const principal = authenticated({ id: user.id, scopes: ['read', 'write'] });
+    const known = { principal, scheme, session: null, key: scheme === 'key' ? key : null };
+    const whole = { ...known, confirmed: undefined, onEnd: () => () => undefined };
+    const location = await acceptOnly(
+      folder,
+      '/api/v1/articles',
+      { title: 'Later' },
+      { principal, known: whole },
+    );
+    const second = await startProgram({ folder });
+    t.after(() => second.kill());
+    const answer = await ended(second, location);
+    if (code === undefined) return assert.equal(answer.status, 303, answer.body);
+    assert.equal(answer.json().status, 'failed', answer.body);
+    const result = await second.send('GET', `${location}/result`);
+    assert.equal(result.json().code, code, result.body);
+    const articles = await second.send('GET', '/api/v1/articles');
+    assert.deepEqual(articles.json().items, []);
+  });
+}
+
+async function acceptOnly(
+  folder: string,
+  target: string,
+  json: unknown,
+  caller: Caller = { principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'admin'] }) },
+): Promise<string> {
   const tables = [operationsTable, operationRequestsTable].map((name) => ({
     name,
     fields: [],
@@ -348,7 +439,7 @@ async function acceptOnly(folder: string, target: string, json: unknown): Promis
     target,
     fields: ['Content-Type', 'application/json', 'Prefer', 'respond-async'],
     preferences: { ...noPreferences, respondAsync: true },
-    principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'admin'] }),
+    ...caller,
   });
   const { location } = await operations.accept(ask, Buffer.from(JSON.stringify(json)));
   await store.close();

@@ -19,6 +19,7 @@ import { corsPolicy } from '../../../src/resources/answer/cors.ts';
 import { decodeContent } from '../../../src/resources/content/decode-content.ts';
 import { createIdempotency } from '../../../src/resources/idempotency.ts';
 import { createOperations } from '../../../src/resources/operations/operations.ts';
+import { principalOf } from '../../../src/resources/operations/stored-request.ts';
 import { createRateLimiter, type RateLimitOptions } from '../../../src/resources/rate-limit/rate-limiter.ts';
 import type { Identified } from '../../../src/resources/resource.ts';
 import type { Room } from '../../../src/resources/room.ts';
@@ -108,7 +109,11 @@ function roomOf(
       random: () => 0,
       observe: ({ kind }) => assert.notEqual(kind, 'operation-failed'),
     },
-    async (request, principal, companions) => new Walk(room, request, { principal, companions }).run(),
+    async (request, stored, companions) =>
+      new Walk(room, request, {
+        identify: () => ({ principal: principalOf(stored) }),
+        companions,
+      }).run(),
   );
   const room: Room = {
     router: createRouter(
@@ -120,13 +125,13 @@ function roomOf(
         newId,
         clock,
         mac: (text) => hash('sha256', text, 'base64url').slice(0, 22),
+        addressOf: ({ peer }) => peer,
         queryLimits: {
           ...settings,
           json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
         },
         contentLimits: settings,
-        streamLimits: { batchEventsMax: 100, heartbeatMs: 15_000 },
-        resultCacheCharactersMax: settings.resultCacheBytesMax,
+        streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: 15_000 },
       }),
     ),
     limits: { ...settings, traceEnabled: false },
@@ -140,13 +145,16 @@ function roomOf(
       store,
       onFailure: (error) => assert.fail(String(error)),
     }),
-    decodeContent: (bytes, codings) => decodeContent(bytes, codings, settings.decodedBytesMax),
+    decodeContent: (bytes, codings) => decodeContent(bytes, codings, { bytesMax: settings.decodedBytesMax }),
+    lines: store.lines,
     idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: idempotencySeconds }),
     operations,
     cors: corsPolicy('', 0),
     challengesFor: () => 'Bearer realm="test"',
     development: true,
     formatDate: createHttpDateCache(64),
+
+    loop: { begin: () => 0, end: () => undefined },
   };
   return room;
 }

@@ -56,23 +56,6 @@ test('closes a connection that stays idle between requests', async (t) => {
   assert.equal(client.received, '');
 });
 
-test('refuses connections over the limit and takes new ones when some have gone', async (t) => {
-  const { open, port, observed, listener } = await serve(t, echo, { connectionsMax: 2 });
-  const first = (await open()).send(get());
-  const second = (await open()).send(get());
-  await Promise.all([first.answer(), second.answer()]);
-  const third = connect(port, '127.0.0.1');
-  third.on('error', () => third.destroy());
-  await once(third, 'close');
-  assert.deepEqual(observed.at(-1), { kind: 'connection-refused', peer: '127.0.0.1' });
-  first.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  await first.answer();
-  await first.closed;
-  first.destroy();
-  while (listener.counts().connections > 1) await new Promise((resolve) => setImmediate(resolve));
-  assert.equal((await (await open()).send(get()).answer()).status, 200);
-});
-
 test('handles so many pipelined requests, answers them, and closes without touching the rest', async (t) => {
   const seen: string[] = [];
   const go = Promise.withResolvers<void>();

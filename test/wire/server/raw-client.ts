@@ -124,8 +124,9 @@ export class RawClient {
   }
 }
 
-export async function openRaw(port: number): Promise<RawClient> {
-  const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true });
+/** @param localAddress another loopback address to come from */
+export async function openRaw(port: number, localAddress = '127.0.0.1'): Promise<RawClient> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress, allowHalfOpen: true, noDelay: true });
   await once(socket, 'connect');
   return new RawClient(socket);
 }

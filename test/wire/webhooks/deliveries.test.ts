@@ -116,6 +116,9 @@ test('answers everything else about deliveries, events and their types as the do
   const { items } = (await ask('GET', 'deliveries?limit=1', 200)).json() as { items: Delivery[] };
   const path = `deliveries/${items[0]?.id}`;
   await ask('GET', `${path}/attempts?limit=0`, 400);
+  // As of every list.
+  await ask('GET', `${path}/attempts?limit=1001`, 400);
+  await ask('GET', `${path}/attempts?limit=1000`, 200);
   const attempts = await ask('GET', `${path}/attempts?limit=1`, 200);
   await ask('GET', `${path}/attempts`, 304, { headers: { 'If-None-Match': String(attempts.headers.etag) } });
   await ask('HEAD', `${path}/attempts`, 200);

@@ -8,6 +8,7 @@
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ignoreError, ownEmitter } from '../../../observe/own-emitter.ts';
 
 export type ReadInto = {
   /** The octets are in the memory that was given, from its start; what is not copied when this returns is lost. False: read no more until `resume`. */
@@ -22,7 +23,7 @@ type BufferedHandle = { useUserBuffer(memory: Uint8Array): void };
 
 /** Finds what this version of Node calls them; undefined where it has no such parts. */
 export function findReadBuffer(): Parts | undefined {
-  const symbols = Object.getOwnPropertySymbols(new Socket());
+  const symbols = Object.getOwnPropertySymbols(ownEmitter(new Socket(), ignoreError));
   const named = (name: string) => symbols.find(({ description }) => description === name);
   const [buffer, callback, generator] = [named('kBuffer'), named('kBufferCb'), named('kBufferGen')];
   if (buffer === undefined || callback === undefined || generator === undefined) return undefined;

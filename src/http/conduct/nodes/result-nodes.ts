@@ -58,6 +58,7 @@ export const resultNodes = {
         'unique_taken',
         'dependants_exist',
         'event_id_used',
+        'idempotency_result_sealed',
         'event_unavailable',
         'endpoint_unavailable',
         'endpoints_exhausted',

@@ -10,7 +10,11 @@ import { factOfAsk } from '../fact-of-ask.ts';
 import type { KeyResourcesOptions } from './options.ts';
 
 export function accompanyKey(
-  { audit, addressOf }: Pick<KeyResourcesOptions, 'audit' | 'addressOf'>,
+  {
+    audit,
+    addressOf,
+    generationChanges,
+  }: Pick<KeyResourcesOptions, 'audit' | 'addressOf' | 'generationChanges'>,
   store: Store,
 ): (written: Written) => Promise<Accompaniment> {
   const secrets = createSecretsOfKey(store);
@@ -20,7 +24,7 @@ export function accompanyKey(
     before: Row | undefined,
     next: NextRow | null,
   ): Promise<readonly Change[]> {
-    if (next === null) return secrets.removal(id);
+    if (next === null) return [...(await secrets.removal(id)), ...generationChanges()];
     const after = JSON.parse(next.doc) as Key;
     const stood = before === undefined ? undefined : (JSON.parse(before.doc) as Key);
     if (stood?.expiresAt === after.expiresAt) return [];

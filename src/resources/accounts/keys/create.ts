@@ -1,6 +1,6 @@
 /**
- * POST to `/keys` (§5.2): makes a key and shows it, this once. Like every action it takes no part in Idempotency-Key and
- * respond-async, which keep answers.
+ * POST to `/keys` (§5.2): makes a key and shows it, this once. Under an Idempotency-Key the answer is kept encrypted, and whoever asked sees it
+ * again. Like every action it takes no part in respond-async.
  *
  * A key made by an account acts for the account. One made with the administrator key is a principal of its own, and so is whatever
  * that key makes: its owner is the first of them.
@@ -12,7 +12,7 @@ import { digestOfKey, makeKey, prefixOfKey } from '../../../auth/keys/key-text.t
 import { permission } from '../../../model/access.ts';
 import type { Known } from '../../../model/credential.ts';
 import { operatorId } from '../../../model/principal.ts';
-import { actionOperation, type Done } from '../../action/action.ts';
+import { actionOperation, type Done, madeBy } from '../../action/action.ts';
 import { nextRow } from '../../collection/row.ts';
 import type { Served } from '../../collection/served.ts';
 import type { Ask, Operation } from '../../resource.ts';
@@ -23,13 +23,14 @@ import type { KeyResourcesOptions } from './options.ts';
 const schema = Type.Pick(keysCollection.schema, ['name', 'kind', 'scopes', 'tunnel', 'expiresAt']);
 
 export function createKeyOperation(options: KeyResourcesOptions, served: Served): Operation {
-  return actionOperation({
+  const operation = actionOperation({
     path: served.path,
     schema,
     limits: options.limits,
     permission: (principal) => permission(keysCollection.access.create, 'create', principal),
     act: (ask, content) => create(options, served, ask, content as Wanted & { readonly name: string }),
-  }) as Operation;
+  });
+  return { ...(operation as Operation), idempotent: 'sealed' };
 }
 
 async function create(
@@ -67,9 +68,13 @@ async function create(
       factOfAsk(ask, options.addressOf, { type: 'key.created', subject: id, detail: { kind, scopes } }),
     ),
   ];
-  const commit = await served.store.commit({ changes, events: [] });
-  if (commit.outcome !== 'committed') throw new Error(`a new key could not be kept: ${commit.outcome}`);
-  return { content: { ...JSON.parse(row.doc), key: text }, created: `${served.path}/${id}` };
+  const done = { content: { ...JSON.parse(row.doc), key: text }, created: `${served.path}/${id}` };
+  const companions = ask.companions.map((companion) => companion(madeBy(done)));
+  const commit = await served.store.commit({ changes: [...changes, ...companions], events: [] });
+  if (commit.outcome === 'committed') return done;
+  // A companion that was superseded means that another process took this request over: it answers, not we.
+  if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
+  throw new Error(`a new key could not be kept: ${commit.outcome}`);
 }
 
 const message = 'keys are made by accounts of this server and with its own keys';

@@ -1,5 +1,6 @@
 /** What the resources of API keys need besides what every collection does. */
 import type { Audit } from '../../../auth/audit-fact.ts';
+import type { Change } from '../../../store/store.ts';
 import type { ContentLimits } from '../../content/content-limits.ts';
 import type { AddressOf } from '../fact-of-ask.ts';
 
@@ -8,6 +9,8 @@ export type KeyResourcesOptions = {
   readonly addressOf: AddressOf;
   /** That many octets of good randomness. */
   readonly random: (count: number) => Buffer;
+  /** What a unit contains that changes what an owner of endpoints may be told (webhooks/outbound/fan-out/generation.ts). */
+  readonly generationChanges: () => readonly Change[];
   readonly keyOverlapSecondsMax: number;
   readonly limits: ContentLimits & { readonly validationErrorsMax: number };
 };

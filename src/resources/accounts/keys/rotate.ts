@@ -14,7 +14,8 @@ import {
 } from '../../../auth/keys/secrets-of-key.ts';
 import { keySecretsTable } from '../../../auth/tables.ts';
 import { permission } from '../../../model/access.ts';
-import type { Change, Row } from '../../../store/store.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { type Change, Overtaken, type Row } from '../../../store/store.ts';
 import { actionResource, type Done } from '../../action/action.ts';
 import { nextRow, timeAfter } from '../../collection/row.ts';
 import type { Served } from '../../collection/served.ts';
@@ -23,9 +24,6 @@ import type { Ask, Resource } from '../../resource.ts';
 import { keysCollection } from '../collections.ts';
 import { factOfAsk } from '../fact-of-ask.ts';
 import type { KeyResourcesOptions } from './options.ts';
-
-/** How often a rotation that lost a race begins again. */
-const attemptsMax = 8;
 
 export function rotateResource(options: KeyResourcesOptions, served: Served): Resource {
   const schema = Type.Object({
@@ -39,8 +37,11 @@ export function rotateResource(options: KeyResourcesOptions, served: Served): Re
     limits: options.limits,
     permission: (principal) => permission(keysCollection.access.update, 'update', principal),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    act: (ask, { overlapSeconds = 0 }) =>
-      rotate(options, served, secrets, ask, (overlapSeconds as number) * 1000),
+    changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+    act: (ask, { overlapSeconds = 0 }, { row }) => {
+      if (row === undefined) throw new Error('a rotation of nothing');
+      return rotate(options, served, secrets, { ask, row, overlapMs: (overlapSeconds as number) * 1000 });
+    },
   });
 }
 
@@ -48,40 +49,34 @@ async function rotate(
   options: KeyResourcesOptions,
   served: Served,
   secrets: SecretsOfKey,
-  ask: Ask,
-  overlapMs: number,
+  { ask, row, overlapMs }: { readonly ask: Ask; readonly row: Row; readonly overlapMs: number },
 ): Promise<Done> {
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const { exists, permitted, row } = await memberStanding(served, ask, 'update');
-    // Revoked since the request was let through.
-    if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
-    const at = timeAfter(served.clock, row.updatedAt);
-    const key = JSON.parse(row.doc) as Key;
-    const refused = await refusal(served, ask, key, at);
-    if (refused !== undefined) return refused;
-    const text = makeKey(key.kind, options.random);
-    const next = rotatedRow(served, row, key, text, at);
-    const standing = await secrets.find(key.id);
-    const grant = grantOf(key, row.owner);
-    const changes = [
-      { table: served.collection.name, id: key.id, expect: { rev: row.rev }, next },
-      ...endingChanges(standing, grant, at, overlapMs),
-      keySecretChange(digestOfKey(text).toString('base64url'), grant, null, {
-        createdAt: at,
-        expect: { absent: true },
+  const at = timeAfter(served.clock, row.updatedAt);
+  const key = JSON.parse(row.doc) as Key;
+  const refused = await refusal(served, ask, key, at);
+  if (refused !== undefined) return refused;
+  const text = makeKey(key.kind, options.random);
+  const next = rotatedRow(served, row, key, text, at);
+  const standing = await secrets.find(key.id);
+  const grant = grantOf(key, row.owner);
+  const changes = [
+    { table: served.collection.name, id: key.id, expect: { rev: row.rev }, next },
+    ...endingChanges(standing, grant, at, overlapMs),
+    keySecretChange(digestOfKey(text).toString('base64url'), grant, null, {
+      createdAt: at,
+      expect: { absent: true },
+    }),
+    options.audit.entry(
+      factOfAsk(ask, options.addressOf, {
+        type: 'key.rotated',
+        subject: key.id,
+        detail: { overlapSeconds: overlapMs / 1000 },
       }),
-      options.audit.entry(
-        factOfAsk(ask, options.addressOf, {
-          type: 'key.rotated',
-          subject: key.id,
-          detail: { overlapSeconds: overlapMs / 1000 },
-        }),
-      ),
-    ];
-    const commit = await served.store.commit({ changes, events: [] });
-    if (commit.outcome === 'committed') return { content: { ...JSON.parse(next.doc), key: text } };
-  }
-  return { refused: { code: 'unavailable' } };
+    ),
+  ];
+  const commit = await tryCommit(served.store, { changes, events: [] });
+  if (commit instanceof Overtaken) return commit;
+  return { content: { ...JSON.parse(next.doc), key: text } };
 }
 
 async function refusal(served: Served, ask: Ask, key: Key, at: number): Promise<Done | undefined> {

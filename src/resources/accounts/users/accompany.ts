@@ -3,7 +3,7 @@
  * the codes mailed to an address that is no longer its own, and of all that it leaves behind when it is deleted.
  */
 import type { AuditFact } from '../../../auth/audit-fact.ts';
-import type { User } from '../../../auth/tables.ts';
+import { readUser, type User } from '../../../auth/tables.ts';
 import { isAdministrator } from '../../../model/principal.ts';
 import type { Change } from '../../../store/store.ts';
 import type { Accompaniment, Written } from '../../collection/served.ts';
@@ -14,27 +14,45 @@ import type { UserResourcesOptions } from './options.ts';
 type Told = Pick<AuditFact, 'type' | 'detail'>;
 
 export function accompanyUser(
-  options: Pick<UserResourcesOptions, 'audit' | 'addressOf' | 'sessions'>,
+  options: Pick<UserResourcesOptions, 'audit' | 'addressOf' | 'sessions' | 'generationChanges'>,
   leavings: Leavings,
 ): (written: Written) => Promise<Accompaniment> {
-  const { audit, addressOf, sessions } = options;
+  const { audit, addressOf, sessions, generationChanges } = options;
 
-  async function consequences(id: string, before: User, after: User | undefined): Promise<readonly Change[]> {
-    if (after === undefined) return leavings.gather(id);
+  async function consequences(
+    ask: Written['ask'],
+    id: string,
+    before: User,
+    after: User | undefined,
+  ): Promise<readonly Change[]> {
+    if (after === undefined) {
+      return [...(await leavings.gather(id, revocationEntry(options, ask))), ...generationChanges()];
+    }
+    const told = mayBeToldOtherwise(before, after) ? generationChanges() : [];
     const ends = after.disabled && !before.disabled ? await sessions.endOfUser(id, null) : [];
-    return before.email === after.email ? ends : [...ends, ...(await leavings.codes(id))];
+    const codes = before.email === after.email ? [] : await leavings.codes(id);
+    return [...ends, ...codes, ...told];
   }
 
   return async ({ ask, id, before, next }) => {
     if (next === null && !mayLeave(ask)) return { refused: { code: 'forbidden', message: keyOnly } };
-    const stood = before === undefined ? undefined : (JSON.parse(before.doc) as User);
-    const after = next === null ? undefined : (JSON.parse(next.doc) as User);
+    const stood = before === undefined ? undefined : readUser(before.doc);
+    const after = next === null ? undefined : readUser(next.doc);
     const entries = factsOf(stood, after).map((told) =>
       audit.entry(factOfAsk(ask, addressOf, { ...told, subject: id })),
     );
-    const changes = stood === undefined ? [] : await consequences(id, stood, after);
+    const changes = stood === undefined ? [] : await consequences(ask, id, stood, after);
     return { changes: [...changes, ...entries] };
   };
+}
+
+/** @returns the entry of the audit trail about a key that goes with its account */
+export function revocationEntry(
+  { audit, addressOf }: Pick<UserResourcesOptions, 'audit' | 'addressOf'>,
+  ask: Written['ask'],
+): (key: string) => Change {
+  const detail = { reason: 'account.deleted' };
+  return (key) => audit.entry(factOfAsk(ask, addressOf, { type: 'key.revoked', subject: key, detail }));
 }
 
 const keyOnly = 'log in to delete your account; a key cannot';
@@ -58,6 +76,12 @@ function factsOf(before: User | undefined, after: User | undefined): readonly To
   );
   if (members.length > 0) facts.push({ type: 'account.changed', detail: { members } });
   return facts;
+}
+
+/** Whether the endpoints of the account may be told of other events than before. */
+function mayBeToldOtherwise(before: User, after: User): boolean {
+  const isSame = before.tenant === after.tenant && before.disabled === after.disabled;
+  return !isSame || !sameGrants(before, after);
 }
 
 function grants({ roles, scopes }: User): Told['detail'] & object {

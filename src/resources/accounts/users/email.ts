@@ -3,7 +3,7 @@
  * for verified once it has changed, unless the same request says so.
  */
 import { normalizeEmail } from '../../../auth/email.ts';
-import type { User } from '../../../auth/tables.ts';
+import { readUser } from '../../../auth/tables.ts';
 import type { Revise } from '../../collection/revised.ts';
 
 export const reviseEmail: Revise = ({ before, content, fields }) => {
@@ -13,7 +13,7 @@ export const reviseEmail: Revise = ({ before, content, fields }) => {
     return { refused: { code: 'validation_failed', errors } };
   }
   if (before === undefined) return { fields: { ...fields, email } };
-  const stood = (JSON.parse(before.doc) as User).email;
+  const stood = readUser(before.doc).email;
   if (stood === email || names(content, 'emailVerified')) return { fields: { ...fields, email } };
   return { fields: { ...fields, email, emailVerified: false } };
 };

@@ -18,25 +18,27 @@ export const leavingsPerUnitMax = keysPerUnitMax;
 const unitsMax = 1000;
 
 export type Leavings = {
-  /** Changes that remove what the account leaves, up to `leavingsPerUnitMax` of each kind. */
-  gather(user: string): Promise<readonly Change[]>;
+  /**
+   * Changes that remove what the account leaves, up to `leavingsPerUnitMax` of each kind.
+   * @param entryOf the entry of the audit trail about the revocation of a key
+   */
+  gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
   /** Codes mailed to the account, which a change of its address makes void. */
   codes(user: string): Promise<readonly Change[]>;
   /** Removes what is left of an account that is gone; does nothing for one that is not. */
-  clear(user: string): Promise<void>;
+  clear(user: string, entryOf: (key: string) => Change): Promise<void>;
 };
 
 export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser'>): Leavings {
-  const keys = createKeysOfOwner(store);
   const codes = (user: string) => removalOfOwned(store, mailCodesTable, user);
 
-  async function gather(user: string): Promise<readonly Change[]> {
+  async function gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
     const parts = await Promise.all([
       removalOf(store, passwordsTable, user),
       sessions.endOfUser(user, null).then((ends) => ends.slice(0, leavingsPerUnitMax)),
       removalOfOwned(store, identitiesTable, user),
       codes(user),
-      keys.removal(user),
+      createKeysOfOwner(store, entryOf).removal(user),
     ]);
     return parts.flat();
   }
@@ -44,10 +46,10 @@ export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser
   return {
     gather,
     codes,
-    async clear(user) {
+    async clear(user, entryOf) {
       for (let unit = 0; unit < unitsMax; unit += 1) {
         if ((await store.read(usersTable, user)) !== undefined) return;
-        const changes = await gather(user);
+        const changes = await gather(user, entryOf);
         if (changes.length === 0) return;
         await store.commit({ changes, events: [] });
       }

@@ -8,7 +8,7 @@ import { type ServedCollection, type Serving, serveCollection } from '../../coll
 import type { Ask, Operation, Proposal, Resource } from '../../resource.ts';
 import { administratorsOnly } from '../administrators-only.ts';
 import { usersCollection } from '../collections.ts';
-import { accompanyUser } from './accompany.ts';
+import { accompanyUser, revocationEntry } from './accompany.ts';
 import { createUserOperation } from './create.ts';
 import { reviseEmail } from './email.ts';
 import { createLeavings, type Leavings } from './leavings.ts';
@@ -26,18 +26,18 @@ export function userResources(options: UserResourcesOptions, serving: Serving): 
   return {
     ...plain,
     resources: [
-      ...plain.resources.map((resource) => adapted(resource, leavings)),
+      ...plain.resources.map((resource) => adapted(resource, options, leavings)),
       setPasswordResource(options, plain.served, leavings),
     ],
   };
 }
 
-function adapted(resource: Resource, leavings: Leavings): Resource {
+function adapted(resource: Resource, options: UserResourcesOptions, leavings: Leavings): Resource {
   const isBulkDelete = resource.pattern.endsWith('/bulk-delete');
   const operations = [...resource.operations].map(([method, operation]) => {
     if (method === 'PUT' || method === 'PATCH') return [method, revised(operation, reviseEmail)] as const;
-    if (method === 'DELETE') return [method, clearing(operation, leavings, idOfMember)] as const;
-    if (isBulkDelete) return [method, clearing(operation, leavings, idsNamed)] as const;
+    if (method === 'DELETE') return [method, clearing(operation, options, leavings, idOfMember)] as const;
+    if (isBulkDelete) return [method, clearing(operation, options, leavings, idsNamed)] as const;
     return [method, operation] as const;
   });
   return { ...resource, operations: new Map(operations) };
@@ -50,14 +50,22 @@ const idOfMember: IdsOf = ({ captures }) => captures;
 const idsNamed: IdsOf = (_ask, proposal) => (proposal as { readonly ids?: readonly string[] })?.ids ?? [];
 
 /** A deletion, and after it the end of what did not fit into its unit. */
-function clearing(operation: Operation, leavings: Leavings, idsOf: IdsOf): Operation {
+function clearing(
+  operation: Operation,
+  options: UserResourcesOptions,
+  leavings: Leavings,
+  idsOf: IdsOf,
+): Operation {
   const { act } = operation;
   if (act === undefined) throw new Error('a deletion without an act');
   return {
     ...operation,
     act: async (ask, standing, proposal) => {
       const result = await act(ask, standing, proposal);
-      if ('made' in result) for (const id of idsOf(ask, proposal)) await leavings.clear(id);
+      if ('made' in result)
+        for (const id of idsOf(ask, proposal)) {
+          await leavings.clear(id, revocationEntry(options, ask));
+        }
       return result;
     },
   };

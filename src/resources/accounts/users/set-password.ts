@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 import { commitRetried } from '../../../auth/accounts/commit-retried.ts';
 import { passwordChange, readPassword } from '../../../auth/accounts/password-row.ts';
 import { newPasswordFault } from '../../../auth/passwords/new-password.ts';
+import { passwordsTable } from '../../../auth/tables.ts';
 import { actionResource, type Done } from '../../action/action.ts';
 import type { Served } from '../../collection/served.ts';
 import { memberStanding } from '../../collection/standing.ts';
@@ -61,5 +62,5 @@ async function setPassword(
     ];
     return { changes, result: { content: null } };
   };
-  return (await commitRetried<Done>(store, attempt, () => lost)) ?? lost;
+  return commitRetried<Done>(store, { table: passwordsTable, id }, attempt, () => lost);
 }

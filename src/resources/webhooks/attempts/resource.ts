@@ -29,13 +29,16 @@ const cacheControl = 'private, no-cache';
 const parametersMax = 16;
 const wholeNumber = /^[1-9]\d{0,5}$/;
 
-/** @param pageMax attempts on one page, at most and where nobody says */
-export function attemptsResource(served: Served, pageMax: number, read: ReadAttempts): Resource {
-  const beginning: Asked = { problem: null, afterNumber: 0, limit: pageMax };
+/** Attempts on a page of a request that names no limit: more than a schedule and some resends make. */
+const limitDefault = 200;
+
+/** @param limitMax greatest `limit` that a request may name, the same as of every list */
+export function attemptsResource(served: Served, limitMax: number, read: ReadAttempts): Resource {
+  const beginning: Asked = { problem: null, afterNumber: 0, limit: Math.min(limitDefault, limitMax) };
   const operation: Operation<MemberStanding, never, Asked> = {
     permission: (principal) => permission(served.collection.access.read, 'read', principal),
     standing: (ask) => memberStanding(served, ask, 'read'),
-    propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning)),
+    propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning, limitMax)),
     // An attempt is logged in the unit that changes the member, so the member's revision is that of the list.
     validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
     represent: (_ask, standing, proposal = beginning) =>
@@ -62,10 +65,9 @@ function numberOf(doc = '{}'): number | undefined {
   return (JSON.parse(doc) as { readonly number?: number }).number;
 }
 
-/** @param beginning what is asked where the query says nothing; its limit is the most that may be asked for */
-function readAsked(query: string, beginning: Asked): Asked {
+/** @param beginning what is asked where the query says nothing */
+function readAsked(query: string, beginning: Asked, limitMax: number): Asked {
   let asked = beginning;
-  const pageMax = beginning.limit;
   const pairs = parseQueryString(query, parametersMax);
   if (pairs === undefined) return { ...beginning, problem: problem('malformed query string') };
   for (const [name, value] of pairs) {
@@ -73,8 +75,8 @@ function readAsked(query: string, beginning: Asked): Asked {
     if (name === 'api_key') continue;
     const number = wholeNumber.test(value) ? Number(value) : 0;
     if (name === 'limit' || name === 'per_page') {
-      if (number === 0 || number > pageMax) {
-        return { ...asked, problem: problem(`${name} must be a whole number from 1 to ${pageMax}`) };
+      if (number === 0 || number > limitMax) {
+        return { ...asked, problem: problem(`${name} must be a whole number from 1 to ${limitMax}`) };
       }
       asked = { ...asked, limit: number };
     } else if (name === 'cursor') {

@@ -1,7 +1,9 @@
 /** What the resources of deliveries need besides what every collection does. */
+import type { EndpointDirectory } from '../../../webhooks/outbound/known-endpoint.ts';
 import type { Wakes } from '../../../webhooks/outbound/wakes.ts';
 
 export type DeliveryResourcesOptions = {
+  readonly directory: Pick<EndpointDirectory, 'get' | 'mayReceive'>;
   readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
   /** Age up to which a delivery may be sent again by hand. */
   readonly resendSeconds: number;

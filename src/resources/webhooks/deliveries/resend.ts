@@ -5,21 +5,19 @@
 import { Type } from 'typebox';
 import { permission } from '../../../model/access.ts';
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
-import type { Endpoint } from '../../../model/endpoint.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
 import { keptRow } from '../../../store/kept-row.ts';
-import { eventsTable, type Row, type Store } from '../../../store/store.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { eventsTable, Overtaken, type Row, type Store } from '../../../store/store.ts';
 import { endpointsCollection } from '../../../webhooks/outbound/collections.ts';
 import { type ActionOptions, actionResource, type Done } from '../../action/action.ts';
 import { timeAfter } from '../../collection/row.ts';
 import type { Served } from '../../collection/served.ts';
-import { memberStanding } from '../../collection/standing.ts';
-import type { Ask, Resource } from '../../resource.ts';
+import { type MemberStanding, memberStanding } from '../../collection/standing.ts';
+import type { Resource } from '../../resource.ts';
 import type { DeliveryResourcesOptions } from './options.ts';
 
 const schema = Type.Object({ via: Type.Optional(Type.Literal('command-line')) });
-
-/** How often a resend that lost a race begins again: against attempts, of which there is one at a time. */
-const attemptsMax = 8;
 
 export function resendResource(
   options: DeliveryResourcesOptions,
@@ -33,38 +31,37 @@ export function resendResource(
     limits,
     permission: (principal) => permission(served.collection.access.update, 'update', principal),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    act: (ask, { via }) => {
+    changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+    act: (_ask, { via }, standing) => {
       const { resendSeconds, resendCommandLineSeconds } = options;
-      return resend(options, served, ask, via === undefined ? resendSeconds : resendCommandLineSeconds);
+      return resend(options, served, standing, via === undefined ? resendSeconds : resendCommandLineSeconds);
     },
   });
 }
 
 async function resend(
-  { wakes }: DeliveryResourcesOptions,
+  { wakes, directory }: DeliveryResourcesOptions,
   served: Served,
-  ask: Ask,
+  { row, id }: MemberStanding,
   windowSeconds: number,
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const { exists, permitted, row, id } = await memberStanding(served, ask, 'update');
-    // Removed by retention since the request was let through.
-    if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
-    const stood = JSON.parse(row.doc) as Delivery;
-    const at = timeAfter(clock, row.updatedAt);
-    const refused = await refusal(store, stood, row, at, windowSeconds);
-    if (refused !== undefined) return refused;
-    const asked = due(stood, at);
-    const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
-    const change = { table: collection.name, id, expect: { rev: row.rev }, next };
-    const { endpointId } = asked;
-    const commit = await store.commit({ changes: [change, ...wakes.changesFor(endpointId)], events: [] });
-    if (commit.outcome !== 'committed') continue;
-    wakes.announce([endpointId]);
-    return { content: asked, queued: `${path}/${id}` };
-  }
-  return { refused: { code: 'unavailable' } };
+  if (row === undefined) throw new Error('a resend of nothing');
+  const stood = JSON.parse(row.doc) as Delivery;
+  const at = timeAfter(clock, row.updatedAt);
+  const refused = await refusal(store, directory, stood, row, at, windowSeconds);
+  if (refused !== undefined) return refused;
+  const asked = due(stood, at);
+  const { endpointId } = asked;
+  const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
+  const change = { table: collection.name, id, expect: { rev: row.rev }, next };
+  const commit = await tryCommit(store, {
+    changes: [change, ...wakes.changesFor(endpointId, id)],
+    events: [],
+  });
+  if (commit instanceof Overtaken) return commit;
+  wakes.announce([endpointId], id);
+  return { content: asked, queued: `${path}/${id}` };
 }
 
 /** Told from an attempt by schedule by its time, which is then one millisecond earlier (model/delivery.ts). */
@@ -76,17 +73,25 @@ function due(stood: Delivery, at: number): Delivery {
 
 async function refusal(
   store: Store,
-  { endpointId, eventId }: Delivery,
+  directory: DeliveryResourcesOptions['directory'],
+  { endpointId, eventId, eventType: type }: Delivery,
   { createdAt }: Row,
   at: number,
   windowSeconds: number,
 ): Promise<Done | undefined> {
   if (at - createdAt > windowSeconds * 1000) return { refused: { code: 'resend_window_over' } };
   const endpoint = await store.read(endpointsCollection.name, endpointId);
-  const status = endpoint === undefined ? 'gone' : (JSON.parse(endpoint.doc) as Endpoint).status;
+  const status = endpoint === undefined ? 'gone' : readEndpoint(endpoint.doc).status;
   if (status !== 'enabled') {
     return { refused: { code: 'endpoint_unavailable', message: `the endpoint is ${status}` } };
   }
   const event = await store.read(eventsTable, eventId);
-  return event === undefined ? { refused: { code: 'event_unavailable' } } : undefined;
+  if (event === undefined) return { refused: { code: 'event_unavailable' } };
+  const mayReceive = await directory.mayReceive(endpointId, { ...event, id: eventId, type });
+  const isOwned = directory.get(endpointId)?.principal !== undefined;
+  if (mayReceive && isOwned) return undefined;
+  const message = isOwned
+    ? 'the owner of the endpoint may no longer read this event'
+    : 'the owner of the endpoint is gone or disabled';
+  return { refused: { code: 'endpoint_unavailable', message } };
 }

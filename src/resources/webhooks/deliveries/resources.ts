@@ -20,7 +20,7 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
     ...plain,
     resources: [
       ...plain.resources,
-      deliveryAttemptsResource(plain.served),
+      deliveryAttemptsResource(plain.served, serving.queryLimits.listLimitMax),
       resendResource(options, plain.served, limits),
     ],
   };

@@ -5,54 +5,71 @@
  * Beside the secret stand the scopes of the credential: the endpoint is told nothing that one could not have read.
  */
 
+import type { Problem } from '../../../http/problem.ts';
+import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change } from '../../../store/store.ts';
+import { type Headers, withHeaders } from '../../../webhooks/outbound/endpoint-headers.ts';
 import { makeEndpointSecret } from '../../../webhooks/outbound/secret-text.ts';
-import { type EndpointSecrets, endpointSecretsTable } from '../../../webhooks/outbound/tables.ts';
+import { endpointSecretsTable } from '../../../webhooks/outbound/tables.ts';
 import { commitUnit } from '../../collection/commit.ts';
 import { createOperation } from '../../collection/create.ts';
 import { madeOf } from '../../collection/made-of.ts';
-import { type NewFields, type Revise, revised } from '../../collection/revised.ts';
+import { type FieldsProposal, type NewFields, type Revise, revised } from '../../collection/revised.ts';
 import { nextRow } from '../../collection/row.ts';
 import type { Served } from '../../collection/served.ts';
 import { closedTo } from '../../collection/standing.ts';
-import type { Ask, Operation, Proposal, Result, Standing } from '../../resource.ts';
+import type { Ask, Operation, Result, Standing } from '../../resource.ts';
 import type { EndpointResourcesOptions } from './options.ts';
-
-type Fields = Proposal & { readonly fields?: NewFields };
 
 export function createEndpointOperation(
   options: EndpointResourcesOptions,
   served: Served,
   revise: Revise,
 ): Operation {
+  const making = new Making(options);
   const operation: Operation = {
     ...(createOperation(served) as Operation),
     answersForms: false,
-    idempotent: false,
+    idempotent: 'sealed',
     asynchronous: false,
     reports: true,
-    act: (ask: Ask, _standing: Standing, proposal: Fields | undefined) =>
-      create(options, served, ask, proposal?.fields ?? {}),
+    act: (ask: Ask, _standing: Standing, proposal: FieldsProposal | undefined) =>
+      create(options, making, served, ask, proposal),
   };
   return revised(operation, revise);
 }
 
 async function create(
-  { directory, random, endpointsMax }: EndpointResourcesOptions,
+  options: EndpointResourcesOptions,
+  making: Making,
   served: Served,
   ask: Ask,
-  fields: NewFields,
+  proposal: FieldsProposal | undefined,
 ): Promise<Result> {
   const { principal } = ask;
   if (principal.kind !== 'authenticated') return closedTo(principal);
-  if (hasAtLeast(directory.all(), endpointsMax)) return { refused: { code: 'endpoints_exhausted' } };
+  const refused = making.refusal(principal);
+  if (refused !== undefined) return { refused };
+  return making.during(principal.id, () => commitNew(options, served, ask, principal, proposal));
+}
+
+async function commitNew(
+  { directory, random }: EndpointResourcesOptions,
+  served: Served,
+  ask: Ask,
+  principal: Authenticated,
+  proposal: FieldsProposal | undefined,
+): Promise<Result> {
+  const fields: NewFields = proposal?.fields ?? {};
   const id = `ep_${served.newId()}`;
   const at = served.clock();
   const owner = principal.id;
   const row = nextRow(served, { id, fields, owner, createdAt: at, updatedAt: at, deletedAt: null });
   const secret = makeEndpointSecret(random);
-  const secrets: EndpointSecrets = { secrets: [{ secret, until: null }], scopes: [...principal.scopes] };
+  const plainSecrets = { secrets: [{ secret, until: null }], scopes: [...principal.scopes] };
+  const headers = proposal?.secret as Headers | undefined;
+  const secrets = withHeaders(plainSecrets, headers, String(fields['url']));
   const expect = { absent: true } as const;
   const companions: readonly Change[] = [
     {
@@ -76,11 +93,45 @@ async function create(
   return commitUnit(accompanied, ask, { changes, events: [] }, made, []);
 }
 
-function hasAtLeast(things: Iterable<unknown>, count: number): boolean {
-  let left = count;
-  for (const _thing of things) {
-    left -= 1;
-    if (left <= 0) return true;
+type MakingOptions = Pick<EndpointResourcesOptions, 'directory' | 'endpointsMax' | 'endpointsPerOwnerMax'>;
+
+/** Endpoints that are being made count as well, so that requests at once do not pass the limit together. */
+class Making {
+  readonly #options: MakingOptions;
+  readonly #byOwner = new Map<string, number>();
+  #all = 0;
+
+  constructor(options: MakingOptions) {
+    this.#options = options;
   }
-  return count <= 0;
+
+  refusal(principal: Authenticated): Problem | undefined {
+    const { directory, endpointsMax, endpointsPerOwnerMax } = this.#options;
+    if (directory.size() + this.#all >= endpointsMax) return exhausted(endpointsMax, 'COMITY_ENDPOINTS_MAX');
+    if (isAdministrator(principal)) return undefined;
+    const own = directory.countOf(principal.id) + (this.#byOwner.get(principal.id) ?? 0);
+    if (own < endpointsPerOwnerMax) return undefined;
+    return exhausted(endpointsPerOwnerMax, 'COMITY_ENDPOINTS_PER_OWNER_MAX');
+  }
+
+  async during<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    this.#count(owner, 1);
+    try {
+      return await work();
+    } finally {
+      this.#count(owner, -1);
+    }
+  }
+
+  #count(owner: string, change: 1 | -1): void {
+    this.#all += change;
+    const own = (this.#byOwner.get(owner) ?? 0) + change;
+    if (own === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, own);
+  }
+}
+
+function exhausted(limit: number, setting: string): Problem {
+  const message = `the limit of ${limit.toLocaleString('en')} endpoints is reached (${setting})`;
+  return { code: 'endpoints_exhausted', message };
 }

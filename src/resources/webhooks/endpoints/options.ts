@@ -7,7 +7,7 @@ import type { Wakes } from '../../../webhooks/outbound/wakes.ts';
 export type EndpointResourcesOptions = {
   /** The store without fan-out: what goes to one endpoint alone is committed through it. */
   readonly plainStore: Store;
-  readonly directory: Pick<EndpointDirectory, 'all' | 'generationChanges' | 'refresh'>;
+  readonly directory: Pick<EndpointDirectory, 'size' | 'countOf' | 'generationChanges' | 'refresh'>;
   readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
   /** That many octets of good randomness. */
   readonly random: (count: number) => Buffer;
@@ -16,6 +16,7 @@ export type EndpointResourcesOptions = {
   /** A resource that an event of this type could tell of; undefined for a type that there is not. */
   readonly sampleOf: (type: string) => Readonly<Record<string, unknown>> | undefined;
   readonly endpointsMax: number;
+  readonly endpointsPerOwnerMax: number;
   readonly secretOverlapSecondsMax: number;
   readonly webhookHeadersMax: number;
   readonly webhookHeaderCharactersMax: number;

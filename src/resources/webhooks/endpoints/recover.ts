@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import type { FieldError } from '../../../http/problem.ts';
 import { permission } from '../../../model/access.ts';
-import type { Endpoint } from '../../../model/endpoint.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
 import { byId } from '../../../model/filter.ts';
 import { recoveriesCollection } from '../../../webhooks/outbound/collections.ts';
 import { beginRecovery, shownRecovery } from '../../../webhooks/outbound/recovery/recovery.ts';
@@ -51,7 +51,7 @@ async function recover(
   // Removed since the request was let through.
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
   const dryRun = wanted.dryRun ?? false;
-  const { status } = JSON.parse(row.doc) as Endpoint;
+  const { status } = readEndpoint(row.doc);
   if (status === 'disabled' && !dryRun) return { refused: disabledProblem };
   const at = served.clock();
   const span = spanOf(wanted, at);

@@ -7,9 +7,13 @@ import {
   endpointsCollection,
   recoveriesCollection,
 } from '../../../webhooks/outbound/collections.ts';
-import { type Revise, revised } from '../../collection/revised.ts';
+import type { Headers } from '../../../webhooks/outbound/endpoint-headers.ts';
+import { patchOperation } from '../../collection/patch.ts';
+import { replaceOperation } from '../../collection/replace.ts';
+import { type FieldsProposal, type Revise, revised } from '../../collection/revised.ts';
+import type { Served } from '../../collection/served.ts';
 import { type ServedCollection, type Serving, serveCollection } from '../../collection/serving.ts';
-import type { Resource } from '../../resource.ts';
+import type { Operation, Resource } from '../../resource.ts';
 import { accompanyEndpoint } from './accompany.ts';
 import { createEndpointOperation } from './create.ts';
 import type { EndpointResourcesOptions } from './options.ts';
@@ -23,9 +27,10 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
   const { base, contentLimits, validationErrorsMax } = serving;
   const store = withGeneration(serving.store, options.directory);
   const revise = reviseEndpoint({ ...options, validationErrorsMax });
+  const accompany = accompanyEndpoint(store, options.directory);
   const plain = serveCollection({ ...serving, store }, endpointsCollection, {
     announced: false,
-    accompany: accompanyEndpoint(store, options.directory),
+    accompany,
     create: (served) => createEndpointOperation(options, served, revise),
   });
   const limits = { ...contentLimits, validationErrorsMax };
@@ -35,7 +40,7 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
   return {
     ...plain,
     resources: [
-      ...plain.resources.map((resource) => withChecks(resource, revise)),
+      ...plain.resources.map((resource) => withChecks(resource, served, { revise, accompany })),
       rotateSecretResource(options, served, limits),
       testEndpointResource(options, served, { deliveries }, limits),
       recoverResource(options, served, { recoveries }, limits),
@@ -43,10 +48,23 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
   };
 }
 
-function withChecks(resource: Resource, revise: Revise): Resource {
+type Checks = { readonly revise: Revise; readonly accompany: ReturnType<typeof accompanyEndpoint> };
+
+/** Changes are made at once: a request that waits is kept as it came, with the values of its header fields. */
+function withChecks(resource: Resource, served: Served, { revise, accompany }: Checks): Resource {
   const operations = [...resource.operations].map(([method, operation]) => {
-    const writes = method === 'PUT' || method === 'PATCH';
-    return [method, writes ? revised(operation, revise) : operation] as const;
+    const build = method === 'PUT' ? replaceOperation : method === 'PATCH' ? patchOperation : undefined;
+    if (build === undefined) return [method, operation] as const;
+    const act: NonNullable<Operation['act']> = async (ask, standing, proposal) => {
+      const { secret } = (proposal ?? {}) as Partial<FieldsProposal>;
+      const own = build({
+        ...served,
+        accompany: (written) => accompany(written, secret as Headers | undefined),
+      }) as Operation;
+      if (own.act === undefined) throw new Error('a change that changes nothing');
+      return own.act(ask, standing, proposal);
+    };
+    return [method, revised({ ...operation, act, asynchronous: false }, revise)] as const;
   });
   return { ...resource, operations: new Map(operations) };
 }

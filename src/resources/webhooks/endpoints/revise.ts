@@ -6,10 +6,11 @@
  */
 import type { FieldError } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
-import type { Endpoint } from '../../../model/endpoint.ts';
+import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import { eventPatternFault } from '../../../model/event-pattern.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
 import { endpointsCollection } from '../../../webhooks/outbound/collections.ts';
+import { hiddenValue, hideValues, namesWithoutValue } from '../../../webhooks/outbound/endpoint-headers.ts';
 import { refuseHeaders } from '../../../webhooks/outbound/send/reserved-headers.ts';
 import type { NewFields, Revise } from '../../collection/revised.ts';
 import type { EndpointResourcesOptions } from './options.ts';
@@ -23,10 +24,14 @@ type Limits = Pick<
 
 export function reviseEndpoint(limits: Limits): Revise {
   return ({ ask, before, fields }) => {
-    const stood = before === undefined ? undefined : (JSON.parse(before.doc) as Endpoint);
+    const stood = before === undefined ? undefined : readEndpoint(before.doc);
     const wanted = fields as Fields;
-    if (wanted.disabledReason !== undefined && wanted.disabledReason !== stood?.disabledReason) {
-      return { refused: { code: 'field_unpatchable', errors: [reasonError] } };
+    const unwritable = (['disabledReason', 'madeBy'] as const).filter(
+      (member) => wanted[member] !== undefined && wanted[member] !== stood?.[member],
+    );
+    if (unwritable.length > 0) {
+      const errors = unwritable.map((member) => ({ pointer: `/${member}`, message: 'is read-only' }));
+      return { refused: { code: 'field_unpatchable', errors } };
     }
     const tenant = tenantOf(ask.principal, wanted, stood);
     const errors = [
@@ -42,12 +47,12 @@ export function reviseEndpoint(limits: Limits): Revise {
       mode: modeOf(wanted),
       tenant: 'error' in tenant ? undefined : tenant.tenant,
       disabledReason: wanted.status === 'disabled' ? reasonOf(stood) : undefined,
+      headers: wanted.headers === undefined ? undefined : hideValues(wanted.headers),
+      madeBy: stood === undefined ? (ask.known?.key ?? undefined) : stood.madeBy,
     };
-    return { fields: inOrder(settled) };
+    return { fields: inOrder(settled), secret: wanted.headers };
   };
 }
-
-const reasonError: FieldError = { pointer: '/disabledReason', message: 'is read-only' };
 
 /** Of an endpoint that stays disabled. One that its owner disables has none. */
 function reasonOf(stood: Endpoint | undefined): Endpoint['disabledReason'] {
@@ -75,6 +80,11 @@ function headerFaults(
 ): readonly FieldError[] {
   if (headers === undefined || JSON.stringify(headers) === JSON.stringify(stood?.headers)) return [];
   const bounds = { headersMax, valueCharactersMax };
+  const [unknown] = namesWithoutValue(headers, stood?.headers);
+  if (unknown !== undefined) {
+    const pointer = formatJsonPointer(['headers', unknown]);
+    return [{ pointer, message: `is ${hiddenValue}, which keeps a value, and there is none yet` }];
+  }
   const message = refuseHeaders(headers, bounds);
   if (message === undefined) return [];
   const errors = Object.entries(headers).flatMap(([name, value]) => {

@@ -6,18 +6,16 @@
 import { Type } from 'typebox';
 import { permission } from '../../../model/access.ts';
 import { keptRow } from '../../../store/kept-row.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { Overtaken } from '../../../store/store.ts';
 import { rotatedSecrets } from '../../../webhooks/outbound/rotated-secrets.ts';
 import { makeEndpointSecret } from '../../../webhooks/outbound/secret-text.ts';
 import { type EndpointSecrets, endpointSecretsTable } from '../../../webhooks/outbound/tables.ts';
 import { type ActionOptions, actionResource, type Done } from '../../action/action.ts';
 import type { Served } from '../../collection/served.ts';
-import { memberStanding } from '../../collection/standing.ts';
-import type { Ask, Resource } from '../../resource.ts';
+import { type MemberStanding, memberStanding } from '../../collection/standing.ts';
+import type { Resource } from '../../resource.ts';
 import type { EndpointResourcesOptions } from './options.ts';
-import { inForce } from './with-generation.ts';
-
-/** How often a rotation that lost a race begins again. */
-const attemptsMax = 8;
 
 export function rotateSecretResource(
   options: EndpointResourcesOptions,
@@ -34,37 +32,33 @@ export function rotateSecretResource(
     limits,
     permission: (principal) => permission(served.collection.access.update, 'update', principal),
     standing: (ask) => memberStanding(served, ask, 'update'),
-    act: (ask, { overlapSeconds = 0 }) => rotate(options, served, ask, (overlapSeconds as number) * 1000),
+    changes: ({ captures }) => ({ table: endpointSecretsTable, id: captures[0] ?? '' }),
+    act: (_ask, { overlapSeconds = 0 }, standing) =>
+      rotate(options, served, standing, (overlapSeconds as number) * 1000),
   });
 }
 
 async function rotate(
   options: EndpointResourcesOptions,
   served: Served,
-  ask: Ask,
+  { row, id }: MemberStanding,
   overlapMs: number,
 ): Promise<Done> {
   const { store, clock } = served;
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const { exists, permitted, row, id } = await memberStanding(served, ask, 'update');
-    const kept = await store.read(endpointSecretsTable, id);
-    // Removed since the request was let through.
-    if (!exists || !permitted || row === undefined || kept === undefined) {
-      return { refused: { code: 'not_found' } };
-    }
-    const at = clock();
-    const secret = makeEndpointSecret(options.random);
-    const stood = JSON.parse(kept.doc) as EndpointSecrets;
-    const rotated: EndpointSecrets = {
-      ...stood,
-      secrets: rotatedSecrets(stood.secrets, secret, at, overlapMs),
-    };
-    const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
-    const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };
-    const commit = await store.commit({ changes: [change], events: [] });
-    if (commit.outcome !== 'committed') continue;
-    await inForce(options.directory);
-    return { content: { ...JSON.parse(row.doc), secret } };
-  }
-  return { refused: { code: 'unavailable' } };
+  const kept = await store.read(endpointSecretsTable, id);
+  // Removed since the request was let through.
+  if (row === undefined || kept === undefined) return { refused: { code: 'not_found' } };
+  const at = clock();
+  const secret = makeEndpointSecret(options.random);
+  const stood = JSON.parse(kept.doc) as EndpointSecrets;
+  const rotated: EndpointSecrets = {
+    ...stood,
+    secrets: rotatedSecrets(stood.secrets, secret, at, overlapMs),
+  };
+  const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
+  const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };
+  const changes = [change, ...options.directory.generationChanges()];
+  const commit = await tryCommit(store, { changes, events: [] });
+  if (commit instanceof Overtaken) return commit;
+  return { content: { ...JSON.parse(row.doc), secret } };
 }

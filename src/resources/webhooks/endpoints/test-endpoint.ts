@@ -5,7 +5,7 @@
  */
 import { Type } from 'typebox';
 import { permission } from '../../../model/access.ts';
-import type { Endpoint } from '../../../model/endpoint.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
 import { eventDocument } from '../../../model/event.ts';
 import type { EventEntry, Row } from '../../../store/store.ts';
 import { targeted } from '../../../webhooks/outbound/fan-out/targeted.ts';
@@ -47,7 +47,7 @@ async function send(
   const { exists, permitted, row } = await memberStanding(served, ask, 'update');
   // Removed since the request was let through.
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
-  const endpoint = JSON.parse(row.doc) as Endpoint;
+  const endpoint = readEndpoint(row.doc);
   if (endpoint.status === 'disabled') return { refused: disabledProblem };
   const object = type === plainType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type);
   if (object === undefined) {
@@ -62,7 +62,7 @@ async function send(
   if (delivery === undefined) throw new Error('a test without a delivery');
   const commit = await plainStore.commit(unit);
   if (commit.outcome !== 'committed') throw new Error(`a test could not be kept: ${commit.outcome}`);
-  wakes.announce([endpoint.id]);
+  wakes.announce([endpoint.id], delivery.id);
   return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
 }
 

@@ -6,7 +6,15 @@ import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import type { Field } from '../../../model/field.ts';
 import { byId } from '../../../model/filter.ts';
 import { keptRow } from '../../../store/kept-row.ts';
-import type { Change, Keyset, ListQuery, Row, Store } from '../../../store/store.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import {
+  type Change,
+  type Keyset,
+  type ListQuery,
+  Overtaken,
+  type Row,
+  type Store,
+} from '../../../store/store.ts';
 import { type Attempt, attemptId } from '../../../webhooks/outbound/attempt-row.ts';
 import { deliveriesCollection } from '../../../webhooks/outbound/collections.ts';
 import { expungedError } from '../../../webhooks/outbound/conclude.ts';
@@ -20,8 +28,6 @@ type Sources = { readonly store: Store; readonly clock: () => number };
 
 /** Deliveries of one event read and changed at once, and attempts in one unit. */
 const rowsMax = 100;
-/** How often a delivery that lost a race is read again: against attempts, of which there is one at a time. */
-const attemptsMax = 8;
 
 export async function expungeDeliveries(sources: Sources, eventId: string, counted: Expunged): Promise<void> {
   const field = deliveriesCollection.fields.get('eventId');
@@ -37,21 +43,24 @@ export async function expungeDeliveries(sources: Sources, eventId: string, count
     await Promise.all(rows.map((row) => expungeDelivery(sources, row, counted)));
 }
 
-async function expungeDelivery(sources: Sources, found: Row, counted: Expunged): Promise<void> {
-  let row: Row | undefined = found;
-  for (let tried = 0; tried < attemptsMax && row !== undefined; tried += 1) {
-    const emptied = await emptiedAttempts(sources.store, row.id);
-    const changed = deliveryChange(sources, row, emptied.length > 0);
-    if (changed === undefined) return;
-    const changes = [changed, ...emptied.slice(0, rowsMax)];
-    const commit = await sources.store.commit({ changes, events: [] });
-    if (commit.outcome === 'committed') {
-      counted.deliveries += emptied.length > rowsMax ? 0 : 1;
+async function expungeDelivery({ store, clock }: Sources, { id }: Row, counted: Expunged): Promise<void> {
+  const name = { table: deliveriesCollection.name, id };
+  let isDone = false;
+  while (!isDone) {
+    isDone = await store.lines.change(name, async () => {
+      const row = await store.read(name.table, id);
+      if (row === undefined) return true;
+      const emptied = await emptiedAttempts(store, id);
+      const changed = deliveryChange({ store, clock }, row, emptied.length > 0);
+      if (changed === undefined) return true;
+      const changes = [changed, ...emptied.slice(0, rowsMax)];
+      const commit = await tryCommit(store, { changes, events: [] });
+      if (commit instanceof Overtaken) return commit;
+      const isWhole = emptied.length <= rowsMax;
+      counted.deliveries += isWhole ? 1 : 0;
       counted.attempts += changes.length - 1;
-      if (emptied.length <= rowsMax) return;
-      tried = 0;
-    }
-    row = await sources.store.read(deliveriesCollection.name, found.id);
+      return isWhole;
+    });
   }
 }
 

@@ -10,6 +10,7 @@ import { Type } from 'typebox';
 import { permission } from '../../../model/access.ts';
 import { type Field, ownerField } from '../../../model/field.ts';
 import { allOf, type Filter } from '../../../model/filter.ts';
+import { isTailFull } from '../../../store/page-of-rows.ts';
 import { eventsTable, type Store, type TailEntry } from '../../../store/store.ts';
 import { type ActionOptions, actionResource, type Done } from '../../action/action.ts';
 import { eventFields } from '../../events/visibility.ts';
@@ -32,6 +33,7 @@ const eventsMaxDefault = 10_000;
 const idCharactersMax = 255;
 /** Events read and removed at once: units that are waiting together are committed together. */
 const batchEvents = 64;
+const batchBytesMax = 1024 * 1024;
 /** Revisions of the log that one statement looks through: it scans, and scans are bounded in time. */
 const windowRevisions = 100_000;
 
@@ -102,10 +104,10 @@ async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonl
     const filter = allOf([subject, within]);
     let after = { rev: from, id: '' };
     for (;;) {
-      const batch = await store.tail(after, filter, batchEvents);
+      const batch = await store.tail(after, filter, batchEvents, { bytesMax: batchBytesMax });
       if (batch.length > 0) yield batch;
       const last = batch.at(-1);
-      if (last === undefined || batch.length < batchEvents) break;
+      if (last === undefined || !isTailFull(batch, batchEvents, batchBytesMax)) break;
       after = { rev: last.rev, id: last.id };
     }
   }

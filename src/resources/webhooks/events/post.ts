@@ -11,7 +11,7 @@ import { permission } from '../../../model/access.ts';
 import { eventDocument } from '../../../model/event.ts';
 import { noCollection } from '../../../model/event-access.ts';
 import { isAdministrator, type Principal } from '../../../model/principal.ts';
-import { type Commit, type EventEntry, eventsTable, type Store } from '../../../store/store.ts';
+import { type Commit, type EventEntry, eventsTable, Overtaken, type Store } from '../../../store/store.ts';
 import type { EventTypes } from '../../../webhooks/outbound/event-types/event-types.ts';
 import { ownerOf } from '../../collection/create.ts';
 import type { ContentLimits } from '../../content/content-limits.ts';
@@ -168,7 +168,7 @@ async function again(
 ): Promise<Result> {
   const row = current ?? (await store.read(eventsTable, event.id));
   // Purged between the two: the walk looks again, and posts it.
-  if (row === undefined) return { superseded: true };
+  if (row === undefined) return new Overtaken({ table: eventsTable, id: event.id });
   if (row.owner !== event.owner || !isSame(row.doc, event.doc)) return { refused: { code: 'event_id_used' } };
   const same = { ...made, doc: row.doc };
   const changes = ask.companions.map((companion) => companion(same));

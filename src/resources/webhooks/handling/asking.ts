@@ -32,6 +32,7 @@ export function askOf(principal: Principal, captures: readonly string[]): Ask {
     query: undefined,
     preferences: noPreferences,
     principal,
+    party: '',
     known: undefined,
     now: 0,
     companions: [],

@@ -30,8 +30,8 @@ export async function listPage(
   if ('faults' in prepared) throw refusalOf(queryProblem(prepared.faults));
   const position = listing.position(prepared);
   if (position === undefined) throw refusalOf(alteredCursor);
-  const { body } = await listing.page(prepared, principal, position);
-  const { items, nextCursor } = JSON.parse(body) as ListedPage;
+  const { body } = await listing.page(prepared, principal, position, '');
+  const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
   const rows = await Promise.all(items.map(({ id }) => store.read(collection.name, id)));
   const docs = rows.flatMap((row) => (row === undefined || row.deletedAt !== null ? [] : [row.doc]));
   return `{"items":[${docs.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`;

@@ -2,24 +2,22 @@
 
 import { idField } from '../../../model/field.ts';
 import { byId } from '../../../model/filter.ts';
-import type { MaybePromise, Store } from '../../../store/store.ts';
+import type { MaybePromise } from '../../../store/store.ts';
 import { whenKnown } from '../../../store/when-known.ts';
 import { receivedAttemptsTable } from '../../../webhooks/inbound/tables.ts';
 import type { Served } from '../../collection/served.ts';
 import type { Resource } from '../../resource.ts';
 import { type AttemptsAsked, type AttemptsPage, attemptsResource } from '../attempts/resource.ts';
 
-/** More than a schedule and some replays make. */
-const pageMax = 200;
 /** Of the number in an id, so that ids are in the order of the numbers (webhooks/inbound/tables.ts). */
 const numberDigits = 6;
 
-export function receivedAttemptsResource(served: Served): Resource {
-  return attemptsResource(served, pageMax, (id, asked) => attemptsOf(served.store, id, asked));
+export function receivedAttemptsResource(served: Served, limitMax: number): Resource {
+  return attemptsResource(served, limitMax, (id, asked) => attemptsOf(served, id, asked));
 }
 
 function attemptsOf(
-  store: Pick<Store, 'plan'>,
+  { store, pageBytesMax }: Pick<Served, 'store' | 'pageBytesMax'>,
   id: string,
   { afterNumber, limit }: AttemptsAsked,
 ): MaybePromise<AttemptsPage> {
@@ -36,6 +34,7 @@ function attemptsOf(
     },
     sort: byId,
     limit,
+    bytesMax: pageBytesMax,
   });
   return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
 }

@@ -6,6 +6,7 @@ import { type Field, idField } from '../../../model/field.ts';
 import { byId, type Filter } from '../../../model/filter.ts';
 import { matches, memberAt } from '../../../model/matches.ts';
 import type { Received } from '../../../model/received.ts';
+import { overtaken } from '../../../store/lines.ts';
 import type { Change, Keyset, Row } from '../../../store/store.ts';
 import { contentId, receivedContentsTable } from '../../../webhooks/inbound/tables.ts';
 import { timeAfter } from '../../collection/row.ts';
@@ -35,8 +36,6 @@ export type PutBack = {
 
 /** Messages of one unit: some milliseconds of the writer's time. */
 const unitMessagesMax = 200;
-/** How often a unit that lost a race is tried again with what stands then; from there on a message that changes is left out. */
-const racesMax = 1000;
 
 export async function putBackAll(
   options: ReceivedResourcesOptions,
@@ -78,16 +77,20 @@ async function putBackUnit(
   const found = rows.filter((row): row is Row => row !== undefined);
   const kept = await withContent(served, found);
   const changes = kept.flatMap((row) => changeOf(options, served, filter, row));
-  for (let races = 0; changes.length > 0; races += 1) {
-    const commit = await store.commit({ changes, events: [] });
-    if (commit.outcome === 'committed') break;
-    if (commit.outcome !== 'superseded') throw new Error(`messages could not be put back: ${commit.outcome}`);
-    const { change, current } = commit;
-    const again =
-      current === undefined || races >= racesMax ? [] : changeOf(options, served, filter, current);
-    changes.splice(change, 1, ...again);
-  }
-  return changes.length;
+  return store.lines.change(undefined, async () => {
+    while (changes.length > 0) {
+      const unit = { changes, events: [] };
+      const commit = await store.commit(unit);
+      if (commit.outcome === 'committed') break;
+      if (commit.outcome !== 'superseded')
+        throw new Error(`messages could not be put back: ${commit.outcome}`);
+      const lost = overtaken(unit, commit);
+      const again = commit.current === undefined ? [] : changeOf(options, served, filter, commit.current);
+      changes.splice(commit.change, 1, ...again);
+      if (again.length > 0) return lost;
+    }
+    return changes.length;
+  });
 }
 
 /** None where the filter does not find the message any more, or nobody would take it. */

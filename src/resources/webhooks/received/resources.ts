@@ -33,7 +33,7 @@ export function receivedResources(options: ReceivedResourcesOptions, serving: Se
         ),
       })),
       bodyResource(served),
-      receivedAttemptsResource(served),
+      receivedAttemptsResource(served, serving.queryLimits.listLimitMax),
       replayResource(options, served, limits),
       replayByQueryResource(options, served, { ...limits, query: serving.queryLimits }),
     ],

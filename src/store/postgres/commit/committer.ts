@@ -29,6 +29,7 @@ export type CommitterOptions = {
   readonly writer: string;
   /** Units that may wait; more are StoreUnavailable. */
   readonly unitsWaitingMax: number;
+  readonly unitsWaitingBytesMax: number;
   readonly unitsPerTransactionMax: number;
   /** Characters of documents after which a batch takes no further unit. */
   readonly charactersPerTransactionMax: number;
@@ -74,11 +75,15 @@ type WaitingPurge = {
   readonly reject: (error: unknown) => void;
 };
 
+/** In memory, at most. */
+const octetsPerCharacter = 2;
+
 class BatchingCommitter implements Committer {
   readonly #options: CommitterOptions;
   readonly #room: BatchRoom & PurgeRoom;
   readonly #byName: ReadonlyMap<string, CommitTable>;
   #waiting: Waiting[] = [];
+  #charactersWaiting = 0;
   readonly #purges: WaitingPurge[] = [];
   #busy = false;
   #scheduled = false;
@@ -108,6 +113,13 @@ class BatchingCommitter implements Committer {
     return new Promise((resolve, reject) => {
       // A unit that cannot be resolved rejects here.
       const work = resolveUnit(unit, this.#byName);
+      const characters = this.#charactersWaiting + work.characters;
+      // A document above the bound is taken alone.
+      if (this.#waiting.length > 0 && octetsPerCharacter * characters > this.#options.unitsWaitingBytesMax) {
+        reject(unavailable(`${this.#charactersWaiting} characters wait to be committed`));
+        return;
+      }
+      this.#charactersWaiting = characters;
       this.#waiting.push({ work, since: performance.now(), resolve, reject });
       this.#schedule();
     });
@@ -195,6 +207,7 @@ class BatchingCommitter implements Committer {
     for (const waiting of this.#waiting) {
       if (batch.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
       taken += 1;
+      this.#charactersWaiting -= waiting.work.characters;
       if (waiting.since < startedBefore) {
         waiting.reject(unavailable('the write waited too long to be committed'));
         continue;

@@ -10,7 +10,7 @@ export function boundSql({ field, is, slot }: Bound, parameters: Parameters, alo
   const value = valueSql(field);
   if (is === 'null') return `${value} IS NULL`;
   if (is === 'not-null') return `${value} IS NOT NULL`;
-  const mark = parameters.addSlot(slot, typeOf(field, undefined));
+  const mark = parameters.addSlot(slot, typeOf(field, true));
   if (is === 'equal') return alone ? inOne(value, mark) : `${value} = ${mark}`;
   return `${value} ${is === 'above' ? '>' : '<'} ${mark}`;
 }

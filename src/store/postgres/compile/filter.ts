@@ -3,14 +3,23 @@
  * becomes `IS NOT TRUE`, which ends it; so the logic is two-valued as filter.ts asks, while plain
  * comparisons stay in the form that an index can serve.
  *
- * The text depends on the shape of the filter alone: a list of values is one array parameter however long it is.
+ * A list of values is one array parameter, however long.
  */
-import type { Field, Scalar } from '../../../model/field.ts';
+import type { Field } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
-import { kindOf, type SqlValue, toParameter } from '../../field-value.ts';
+import { kindOf } from '../../field-value.ts';
+import { type Shape, type ShapedFilter, shapeFilter, type ValueEncoding } from '../../filter-shape.ts';
+import type { Bindable } from '../connection/connection.ts';
 import type { Parameters, ParameterType } from './parameters.ts';
-import { likePattern } from './pattern.ts';
+import { likeExpression, likePattern, octetsByLike, termExpression } from './pattern.ts';
 import { memberSql, valueSql } from './value.ts';
+
+const encoding: ValueEncoding<Bindable> = {
+  list: (values) => values,
+  pattern: (pattern) => [octetsByLike(pattern), likeExpression(pattern), likePattern(pattern)],
+  term: (term) => [octetsByLike(term), termExpression(term), term],
+  element: (value) => JSON.stringify([typeof value === 'string' ? value.toWellFormed() : value]),
+};
 
 const operators: Readonly<Record<Comparison, string>> = {
   eq: '=',
@@ -21,58 +30,60 @@ const operators: Readonly<Record<Comparison, string>> = {
   lte: '<=',
 };
 
-/** The condition; its parameters are added to `parameters`. */
-export function compileFilter(filter: Filter, parameters: Parameters): string {
-  switch (filter.op) {
+/** The shape of a filter as PostgreSQL can hold its values. */
+export function shapeOfFilter(filter: Filter): ShapedFilter<Bindable> {
+  return shapeFilter(hasNul(filter) ? withoutNul(filter) : filter, encoding);
+}
+
+/** The condition; a slot for each of its values is added to `parameters`. */
+export function compileFilter(shape: Shape, parameters: Parameters): string {
+  switch (shape.op) {
     case 'always':
       return 'TRUE';
     case 'never':
       return 'FALSE';
     case 'and':
     case 'or': {
-      if (filter.filters.length === 0) return filter.op === 'and' ? 'TRUE' : 'FALSE';
-      const parts = filter.filters.map((part) => compileFilter(part, parameters));
-      return `(${parts.join(filter.op === 'and' ? ' AND ' : ' OR ')})`;
+      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      return `(${parts.join(shape.op === 'and' ? ' AND ' : ' OR ')})`;
     }
     case 'not':
-      return `((${compileFilter(filter.filter, parameters)}) IS NOT TRUE)`;
-    case 'eq':
-    case 'ne':
-    case 'gt':
-    case 'gte':
-    case 'lt':
-    case 'lte':
-      return compare(filter.op, filter.field, filter.value, parameters);
-    case 'in':
-      return among(filter.field, filter.values, parameters);
+      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+    case 'absent':
+      return `${valueSql(shape.field)} IS NULL`;
+    case 'present':
+      return `${valueSql(shape.field)} IS NOT NULL`;
+    case 'in': {
+      const type = `${typeOf(shape.field, shape.whole)}[]` as ParameterType;
+      return `${valueSql(shape.field)} = ANY (${parameters.addValue(shape.at, type)})`;
+    }
     case 'has':
-      return has(filter.field, filter.value, parameters);
+      // An array contains an array of one where it has that element; no other kind of value contains an array, nor does an array whose
+      // element is an array of it. Numbers compare as decimals: equal doubles are written alike on both sides.
+      return `${memberSql(shape.field)} @> ${parameters.addValue(shape.at, 'jsonb')}`;
     case 'like':
-      if (filter.field.type !== 'string' || kindOf(filter.field) !== 'text' || !isStored(filter.pattern)) {
-        return 'FALSE';
-      }
-      return `${valueSql(filter.field)} LIKE ${parameters.add(likePattern(filter.pattern), 'text')}`;
+      return likeSql(shape.field, shape.at, parameters);
     case 'search': {
-      if (filter.terms.length === 0) return 'TRUE';
-      if (!filter.terms.every(isStored)) return 'FALSE';
-      const parts = filter.terms.map((term) => `strpos(search, ${parameters.add(term, 'text')}) > 0`);
+      const parts = shape.terms.map((at) => searchSql(at, parameters));
       return `(${parts.join(' AND ')})`;
+    }
+    default: {
+      const mark = parameters.addValue(shape.at, typeOf(shape.field, shape.whole));
+      return `${valueSql(shape.field)} ${operators[shape.op]} ${mark}`;
     }
   }
 }
 
 /**
- * The type that values of the field travel as. The column `rev` takes what is no whole number too.
- * @param value undefined where it is not known yet
+ * The type that values of the field travel as.
+ * @param whole false where a column of whole numbers is compared with what is none
  */
-export function typeOf(field: Field, value: SqlValue | undefined): ParameterType {
+export function typeOf(field: Field, whole: boolean): ParameterType {
   switch (kindOf(field)) {
     case 'text':
       return 'text';
     case 'number':
-      return field.column === undefined || (typeof value === 'number' && !Number.isSafeInteger(value))
-        ? 'float8'
-        : 'bigint';
+      return field.column === undefined || !whole ? 'float8' : 'bigint';
     case 'boolean':
       return 'int';
     case 'time':
@@ -82,57 +93,72 @@ export function typeOf(field: Field, value: SqlValue | undefined): ParameterType
   }
 }
 
-function compare(op: Comparison, field: Field, value: Scalar, parameters: Parameters): string {
-  if (value === null) {
-    if (op === 'eq') return `${valueSql(field)} IS NULL`;
-    return op === 'ne' ? `${valueSql(field)} IS NOT NULL` : 'FALSE';
+/** Whether a text in the filter has U+0000, which no text of PostgreSQL holds and which could not be sent. */
+function hasNul(filter: Filter): boolean {
+  const isNul = (value: unknown): boolean => typeof value === 'string' && value.includes('\0');
+  switch (filter.op) {
+    case 'always':
+    case 'never':
+      return false;
+    case 'and':
+    case 'or':
+      return filter.filters.some(hasNul);
+    case 'not':
+      return hasNul(filter.filter);
+    case 'in':
+      return filter.values.some(isNul);
+    case 'like':
+      return isNul(filter.pattern);
+    case 'search':
+      return filter.terms.some(isNul);
+    default:
+      return isNul(filter.value);
   }
-  const parameter = toParameter(field, value);
-  if (parameter === undefined) return op === 'ne' ? 'TRUE' : 'FALSE';
-  if (typeof parameter === 'string' && !isStored(parameter))
-    return compareWithNul(op, field, parameter, parameters);
-  return `${valueSql(field)} ${operators[op]} ${parameters.add(parameter, typeOf(field, parameter))}`;
 }
 
-/** No text of PostgreSQL holds U+0000, nor could it be sent. One that does stands right above what is before it. */
-function compareWithNul(op: Comparison, field: Field, value: string, parameters: Parameters): string {
-  if (op === 'eq' || op === 'ne') return op === 'eq' ? 'FALSE' : 'TRUE';
-  const mark = parameters.add(value.slice(0, value.indexOf('\0')), 'text');
-  return `${valueSql(field)} ${op === 'gt' || op === 'gte' ? '>' : '<='} ${mark}`;
-}
-
-function among(field: Field, values: readonly Scalar[], parameters: Parameters): string {
-  const list: (string | number)[] = [];
-  let type: ParameterType | undefined;
-  let orNull = false;
-  for (const value of values) {
-    const parameter = toParameter(field, value);
-    if (parameter === null) orNull = true;
-    else if (parameter !== undefined && isStored(parameter)) {
-      list.push(parameter);
-      const own = typeOf(field, parameter);
-      if (type !== 'float8') type = own;
-    }
+/** A filter that means the same in a store in which no text has U+0000. */
+function withoutNul(filter: Filter): Filter {
+  if (!hasNul(filter)) return filter;
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return { op: filter.op, filters: filter.filters.map(withoutNul) };
+    case 'not':
+      return { op: 'not', filter: withoutNul(filter.filter) };
+    case 'in':
+      return {
+        ...filter,
+        values: filter.values.filter((value) => typeof value !== 'string' || !value.includes('\0')),
+      };
+    case 'ne':
+      return { op: 'always' };
+    case 'gt':
+    case 'gte':
+      return { ...filter, op: 'gt', value: beforeNul(filter.value) };
+    case 'lt':
+    case 'lte':
+      return { ...filter, op: 'lte', value: beforeNul(filter.value) };
+    default:
+      return { op: 'never' };
   }
-  const parts: string[] = [];
-  if (type !== undefined)
-    parts.push(`${valueSql(field)} = ANY (${parameters.add(list, `${type}[]` as ParameterType)})`);
-  if (orNull) parts.push(`${valueSql(field)} IS NULL`);
-  if (parts.length === 0) return 'FALSE';
-  return parts.length === 1 ? (parts[0] ?? 'FALSE') : `(${parts.join(' OR ')})`;
 }
 
-/**
- * An array contains an array of one where it has that element; no other kind of value contains an array, nor does an array whose
- * element is an array of it. Numbers compare as decimals: equal doubles are written alike on both sides.
- */
-function has(field: Field, value: Scalar, parameters: Parameters): string {
-  if (field.column !== undefined || (typeof value === 'string' && !isStored(value))) return 'FALSE';
-  const element = typeof value === 'string' ? value.toWellFormed() : value;
-  return `${memberSql(field)} @> ${parameters.add(JSON.stringify([element]), 'jsonb')}`;
+/** Whether the text is long, the regular expression, and the plain pattern. A field is no longer than its document. */
+function likeSql(field: Field, at: number, parameters: Parameters): string {
+  const value = valueSql(field);
+  const long = `octet_length(doc) > ${parameters.addValue(at, 'bigint')}`;
+  const expression = parameters.addValue(at + 1, 'text');
+  return `(CASE WHEN ${long} THEN ${value} ~ ${expression} ELSE ${value} LIKE ${parameters.addValue(at + 2, 'text')} END)`;
 }
 
-/** Whether PostgreSQL can hold the value: anything but a text with U+0000. */
-function isStored(value: string | number): boolean {
-  return typeof value === 'number' || !value.includes('\0');
+function searchSql(at: number, parameters: Parameters): string {
+  const long = `octet_length(search) > ${parameters.addValue(at, 'bigint')}`;
+  const expression = parameters.addValue(at + 1, 'text');
+  return `(CASE WHEN ${long} THEN search ~ ${expression} ELSE strpos(search, ${parameters.addValue(at + 2, 'text')}) > 0 END)`;
+}
+
+/** A text with U+0000 sorts right above the part that stands before it. */
+function beforeNul(value: unknown): string {
+  const text = String(value);
+  return text.slice(0, text.indexOf('\0'));
 }

@@ -1,18 +1,21 @@
 /**
  * What the statements of pages have in common. Each reads one page together with the table's version, in one snapshot: rows come as
- * (doc, sort keys unless the document holds them, version), an empty page as one row without a document. One of whole rows gives
+ * (doc, sort keys unless the document holds them, `more` where octets cut the page, version), an empty page as one row without a
+ * document. One of whole rows gives
  * the contract's columns alone.
  */
-import type { Filter, Sort } from '../../../model/filter.ts';
+import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
-import type { OrderKey, Slot } from '../../keyset.ts';
+import type { Shape } from '../../filter-shape.ts';
+import type { OrderKey } from '../../keyset.ts';
+import { leftOut } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import { rowColumns } from '../../row-cells.ts';
 import type { Position } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
 import type { Layout } from '../schema/layout.ts';
-import { isSlot, type Parameters } from './parameters.ts';
+import { isSlot, type Parameter, type Parameters } from './parameters.ts';
 import { valueSql } from './value.ts';
 
 export type Selection = {
@@ -21,18 +24,26 @@ export type Selection = {
   readonly schema: string;
   /** The number under which the table's version is counted. */
   readonly tableNumber: number;
-  readonly filter: Filter;
+  readonly filter: Shape;
   readonly sort: readonly Sort[];
   /** Rows to read: one more than the page holds tells whether rows remain. */
   readonly rows: number;
   /** Whole rows in place of documents with their sort keys; the call says how many of them, within `rows`. */
   readonly whole: boolean;
+  /** How octets end a page; undefined: they do not (page-of-rows.ts). */
+  readonly octets: OctetBound | undefined;
 };
 
-/** One text serves every position of the same shape; `bind` puts in the values of one. */
+export type OctetBound =
+  /** Documents longer than this are left out. */
+  | { readonly kind: 'capped'; readonly docBytesMax: number }
+  /** No row comes after the documents have reached this many octets. */
+  | { readonly kind: 'cut'; readonly bytesMax: number };
+
+/** One text serves every query and every position of the same shape; `bind` puts in the values of one. */
 export type PageStatement = {
   readonly sql: string;
-  readonly parameters: readonly (Bindable | Slot)[];
+  readonly parameters: readonly Parameter[];
   readonly prepared: boolean;
 };
 
@@ -41,27 +52,36 @@ export const offsetSlot = -1;
 /** Stands for the number of whole rows. */
 export const limitSlot = -2;
 
+/** What a statement is run with. */
+export type Arguments = {
+  /** Those of the filter. */
+  readonly values: readonly Bindable[];
+  readonly position: Position;
+  /** Whole rows that are wanted; pages have their limit in their text. */
+  readonly limit?: number;
+};
+
 /** The call that reads the page at this position, or `limit` whole rows from it on. */
 export function bind(
-  statement: PageStatement,
+  { sql, parameters, prepared }: PageStatement,
   sort: readonly Sort[],
-  position: Position,
-  limit: number | null = null,
+  { values, position, limit }: Arguments,
 ): Call {
-  const values = statement.parameters.map((parameter): Bindable => {
+  const bound = parameters.map((parameter): Bindable => {
     if (!isSlot(parameter)) return parameter;
-    if (parameter.slot === limitSlot) return limit;
+    if ('value' in parameter) return values[parameter.value] ?? null;
+    if (parameter.slot === limitSlot) return limit ?? null;
     if (position.from === 'offset') return position.offset;
     const field = sort[parameter.slot]?.field;
     if (position.from === 'start' || field === undefined) return null;
     return keyParameter(field, position.key[parameter.slot] ?? null);
   });
-  return { sql: statement.sql, values, prepared: statement.prepared };
+  return { sql, values: bound, prepared };
 }
 
 /** @param page undefined where no row can be on it */
 export function pageStatement(
-  { schema, tableNumber, sort, rows, whole }: Selection,
+  { schema, tableNumber, sort, rows, whole, octets }: Selection,
   page: string | undefined,
   parameters: Parameters,
   prepared: boolean,
@@ -73,11 +93,29 @@ export function pageStatement(
   const counters = `${quoteName(schema)}.comity_counters c`;
   const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
   // The limit around the join is that of the page: it is there for its estimate (steering.ts).
+  const isCut = octets?.kind === 'cut';
+  const doc =
+    octets?.kind === 'capped'
+      ? `CASE WHEN octet_length(p.doc) > ${octets.docBytesMax} THEN '${leftOut}' ELSE p.doc END`
+      : 'p.doc';
+  const cut = page === undefined || !isCut ? page : cutSql(page, octets.bytesMax);
+  const columns = `${doc}${names}${isCut ? ', p.more' : ''}, c.rev`;
   const sql =
-    page === undefined
-      ? `SELECT NULL, c.rev FROM ${counters} WHERE c.n = ${tableNumber}`
-      : `SELECT p.doc${names}, c.rev FROM ${counters} LEFT JOIN (${page}) p ON TRUE WHERE c.n = ${tableNumber} LIMIT ${rows}`;
+    cut === undefined
+      ? `SELECT NULL, ${isCut ? 'NULL, ' : ''}c.rev FROM ${counters} WHERE c.n = ${tableNumber}`
+      : `SELECT ${columns} FROM ${counters} LEFT JOIN (${cut}) p ON TRUE WHERE c.n = ${tableNumber} LIMIT ${rows}`;
   return { sql, parameters: parameters.list, prepared };
+}
+
+/**
+ * The rows of a statement until their documents reach the bound, each with `more`, which is null for the last of all rows. The
+ * server counts without reading the documents that it leaves out (`octet_length` looks at no content), in the order of the
+ * statement, which a window without an order keeps.
+ */
+export function cutSql(rows: string, bytesMax: number): string {
+  const before = 'sum(octet_length(q.doc)) OVER w - octet_length(q.doc)';
+  return `SELECT * FROM (SELECT q.*, ${before} AS before, lead(1) OVER w AS more FROM (${rows}) q
+    WINDOW w AS (ROWS UNBOUNDED PRECEDING)) b WHERE b.before < ${bytesMax}`;
 }
 
 /** The columns of a page. */

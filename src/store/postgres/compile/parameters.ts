@@ -6,6 +6,7 @@
  * the same whatever the values are, which bounded reads rely on (steering.ts), and the server, which sees nothing to gain
  * from planning anew, keeps it (it planned `id = ANY ($1)` each time, for 47 µs of 66). One that is run once shows them.
  */
+import type { ValueSlot } from '../../filter-shape.ts';
 import type { Slot } from '../../keyset.ts';
 import type { Bindable } from '../connection/connection.ts';
 
@@ -20,8 +21,11 @@ export type ParameterType =
   | 'bigint[]'
   | 'int[]';
 
+/** A value that is known already, one of the filter's, or one of the position's. */
+export type Parameter = Bindable | ValueSlot | Slot;
+
 export class Parameters {
-  readonly list: (Bindable | Slot)[] = [];
+  readonly list: Parameter[] = [];
   readonly #hidden: boolean;
   readonly #slots = new Map<number, string>();
 
@@ -32,6 +36,12 @@ export class Parameters {
   /** The mark that stands for the value. */
   add(value: Bindable, type: ParameterType): string {
     this.list.push(value);
+    return this.#mark(type);
+  }
+
+  /** The mark that stands for a value of the filter. */
+  addValue(at: number, type: ParameterType): string {
+    this.list.push({ value: at });
     return this.#mark(type);
   }
 
@@ -53,7 +63,16 @@ export class Parameters {
   }
 }
 
-/** Whether the entry is filled in from a position. */
-export function isSlot(entry: Bindable | Slot): entry is Slot {
+/** Fills in the values of the filter, in a statement that has no position. */
+export function bindValues(list: readonly Parameter[], values: readonly Bindable[]): readonly Bindable[] {
+  return list.map((entry) => {
+    if (!isSlot(entry)) return entry;
+    if ('value' in entry) return values[entry.value] ?? null;
+    throw new TypeError('a statement without a position has a slot of one');
+  });
+}
+
+/** Whether the entry is filled in later. */
+export function isSlot(entry: Parameter): entry is ValueSlot | Slot {
   return typeof entry === 'object' && entry !== null && !Array.isArray(entry);
 }

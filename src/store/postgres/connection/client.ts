@@ -5,6 +5,7 @@
  */
 import type { ClientConfig } from 'pg';
 import { Client } from 'pg';
+import { ignoreError, ownEmitter } from '../../../observe/own-emitter.ts';
 import type { Address } from './address.ts';
 import { cellTypes } from './cell-types.ts';
 import { sqlState } from './failure.ts';
@@ -44,9 +45,8 @@ async function connect(
   timeoutMs: number,
   encrypted: boolean,
 ): Promise<Client> {
-  const client = new Client(configOf(address, name, timeoutMs, encrypted));
-  // Without a listener the first error of a broken socket would end the process.
-  client.on('error', ignore);
+  // What breaks a session is told by its `end` as well, to whoever uses it.
+  const client = ownEmitter(new Client(configOf(address, name, timeoutMs, encrypted)), ignoreError);
   const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : undefined;
   try {
     await client.connect();
@@ -124,8 +124,4 @@ function meaningOf(error: unknown, timeoutMs: number): unknown {
 function isRefusalOfTls(error: unknown): boolean {
   if (error instanceof ConnectFailed) return error.code === 'ENOTLS';
   return sqlState(error) === '28000';
-}
-
-function ignore(): void {
-  // What breaks a session is told by its `end` as well, to whoever uses it.
 }

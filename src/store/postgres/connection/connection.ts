@@ -32,6 +32,8 @@ export type Connection = {
   readonly connected: boolean;
   /** Waits for what is on its way, which has its bounds, then ends the session. */
   close(): Promise<void>;
+  /** Cuts the session: what is on its way fails, and the server ends it when its time is over. */
+  cut(error: unknown): void;
 };
 
 export type ConnectionOptions = {
@@ -169,6 +171,12 @@ class LastingConnection implements Connection {
     clearTimeout(this.#pause);
     clearTimeout(this.#timer);
     await this.#session?.close();
+  }
+
+  cut(error: unknown): void {
+    this.#closing = true;
+    for (const flight of this.#unsent) flight.abandon(error);
+    this.#session?.giveUp(error);
   }
 
   #dispatch(session: Session, flight: Flight): void {

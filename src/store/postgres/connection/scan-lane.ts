@@ -3,6 +3,8 @@
  * one. The server ends a statement whose time is over (`SET LOCAL`, which lasts as long as the transaction and so
  * holds behind a pooler); begin, bound, statement and end leave in one write.
  */
+import { FairQueue } from '../../../model/fair-queue.ts';
+import { placesOf } from '../../filter-shape.ts';
 import type { Call, Connection, ConnectionOptions, Reply, Rows } from './connection.ts';
 import { ConnectionLost, createConnection } from './connection.ts';
 import { asStoreError, isForeignStatement, isStaleStatement, sqlState, unavailable } from './failure.ts';
@@ -17,9 +19,12 @@ export type ScanLaneOptions = Omit<ConnectionOptions, 'name' | 'onNotification' 
 };
 
 export type ScanLane = {
-  /** @throws StoreUnavailable when too many reads wait, the time is over or storage fails; the DatabaseError of a faulty call */
-  read(call: Call): Promise<Rows>;
-  /** Waits for the reads under way; those that wait are refused. */
+  /**
+   * @param party whom the read is for: parties take turns, and none holds all connections where there are several
+   * @throws StoreUnavailable when too many reads wait, the time is over or storage fails; the DatabaseError of a faulty call
+   */
+  read(call: Call, party?: string): Promise<Rows>;
+  /** Ends the reads under way; those that wait are refused. */
   close(): Promise<void>;
 };
 
@@ -28,12 +33,16 @@ const endingMs = 1_000;
 
 type Waiting = {
   readonly call: Call;
+  readonly party: string;
+  /** In the queue. */
+  readonly places: number;
   readonly endsAt: number;
   readonly resolve: (rows: Rows) => void;
   readonly reject: (error: unknown) => void;
 };
 
-type Slot = { readonly connection: Connection; busy: boolean };
+/** `party` of the read under way; undefined while it is free. */
+type Slot = { readonly connection: Connection; party: string | undefined };
 
 export function createScanLane(options: ScanLaneOptions): ScanLane {
   return new BoundedScanLane(options);
@@ -43,35 +52,38 @@ class BoundedScanLane implements ScanLane {
   readonly #options: ScanLaneOptions;
   readonly #begin: Call;
   readonly #slots: Slot[] = [];
-  /** In the order in which they came, which is also that of their ends. */
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: FairQueue<Waiting>;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: ScanLaneOptions) {
     this.#options = options;
+    this.#waiting = new FairQueue(options.queueMax, ({ places }) => places);
     const sql = `BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = ${Math.ceil(options.timeoutMs)}`;
     this.#begin = { sql, values: [], prepared: false };
   }
 
-  read(call: Call): Promise<Rows> {
+  read(call: Call, party = ''): Promise<Rows> {
     if (this.#closed) return Promise.reject(unavailable('the store is closed'));
-    const slot = this.#freeSlot();
-    if (slot !== undefined) return this.#run(slot, call);
-    if (this.#waiting.length >= this.#options.queueMax) {
-      return Promise.reject(unavailable(`${this.#waiting.length} long reads wait for a connection`));
-    }
     return new Promise((resolve, reject) => {
       const endsAt = performance.now() + this.#options.timeoutMs;
-      this.#waiting.push({ call, endsAt, resolve, reject });
-      if (this.#timer === undefined) this.#arm(endsAt);
+      const places = placesOf(call.values, this.#options.queueMax);
+      this.#waiting.push(party, { call, party, places, endsAt, resolve, reject });
+      this.#dispatch();
+      for (const refused of this.#waiting.overflow()) {
+        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a connection`));
+      }
+      if (this.#timer === undefined && this.#waiting.count > 0) this.#arm();
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    for (const { reject } of this.#waiting.splice(0)) reject(unavailable('the store is closed'));
+    for (const { reject } of this.#waiting.drop()) reject(unavailable('the store is closed'));
+    for (const { connection, party } of this.#slots) {
+      if (party !== undefined) connection.cut(new Error('the store is closed'));
+    }
     await Promise.all(this.#slots.map(({ connection }) => connection.close()));
   }
 
@@ -79,27 +91,27 @@ class BoundedScanLane implements ScanLane {
   #freeSlot(): Slot | undefined {
     let free: Slot | undefined;
     for (const slot of this.#slots) {
-      if (slot.busy) continue;
+      if (slot.party !== undefined) continue;
       if (slot.connection.connected) return slot;
       free ??= slot;
     }
     if (free !== undefined || this.#slots.length >= this.#options.connections) return free;
     const timeoutMs = this.#options.timeoutMs + endingMs;
     const connection = createConnection({ ...this.#options, name: 'comity scan', timeoutMs });
-    const slot = { connection, busy: false };
+    const slot: Slot = { connection, party: undefined };
     this.#slots.push(slot);
     return slot;
   }
 
-  async #run(slot: Slot, call: Call): Promise<Rows> {
-    slot.busy = true;
+  async #run(slot: Slot, { call, party }: Waiting): Promise<Rows> {
+    slot.party = party;
     try {
       return await this.#send(slot.connection, call);
     } catch (error) {
       throw this.#meaningOf(error);
     } finally {
-      slot.busy = false;
-      this.#next();
+      slot.party = undefined;
+      this.#dispatch();
     }
   }
 
@@ -112,13 +124,19 @@ class BoundedScanLane implements ScanLane {
     }
   }
 
-  #next(): void {
-    const next = this.#waiting[0];
-    if (next === undefined) return;
-    const slot = this.#freeSlot();
-    if (slot === undefined) return;
-    this.#waiting.shift();
-    this.#run(slot, next.call).then(next.resolve, next.reject);
+  #dispatch(): void {
+    while (!this.#closed && this.#waiting.count > 0) {
+      const slot = this.#freeSlot();
+      const next = slot === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
+      if (slot === undefined || next === undefined) return;
+      this.#run(slot, next.item).then(next.item.resolve, next.item.reject);
+    }
+  }
+
+  /** One connection is left to others where there are several. */
+  #mayRead(party: string): boolean {
+    const reading = this.#slots.filter((slot) => slot.party === party).length;
+    return reading < Math.max(1, this.#options.connections - 1);
   }
 
   #meaningOf(error: unknown): unknown {
@@ -128,21 +146,18 @@ class BoundedScanLane implements ScanLane {
     return error instanceof ConnectionLost ? error : asStoreError(error);
   }
 
-  #arm(at: number): void {
-    this.#timer = setTimeout(() => this.#refuseLate(), Math.max(1, at - performance.now()));
+  /** Looks again while something waits: each waits at most half as long again as it may. */
+  #arm(): void {
+    this.#timer = setTimeout(() => this.#refuseLate(), Math.max(1, this.#options.timeoutMs / 2));
   }
 
   #refuseLate(): void {
     this.#timer = undefined;
     const now = performance.now();
-    while (this.#waiting[0] !== undefined && this.#waiting[0].endsAt <= now) {
-      const late = this.#waiting.shift();
-      late?.reject(
-        unavailable(`no connection was free for a long read within ${this.#options.timeoutMs} ms`),
-      );
+    for (const late of this.#waiting.drop(({ endsAt }) => endsAt <= now)) {
+      late.reject(unavailable(`no connection was free for a long read within ${this.#options.timeoutMs} ms`));
     }
-    const next = this.#waiting[0];
-    if (next !== undefined) this.#arm(next.endsAt);
+    if (this.#waiting.count > 0) this.#arm();
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The prepared statements of one session: which texts it knows by name, at most so many, the least recently used making room.
+ * The prepared statements of one session: which texts it knows by name, at most so many and so long, the least recently used making room.
  *
  * A name is made from its text alone. Behind a pooler that knows nothing of prepared statements two of this program's
  * connections may come to use one session of the server: they then find under a name nothing, or the same text; never
@@ -7,6 +7,8 @@
  */
 import { hash } from 'node:crypto';
 import type { Client } from 'pg';
+import { memoryBounds } from '../../../memory/bounds.ts';
+import { octetsOfText } from '../../../memory/octet-cache.ts';
 
 export type Statement = {
   readonly name: string;
@@ -22,12 +24,20 @@ type Bookkeeping = {
   readonly submittedNamedStatements: Record<string, string>;
 };
 
+const octetsMax = memoryBounds.postgresStatements.octets;
+
+/** The text is the key here, and kept by `pg` as well. */
+function octetsOf(sql: string): number {
+  return 512 + 2 * octetsOfText(sql);
+}
+
 export class StatementNames {
   readonly #client: Client;
   readonly #kept: Bookkeeping;
   readonly #statementsMax: number;
   readonly #bySql = new Map<string, Statement>();
   readonly #closing: string[] = [];
+  #octets = 0;
   #uses = 0;
   /** Told apart in the names, which are still made from nothing else but the text. */
   #generation = 0;
@@ -43,11 +53,12 @@ export class StatementNames {
   use(sql: string): Statement | undefined {
     let statement = this.#bySql.get(sql);
     if (statement === undefined) {
-      if (!this.#given || !this.#makeRoom()) return undefined;
+      if (!this.#given || !this.#makeRoom(sql)) return undefined;
       this.#close();
       const name = `c${hash('sha1', sql)}${this.#generation === 0 ? '' : `_${this.#generation}`}`;
       statement = { name, sql, callsInFlight: 0, lastUse: 0 };
       this.#bySql.set(sql, statement);
+      this.#octets += octetsOf(sql);
     }
     statement.callsInFlight += 1;
     this.#uses += 1;
@@ -64,6 +75,7 @@ export class StatementNames {
   forget(statement: Statement): void {
     if (this.#bySql.get(statement.sql) !== statement) return;
     this.#bySql.delete(statement.sql);
+    this.#octets -= octetsOf(statement.sql);
     this.#closing.push(statement.name);
     delete this.#kept.parsedStatements[statement.name];
     delete this.#kept.submittedNamedStatements[statement.name];
@@ -75,6 +87,7 @@ export class StatementNames {
   stop(): void {
     this.#given = false;
     this.#bySql.clear();
+    this.#octets = 0;
   }
 
   /**
@@ -86,8 +99,14 @@ export class StatementNames {
     this.#closing.length = 0;
   }
 
-  #makeRoom(): boolean {
-    if (this.#bySql.size < this.#statementsMax) return true;
+  #makeRoom(sql: string): boolean {
+    while (this.#bySql.size >= this.#statementsMax || this.#octets + octetsOf(sql) > octetsMax) {
+      if (!this.#forgetOldest()) return false;
+    }
+    return true;
+  }
+
+  #forgetOldest(): boolean {
     let oldest: Statement | undefined;
     for (const statement of this.#bySql.values()) {
       if (statement.callsInFlight > 0) continue;

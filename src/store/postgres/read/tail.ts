@@ -6,9 +6,11 @@
  * near; if it is not, the tail is read on the scan lane.
  */
 import type { Filter } from '../../../model/filter.ts';
+import type { ShapedFilter } from '../../filter-shape.ts';
 import type { LogPosition, TailEntry } from '../../store.ts';
-import { compileFilter } from '../compile/filter.ts';
-import { Parameters } from '../compile/parameters.ts';
+import { compileFilter, shapeOfFilter } from '../compile/filter.ts';
+import { cutSql } from '../compile/page-statement.ts';
+import { bindValues, Parameters } from '../compile/parameters.ts';
 import { liveInIndex } from '../compile/steering.ts';
 import type { Bindable, Call, Cell } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
@@ -36,21 +38,34 @@ export async function readHead({ read, layout, schema }: TailSources): Promise<L
 /** @throws StoreUnavailable */
 export async function readTail(
   sources: TailSources,
-  query: { readonly after: LogPosition; readonly filter: Filter; readonly limit: number },
+  {
+    filter,
+    party,
+    ...query
+  }: Omit<TailQuery, 'filter'> & {
+    readonly filter: Filter;
+    readonly party?: string | undefined;
+  },
 ): Promise<readonly TailEntry[]> {
-  const { filter, after } = query;
-  if (filter.op === 'never') return [];
-  if (filter.op === 'always')
-    return (await sources.read.send(entriesCall(sources, query, true))).map(entryOf);
-  const rows = await sources.read.send(nearCall(sources, query));
+  const asked: TailQuery = { ...query, filter: shapeOfFilter(filter) };
+  const { op } = asked.filter.shape;
+  if (op === 'never') return [];
+  if (op === 'always') return (await sources.read.send(entriesCall(sources, asked, true))).map(entryOf);
+  const rows = await sources.read.send(nearCall(sources, asked));
   const head = Number(rows[0]?.[6] ?? 0);
-  if (head - after.rev > revisionsOnReadLaneMax) {
-    return (await sources.scan.read(entriesCall(sources, query, false))).map(entryOf);
+  if (head - asked.after.rev > revisionsOnReadLaneMax) {
+    return (await sources.scan.read(entriesCall(sources, asked, false), party)).map(entryOf);
   }
   return rows.filter((cells) => cells[0] !== null).map(entryOf);
 }
 
-type TailQuery = { readonly after: LogPosition; readonly filter: Filter; readonly limit: number };
+type TailQuery = {
+  readonly after: LogPosition;
+  readonly filter: ShapedFilter<Bindable>;
+  readonly limit: number;
+  /** Octets of documents after which no further entry is read; undefined: all up to `limit`. */
+  readonly bytesMax?: number | undefined;
+};
 
 const entryColumns = 'id, rev, type, collection, owner, doc';
 
@@ -61,8 +76,8 @@ function headSql(layout: Layout, schema: string): string {
 /** @param bounded whether the statement is one that the index serves, prepared and steered */
 function entriesCall({ layout, schema }: TailSources, query: TailQuery, bounded: boolean): Call {
   const parameters = new Parameters(bounded);
-  const sql = `SELECT ${entryColumns} FROM ${entriesSql(layout, schema, query, parameters, bounded)}`;
-  return { sql, values: parameters.list as readonly Bindable[], prepared: bounded };
+  const sql = entriesSql(layout, schema, query, parameters, bounded);
+  return { sql, values: bindValues(parameters.list, query.filter.values), prepared: bounded };
 }
 
 /** The entries with the revision of the head beside each; one row without an entry where there is none, or the head is far. */
@@ -72,14 +87,14 @@ function nearCall({ layout, schema }: TailSources, query: TailQuery): Call {
   const entries = entriesSql(layout, schema, query, parameters, true, `h.rev <= ${far}`);
   const names = entryColumns.split(', ').map((name) => `e.${name}`);
   const sql = `SELECT ${names.join(', ')}, h.rev FROM (${headSql(layout, schema)}) h
-    LEFT JOIN LATERAL (SELECT ${entryColumns} FROM ${entries}) e ON TRUE LIMIT ${query.limit}`;
-  return { sql, values: parameters.list as readonly Bindable[] };
+    LEFT JOIN LATERAL (${entries}) e ON TRUE LIMIT ${query.limit}`;
+  return { sql, values: bindValues(parameters.list, query.filter.values) };
 }
 
 function entriesSql(
   layout: Layout,
   schema: string,
-  { after, filter, limit }: TailQuery,
+  { after, filter, limit, bytesMax }: TailQuery,
   parameters: Parameters,
   bounded: boolean,
   besides?: string,
@@ -88,9 +103,10 @@ function entriesSql(
   conditions.push(
     `(rev, id) > (${parameters.add(after.rev, 'bigint')}, ${parameters.add(after.id, 'text')})`,
   );
-  if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters));
+  if (filter.shape.op !== 'always') conditions.push(compileFilter(filter.shape, parameters));
   if (besides !== undefined) conditions.push(besides);
-  return `${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
+  const entries = `SELECT ${entryColumns} FROM ${layout.name} WHERE ${conditions.join(' AND ')} ORDER BY rev, id LIMIT ${limit}`;
+  return bytesMax === undefined ? entries : `SELECT ${entryColumns} FROM (${cutSql(entries, bytesMax)}) c`;
 }
 
 function entryOf(cells: readonly Cell[]): TailEntry {

@@ -3,14 +3,20 @@
  * becomes `IS NOT TRUE`, which ends it; so the logic is two-valued as filter.ts asks, while plain
  * comparisons stay in the form that an index can serve.
  */
-import type { Field, Scalar } from '../../../model/field.ts';
-import type { Comparison, Filter } from '../../../model/filter.ts';
-import { kindOf, type SqlValue, toParameter } from '../../field-value.ts';
+import type { Field } from '../../../model/field.ts';
+import type { Comparison } from '../../../model/filter.ts';
+import { kindOf, type SqlValue } from '../../field-value.ts';
+import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
 import { globOf } from './pattern.ts';
 import { pathLiteral, valueSql } from './value.ts';
 
-/** Above this many values a list is bound as one JSON text: SQLite takes at most 32766 parameters. */
-const listParametersMax = 100;
+/** A list is one JSON text: SQLite takes at most 32,766 parameters, and each number of them would be a statement of its own. */
+export const encoding: ValueEncoding<SqlValue> = {
+  list: (values) => JSON.stringify(values),
+  pattern: (pattern) => [nativeOctetsMax(pattern), pattern, globOf(pattern)],
+  term: (term) => [nativeOctetsMax(term), term],
+  element: (value) => (typeof value === 'boolean' ? Number(value) : value),
+};
 
 const operators: Readonly<Record<Comparison, string>> = {
   eq: '=',
@@ -21,44 +27,57 @@ const operators: Readonly<Record<Comparison, string>> = {
   lte: '<=',
 };
 
-/** The condition; its parameters are appended to `parameters` in the order of their marks. */
-export function compileFilter(filter: Filter, parameters: SqlValue[]): string {
-  switch (filter.op) {
+type Slots = { push(slot: ValueSlot): unknown };
+
+/** The condition; a slot for each of its values is appended to `parameters`, in the order of their marks. */
+export function compileFilter(shape: Shape, parameters: Slots): string {
+  switch (shape.op) {
     case 'always':
       return '1';
     case 'never':
       return '0';
     case 'and':
     case 'or': {
-      const word = filter.op === 'and' ? ' AND ' : ' OR ';
-      const parts = filter.filters.map((part) => compileFilter(part, parameters));
-      return parts.length === 0 ? (filter.op === 'and' ? '1' : '0') : join(parts, word);
+      const parts = shape.parts.map((part) => compileFilter(part, parameters));
+      return join(parts, shape.op === 'and' ? ' AND ' : ' OR ');
     }
     case 'not':
-      return `((${compileFilter(filter.filter, parameters)}) IS NOT TRUE)`;
-    case 'eq':
-    case 'ne':
-    case 'gt':
-    case 'gte':
-    case 'lt':
-    case 'lte':
-      return compare(filter.op, filter.field, filter.value, parameters);
-    case 'in':
-      return among(filter.field, filter.values, parameters);
-    case 'has':
-      return has(filter.field, filter.value, parameters);
-    case 'like':
-      if (filter.field.type !== 'string' || kindOf(filter.field) !== 'text') return '0';
-      parameters.push(globOf(filter.pattern));
-      return `${valueSql(filter.field)} GLOB ?`;
-    case 'search': {
-      const parts = filter.terms.map((term) => {
-        parameters.push(term);
-        return 'instr(search,?)>0';
-      });
-      return parts.length === 0 ? '1' : join(parts, ' AND ');
+      return `((${compileFilter(shape.part, parameters)}) IS NOT TRUE)`;
+    case 'absent':
+      return `${valueSql(shape.field)} IS NULL`;
+    case 'present':
+      return `${valueSql(shape.field)} IS NOT NULL`;
+    case 'in': {
+      parameters.push({ value: shape.at });
+      const value = kindOf(shape.field) === 'text' ? 'value' : 'CAST(value AS REAL)';
+      return `${valueSql(shape.field)} IN (SELECT ${value} FROM json_each(?))`;
     }
+    case 'has':
+      if (shape.element === 'string' || shape.element === 'number') parameters.push({ value: shape.at });
+      return hasSql(shape.field, shape.element);
+    case 'like':
+      return likeSql(shape.field, shape.at, parameters);
+    case 'search': {
+      const parts = shape.terms.map((at) => {
+        parameters.push({ value: at });
+        parameters.push({ value: at + 1 });
+        parameters.push({ value: at + 1 });
+        return 'CASE WHEN octet_length(search)>? THEN comity_holds(search,?) ELSE instr(search,?)>0 END';
+      });
+      return join(parts, ' AND ');
+    }
+    default:
+      parameters.push({ value: shape.at });
+      return `${valueSql(shape.field)} ${operators[shape.op]} ?`;
   }
+}
+
+/** The filter as a condition with the values to run it with, for a statement that is compiled each time. */
+export function conditionOf({ shape, values }: ShapedFilter<SqlValue>, parameters: SqlValue[]): string {
+  const slots: ValueSlot[] = [];
+  const condition = compileFilter(shape, slots);
+  for (const { value } of slots) parameters.push(values[value] ?? null);
+  return condition;
 }
 
 /** Joins in halves: a chain of n operators is a tree of depth n to SQLite, which takes 1000. */
@@ -68,50 +87,32 @@ function join(parts: readonly string[], word: string): string {
   return `(${join(parts.slice(0, half), word)}${word}${join(parts.slice(half), word)})`;
 }
 
-function compare(op: Comparison, field: Field, value: Scalar, parameters: SqlValue[]): string {
-  const parameter = toParameter(field, value);
-  if (value === null) {
-    if (op === 'eq') return `${valueSql(field)} IS NULL`;
-    return op === 'ne' ? `${valueSql(field)} IS NOT NULL` : '0';
-  }
-  if (parameter === undefined) return op === 'ne' ? '1' : '0';
-  parameters.push(parameter);
-  return `${valueSql(field)} ${operators[op]} ?`;
+/**
+ * Steps (characters of the text times those of the pattern) that SQLite may take for one row in one call, which nothing interrupts:
+ * about 20 us. A longer text goes to a function of ours, which looks at the time as it goes (reader/deadline.ts).
+ */
+const nativeStepsMax = 16_384;
+
+function nativeOctetsMax(pattern: string): number {
+  return Math.ceil(nativeStepsMax / (pattern.length + 1));
 }
 
-function among(field: Field, values: readonly Scalar[], parameters: SqlValue[]): string {
-  const list: SqlValue[] = [];
-  let orNull = false;
-  for (const value of values) {
-    const parameter = toParameter(field, value);
-    if (parameter === null) orNull = true;
-    else if (parameter !== undefined) list.push(parameter);
-  }
-  const parts: string[] = [];
-  if (list.length > listParametersMax) {
-    const value = kindOf(field) === 'text' ? 'value' : 'CAST(value AS REAL)';
-    parts.push(`${valueSql(field)} IN (SELECT ${value} FROM json_each(?))`);
-    parameters.push(JSON.stringify(list));
-  } else if (list.length > 0) {
-    parts.push(`${valueSql(field)} IN (${list.map(() => '?').join(',')})`);
-    parameters.push(...list);
-  }
-  if (orNull) parts.push(`${valueSql(field)} IS NULL`);
-  return parts.length === 0 ? '0' : join(parts, ' OR ');
+/** A field is no longer than its document; the length of a column is known without reading it. */
+function likeSql(field: Field, at: number, parameters: Slots): string {
+  const value = valueSql(field);
+  const column = field.column === undefined ? 'doc' : value;
+  for (const part of [0, 1, 2]) parameters.push({ value: at + part });
+  return `CASE WHEN octet_length(${column})>? THEN comity_like(${value},?) ELSE ${value} GLOB ? END`;
 }
 
 /** json_each also walks objects and scalars: the type of the whole is checked first. */
-function has(field: Field, value: Scalar, parameters: SqlValue[]): string {
-  if (field.column !== undefined) return '0';
+function hasSql(field: Field, element: Element): string {
   const path = pathLiteral(field);
-  return `(json_type(doc,${path})='array' AND EXISTS (SELECT 1 FROM json_each(doc,${path}) WHERE ${element(value, parameters)}))`;
+  return `(json_type(doc,${path})='array' AND EXISTS (SELECT 1 FROM json_each(doc,${path}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
 }
 
-function element(value: Scalar, parameters: SqlValue[]): string {
-  if (value === null) return `type='null'`;
-  if (typeof value === 'boolean') return `type='${value}'`;
-  parameters.push(value);
-  return typeof value === 'string'
-    ? `type='text' AND value=?`
-    : `type IN ('integer','real') AND CAST(value AS REAL)=?`;
+function elementSql(element: Element): string {
+  if (element === 'string') return `type='text' AND value=?`;
+  if (element === 'number') return `type IN ('integer','real') AND CAST(value AS REAL)=?`;
+  return `type='${element}'`;
 }

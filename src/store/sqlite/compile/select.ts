@@ -1,32 +1,50 @@
 /** The statements that read one page. Rows come as (doc, sort keys...), or as the contract's whole ones. */
-import type { Filter, Sort } from '../../../model/filter.ts';
+import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
+import { conjuncts, type Shape, type ValueSlot } from '../../filter-shape.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
+import { leftOut } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
 import { rowColumns } from '../../row-cells.ts';
-import { conjuncts, type Service } from '../../serve.ts';
+import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
 import type { Layout } from '../layout.ts';
 import { compileFilter } from './filter.ts';
 import { valueSql } from './value.ts';
 
-/** One text serves every position of the same shape; `bind` puts in the values of one. */
-export type PageStatement = { readonly sql: string; readonly parameters: readonly (SqlValue | Slot)[] };
+/** One text serves every query and every position of the same shape; `bind` puts in the values of one. */
+export type PageStatement = { readonly sql: string; readonly parameters: readonly (ValueSlot | Slot)[] };
+
+/** What a statement is run with. */
+export type Arguments = {
+  /** Those of the filter. */
+  readonly values: readonly SqlValue[];
+  readonly position: Position;
+  /** Rows that are wanted. */
+  readonly limit: number;
+  /** Octets of the longest document that a capped statement does not leave out. */
+  readonly docBytesMax?: number;
+};
 
 export type Selection = {
   readonly layout: Layout;
-  readonly filter: Filter;
+  readonly filter: Shape;
   readonly sort: readonly Sort[];
   readonly service: Service | undefined;
   /** Whole rows in place of documents with their sort keys. */
   readonly whole: boolean;
   /** Whether the statement runs on a reader thread, where `comity_tick` ends it when its time is over. */
   readonly timed: boolean;
+  /** Whether documents beyond the length that `bind` is given are left out (page-of-rows.ts). */
+  readonly capped: boolean;
 };
 
-/** True for a row, but for one row in 1024, where it calls back to see whether the time of the statement is over. */
-export const tickSql = '((rowid & 1023) OR comity_tick())';
+/**
+ * True for every row; for one row in 16, and for each long one, it calls back to see whether the time of the statement is over. A call
+ * takes 0.3 us; what a filter of 256 comparisons does between two calls, some milliseconds.
+ */
+export const tickSql = '(((rowid & 15) AND octet_length(doc)<=4096) OR comity_tick())';
 
 /**
  * The statements that read a page at every position of the same shape as this one. They are run in turn, in one snapshot, until the
@@ -56,16 +74,16 @@ export function compilePage(selection: Selection, position: Position): readonly 
   return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
 }
 
-/** The values to run the statement with at this position, for at most `limit` rows. */
+/** The parameters to run the statement with. */
 export function bind(
-  statement: PageStatement,
+  { parameters }: PageStatement,
   sort: readonly Sort[],
-  position: Position,
-  limit: number,
+  { values, position, limit, docBytesMax }: Arguments,
 ): SqlValue[] {
-  return statement.parameters.map((parameter) => {
-    if (typeof parameter !== 'object' || parameter === null) return parameter;
+  return parameters.map((parameter) => {
+    if ('value' in parameter) return values[parameter.value] ?? null;
     if (parameter === limitSlot) return limit;
+    if (parameter === docBytesSlot) return docBytesMax ?? null;
     if (position.from === 'offset') return position.offset;
     const field = sort[parameter.slot]?.field;
     if (position.from === 'start' || field === undefined) return null;
@@ -106,28 +124,30 @@ type Stretch = {
 
 /** Stands for the rows that are still wanted. */
 const limitSlot: Slot = { slot: -1 };
+/** Stands for the octets of the longest document that is not left out. */
+const docBytesSlot: Slot = { slot: -2 };
 
 function compileRange(
-  { layout, filter, service, whole, timed, sort }: Selection,
+  { layout, filter, service, whole, timed, capped, sort }: Selection,
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
-  const values: SqlValue[] = [];
+  // The columns come first, and with them their parameter.
+  const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot] : [];
   const conditions = ['deleted_at IS NULL'];
   const start = service === undefined || range === undefined ? undefined : range.starts;
   for (const part of service === undefined ? [filter] : conjuncts(filter)) {
     if (part.op === 'always') continue;
-    const condition = compileFilter(part, values);
+    const condition = compileFilter(part, parameters);
     conditions.push(start !== undefined && bounds(part, start) ? `+(${condition})` : condition);
   }
-  const parameters: (SqlValue | Slot)[] = values;
   if (range !== undefined) {
     conditions.push(range.condition);
     parameters.push(...range.slots);
   }
   if (timed) conditions.push(tickSql);
   parameters.push(limitSlot);
-  const columns = whole ? rowColumns : pageColumns(sort);
+  const columns = whole ? rowColumns : pageColumns(sort, capped);
   const terms = order.map((key) => `${valueSql(key.field)} ${key.direction === 'asc' ? 'ASC' : 'DESC'}`);
   const ordered = terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
   const indexed = service === undefined ? '' : ` INDEXED BY ${quoteName(service.index)}`;
@@ -137,17 +157,19 @@ function compileRange(
   };
 }
 
-function pageColumns(sort: readonly Sort[]): string {
-  if (isKeyInDocument(sort)) return 'doc';
-  return `doc${sort.map((key) => `, ${valueSql(key.field)}`).join('')}`;
+function pageColumns(sort: readonly Sort[], capped: boolean): string {
+  const doc = capped ? `CASE WHEN octet_length(doc) > ? THEN '${leftOut}' ELSE doc END` : 'doc';
+  // A key is read from the document where that has it: one that is left out is read again before anybody asks.
+  if (isKeyInDocument(sort)) return doc;
+  return `${doc}${sort.map((key) => `, ${valueSql(key.field)}`).join('')}`;
 }
 
 /**
  * Whether the filter bounds the key on the side where the range starts. SQLite walks from one of two such bounds, not from
  * the narrower: the filter's, which the position is already beyond, is taken out of its sight by a unary plus.
  */
-function bounds(filter: Filter, start: OrderKey): boolean {
-  if (filter.op !== 'gt' && filter.op !== 'gte' && filter.op !== 'lt' && filter.op !== 'lte') return false;
-  const side = filter.op === 'gt' || filter.op === 'gte' ? 'asc' : 'desc';
-  return side === start.direction && fieldKey(filter.field) === fieldKey(start.field);
+function bounds(part: Shape, start: OrderKey): boolean {
+  if (part.op !== 'gt' && part.op !== 'gte' && part.op !== 'lt' && part.op !== 'lte') return false;
+  const side = part.op === 'gt' || part.op === 'gte' ? 'asc' : 'desc';
+  return side === start.direction && fieldKey(part.field) === fieldKey(start.field);
 }

@@ -1,107 +1,180 @@
 /**
- * The calling thread's side of the reader threads: a bounded queue in front of threads that are started when first needed
- * (a start costs 40 ms, which the program does not spend before it is ready). A thread that dies fails the read it
- * had and is replaced with the next one.
+ * The calling thread's side of the reader threads: a bounded queue, fair by party, in front of threads that are started when first
+ * needed (a start costs 40 ms, which the program does not spend before it is ready).
+ *
+ * A thread is in one of three modes: `idle`; `reading`, one statement at a time; or `stuck`, when it did not answer within the time of
+ * a read and some more. A stuck thread is ended as soon as SQLite returns, its read is refused at once and another thread takes its
+ * place, so no read waits for it. A thread that dies fails the read that it had, and is replaced with the next one.
  */
 import { Worker } from 'node:worker_threads';
+import { FairQueue } from '../../../model/fair-queue.ts';
+import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
+import { placesOf } from '../../filter-shape.ts';
 import { workerFile } from '../../worker-file.ts';
-import type { Cells } from '../cells.ts';
 import { unavailable } from '../failure.ts';
+import type { Damage } from '../integrity.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
 
-export type ReadRows = { readonly rows: readonly Cells[]; readonly version: number };
+export type ReadRows = Pick<Extract<ReadReply, { kind: 'rows' }>, 'rows' | 'version' | 'isCut'>;
 
 type Waiting = {
   readonly request: ReadRequest;
+  /** In the queue. */
+  readonly places: number;
   readonly resolve: (rows: ReadRows) => void;
   readonly reject: (error: unknown) => void;
 };
 
-type Thread = { worker: Worker; reading: Waiting | undefined; ended: Promise<void> };
+type Thread = {
+  readonly worker: Worker;
+  reading: { readonly party: string; readonly item: Waiting; readonly timer: NodeJS.Timeout } | undefined;
+  /** Shared with the thread: any value but 0 ends the statement under way. */
+  readonly cancelled: Int32Array;
+  readonly ended: Promise<void>;
+};
+
+/** Time that a thread gets to end a statement whose time is over; one step of SQLite takes some milliseconds. */
+const endingMs = 1000;
 
 export class ReaderPool {
-  readonly #data: ReaderData;
+  readonly #data: Omit<ReaderData, 'cancelled'>;
+  readonly #damage: Damage;
   readonly #threadsMax: number;
-  readonly #readsWaitingMax: number;
   readonly #threads: Thread[] = [];
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: FairQueue<Waiting>;
+  readonly #placesMax: number;
   #closed = false;
 
   constructor(
-    data: ReaderData,
-    options: { readonly readerThreads: number; readonly readerQueueMax: number },
+    data: Omit<ReaderData, 'cancelled'>,
+    options: { readonly readerThreads: number; readonly readerQueueMax: number; readonly damage: Damage },
   ) {
     this.#data = data;
+    this.#damage = options.damage;
     this.#threadsMax = options.readerThreads;
-    this.#readsWaitingMax = options.readerQueueMax;
+    this.#placesMax = options.readerQueueMax;
+    this.#waiting = new FairQueue(options.readerQueueMax, ({ places }) => places);
   }
 
-  /** @throws StoreUnavailable when too many reads wait, the time of the read is over, or storage fails */
-  read(sql: string, parameters: readonly SqlValue[], tableNumber: number): Promise<ReadRows> {
+  /**
+   * @param bounds `party`: whom the read is for; one party never holds all threads where there are several
+   * @throws StoreUnavailable when too many reads wait, the time of the read is over, or storage fails
+   */
+  read(
+    sql: string,
+    parameters: readonly SqlValue[],
+    tableNumber: number,
+    bounds: Pick<ReadRequest, 'rest' | 'octets'> & { readonly party?: string | undefined } = {},
+  ): Promise<ReadRows> {
+    const { party = '', ...octets } = bounds;
     if (this.#closed) return Promise.reject(unavailable('the store is closed'));
-    if (this.#waiting.length >= this.#readsWaitingMax) {
-      return Promise.reject(unavailable(`${this.#waiting.length} long reads wait for a thread`));
-    }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request: { sql, parameters, tableNumber }, resolve, reject });
+      this.#damage.refuse();
+      const places = placesOf(parameters, this.#placesMax);
+      const request = { sql, parameters, tableNumber, ...octets };
+      this.#waiting.push(party, { request, places, resolve, reject });
       this.#dispatch();
+      for (const refused of this.#waiting.overflow()) {
+        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a thread`));
+      }
     });
   }
 
-  /** Waits for the reads under way; those that wait are refused. */
+  /** Ends the reads under way; those that wait are refused. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { reject } of this.#waiting.splice(0)) reject(unavailable('the store is closed'));
-    for (const { worker } of this.#threads) {
+    for (const { reject } of this.#waiting.drop()) reject(unavailable('the store is closed'));
+    const threads = [...this.#threads];
+    for (const { worker, cancelled } of threads) {
       worker.ref();
+      Atomics.store(cancelled, 0, 1);
       worker.postMessage('close');
     }
-    await Promise.all(this.#threads.map((thread) => thread.ended));
+    await Promise.all(threads.map((thread) => thread.ended));
   }
 
   #dispatch(): void {
-    while (this.#waiting.length > 0) {
-      const idle = this.#threads.find((thread) => thread.reading === undefined) ?? this.#start();
-      if (idle === undefined) return;
-      const next = this.#waiting.shift();
-      if (next === undefined) return;
-      idle.reading = next;
-      idle.worker.ref();
-      idle.worker.postMessage(next.request);
+    while (!this.#closed && this.#waiting.count > 0) {
+      const thread = this.#threads.find(({ reading }) => reading === undefined) ?? this.#start();
+      const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayRead(party));
+      if (thread === undefined || next === undefined) return;
+      this.#begin(thread, next);
     }
   }
 
+  /** One thread is left to others where there are several. */
+  #mayRead(party: string): boolean {
+    const reading = this.#threads.filter((thread) => thread.reading?.party === party).length;
+    return reading < Math.max(1, this.#threadsMax - 1);
+  }
+
+  #begin(thread: Thread, { party, item }: { party: string; item: Waiting }): void {
+    const timer = setTimeout(() => this.#giveUp(thread), this.#data.scanTimeoutMs + endingMs);
+    thread.reading = { party, item, timer };
+    thread.worker.ref();
+    thread.worker.postMessage(item.request);
+  }
+
   #start(): Thread | undefined {
-    if (this.#threads.length >= this.#threadsMax || this.#closed) return undefined;
-    const worker = new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const thread: Thread = { worker, reading: undefined, ended: promise };
+    if (this.#threads.length >= this.#threadsMax) return undefined;
+    const cancelled = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const workerData: ReaderData = { ...this.#data, cancelled };
     let cause: unknown;
+    const worker = ownEmitter(
+      new Worker(workerFile('./thread', import.meta.url), { workerData }),
+      (error) => {
+        cause = error;
+      },
+    );
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const thread: Thread = { worker, reading: undefined, cancelled, ended: promise };
     worker.on('message', (reply: ReadReply) => {
       const { reading } = thread;
       thread.reading = undefined;
       worker.unref();
       this.#dispatch();
-      if (reading !== undefined) this.#settle(reading, reply);
-    });
-    worker.on('error', (error) => {
-      cause = error;
+      if (reading === undefined) return;
+      clearTimeout(reading.timer);
+      this.#settle(reading.item, reply);
     });
     worker.on('exit', () => {
-      this.#threads.splice(this.#threads.indexOf(thread), 1);
-      thread.reading?.reject(unavailable('a reader thread ended', cause));
+      this.#remove(thread);
+      clearTimeout(thread.reading?.timer);
+      thread.reading?.item.reject(unavailable('a reader thread ended', cause));
       resolve();
-      if (!this.#closed) this.#dispatch();
+      this.#dispatch();
     });
     this.#threads.push(thread);
     return thread;
   }
 
+  /** The thread is stuck in SQLite: `terminate` takes effect when that returns, and nobody waits for it. */
+  #giveUp(thread: Thread): void {
+    const { reading } = thread;
+    if (reading === undefined) return;
+    thread.reading = undefined;
+    this.#remove(thread);
+    thread.worker.unref();
+    void thread.worker.terminate();
+    reading.item.reject(this.#late());
+    this.#dispatch();
+  }
+
+  #remove(thread: Thread): void {
+    const index = this.#threads.indexOf(thread);
+    if (index !== -1) this.#threads.splice(index, 1);
+  }
+
+  #late(): unknown {
+    return unavailable(`the read took longer than ${this.#data.scanTimeoutMs} ms`);
+  }
+
   #settle({ resolve, reject }: Waiting, reply: ReadReply): void {
-    if (reply.kind === 'rows') resolve({ rows: reply.rows, version: reply.version });
-    else if (reply.kind === 'late')
-      reject(unavailable(`the read took longer than ${this.#data.scanTimeoutMs} ms`));
-    else reject(reply.mistake ? new Error(reply.message) : unavailable(`storage failed: ${reply.message}`));
+    if (reply.kind === 'failed') this.#damage.note(reply.fault, reply.message);
+    if (reply.kind === 'rows') resolve(reply);
+    else if (reply.kind === 'late') reject(this.#late());
+    else if (reply.mistake) reject(new Error(reply.message));
+    else reject(unavailable(`storage failed: ${reply.message}`, undefined, reply.fault));
   }
 }

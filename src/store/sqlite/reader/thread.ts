@@ -1,34 +1,43 @@
 /** A reader thread: runs statements whose cost grows with a table, one at a time, each in a snapshot of its own. */
 import type { StatementSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { memoryBounds } from '../../../memory/bounds.ts';
+import { OctetTaking } from '../../page-of-rows.ts';
 import { lowerOwnPriority } from '../../thread-priority.ts';
 import type { Cells } from '../cells.ts';
 import { connect } from '../connection.ts';
-import { isMistake, messageOf } from '../failure.ts';
+import { faultOf, isMistake, messageOf } from '../failure.ts';
 import { StatementCache } from '../statement-cache.ts';
 import { installDeadline } from './deadline.ts';
 import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
 
-const statementsKeptMax = 128;
+/** Memory for the statements of one reader thread. */
+const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
 
 function run(data: ReaderData): void {
   const port = parentPort;
   if (port === null) throw new Error('a reader runs as a thread');
   const database = connect(data.path, 'reader', data.connection);
-  const deadline = installDeadline(database, data.scanTimeoutMs);
-  const statements = new StatementCache(database, statementsKeptMax);
+  const deadline = installDeadline(database, data.scanTimeoutMs, data.cancelled);
+  const statements = new StatementCache(database, statementOctetsMax);
   const version: StatementSync = statements.prepare('SELECT rev FROM comity_counters WHERE n = ?');
 
   function answer(request: ReadRequest): ReadReply {
     database.exec('BEGIN');
     try {
       deadline.start();
-      const rows = statements.prepare(request.sql).all(...request.parameters) as unknown as readonly Cells[];
+      const { rows, isCut } = rowsOf(statements, request);
       const found = version.get(request.tableNumber) as unknown as readonly number[] | undefined;
-      return { kind: 'rows', rows, version: found?.[0] ?? 0 };
+      return { kind: 'rows', rows, version: found?.[0] ?? 0, isCut };
     } catch (error) {
+      for (const { sql } of [request, ...(request.rest ?? [])]) statements.drop(sql);
       if (deadline.passed) return { kind: 'late' };
-      return { kind: 'failed', message: messageOf(error), mistake: isMistake(error) };
+      return {
+        kind: 'failed',
+        message: messageOf(error),
+        mistake: isMistake(error),
+        fault: faultOf(error),
+      };
     } finally {
       if (database.isTransaction) database.exec('COMMIT');
     }
@@ -40,6 +49,22 @@ function run(data: ReaderData): void {
       port.close();
     } else port.postMessage(answer(request));
   });
+}
+
+function rowsOf(
+  statements: StatementCache,
+  { sql, parameters, rest = [], octets }: ReadRequest,
+): { readonly rows: readonly Cells[]; readonly isCut: boolean } {
+  if (octets === undefined) {
+    const rows = statements.prepare(sql).all(...parameters) as unknown as readonly Cells[];
+    return { rows, isCut: false };
+  }
+  const taking = new OctetTaking(octets);
+  for (const each of [{ sql, parameters }, ...rest]) {
+    if (taking.isOver) break;
+    taking.takeFrom(statements.prepare(each.sql).iterate(...each.parameters) as unknown as Iterable<Cells>);
+  }
+  return { rows: taking.rows as readonly Cells[], isCut: taking.isCut };
 }
 
 lowerOwnPriority();

@@ -8,14 +8,17 @@
  * with the next request.
  */
 import { Worker } from 'node:worker_threads';
+import { ownEmitter } from '../../../observe/own-emitter.ts';
 import { isOnlyExpected } from '../../change-kind.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import { unavailable } from '../failure.ts';
+import type { Damage } from '../integrity.ts';
 import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
+  readonly unitsWaitingBytesMax: number;
   readonly unitsPerTransactionMax: number;
   readonly charactersPerTransactionMax: number;
   /** Called before the promises of a batch settle: reads must see it from then on. */
@@ -24,16 +27,18 @@ export type QueueOptions = {
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
+  readonly damage: Damage;
 };
 
 type Waiting = {
   readonly unit: Unit;
+  readonly characters: number;
   readonly resolve: (commit: Commit) => void;
   readonly reject: (error: unknown) => void;
 };
 
 type Purge = {
-  readonly request: Request & { kind: 'purge' };
+  readonly request: Request & { kind: 'purge' | 'probe' };
   readonly resolve: (rows: number) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -43,14 +48,19 @@ type UnderWay =
   | { readonly kind: 'purge'; readonly purge: Purge }
   | { readonly kind: 'close'; readonly done: () => void };
 
+/** In memory, at most. */
+const octetsPerCharacter = 2;
+
 export class WriterQueue {
   readonly #data: WriterData;
   readonly #options: QueueOptions;
   readonly #indexOf: ReadonlyMap<string, number>;
   #waiting: Waiting[] = [];
+  #charactersWaiting = 0;
   readonly #purges: Purge[] = [];
   #worker: Worker | undefined;
   #underWay: UnderWay | undefined;
+  #full: StoreUnavailable | undefined;
   #scheduled = false;
   #closed: (() => void) | undefined;
   #closing: Promise<void> | undefined;
@@ -76,8 +86,18 @@ export class WriterQueue {
     if (this.#waiting.length >= this.#options.unitsWaitingMax) {
       return Promise.reject(unavailable(`${this.#waiting.length} writes wait to be committed`));
     }
+    const characters = unitCharacters(unit);
+    // A document above the bound is taken alone.
+    if (
+      this.#waiting.length > 0 &&
+      octetsPerCharacter * (this.#charactersWaiting + characters) > this.#options.unitsWaitingBytesMax
+    ) {
+      return Promise.reject(unavailable(`${this.#charactersWaiting} characters wait to be committed`));
+    }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ unit, resolve, reject });
+      this.#options.damage.refuse();
+      this.#charactersWaiting += characters;
+      this.#waiting.push({ unit, characters, resolve, reject });
       this.#schedule();
     });
   }
@@ -87,6 +107,16 @@ export class WriterQueue {
     if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
     return new Promise((resolve, reject) => {
       this.#purges.push({ request: { kind: 'purge', table, updatedBefore, ids }, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Where the last write found no room: whether there is some now. @throws StoreUnavailable */
+  async probe(): Promise<void> {
+    if (this.#full === undefined) return;
+    if (this.#closing !== undefined) throw unavailable('the store is closed');
+    await new Promise<number>((resolve, reject) => {
+      this.#purges.push({ request: { kind: 'probe' }, resolve, reject });
       this.#schedule();
     });
   }
@@ -130,10 +160,11 @@ export class WriterQueue {
     for (const waiting of this.#waiting) {
       if (units.length >= unitsPerTransactionMax || characters >= charactersPerTransactionMax) break;
       taken += 1;
+      this.#charactersWaiting -= waiting.characters;
       try {
         encodeUnit(waiting.unit, this.#indexOf, cells);
         units.push(waiting);
-        characters += unitCharacters(waiting.unit);
+        characters += waiting.characters;
       } catch (error) {
         waiting.reject(error);
       }
@@ -160,10 +191,12 @@ export class WriterQueue {
   }
 
   #start(): Worker {
-    const worker = new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data });
+    const worker: Worker = ownEmitter(
+      new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data }),
+      (error) => this.#died(worker, error),
+    );
     worker.unref();
     worker.on('message', (reply: Reply) => this.#answer(reply));
-    worker.on('error', (error) => this.#died(worker, error));
     worker.on('exit', () => this.#died(worker, new Error('the writer thread ended')));
     this.#worker = worker;
     return worker;
@@ -180,7 +213,10 @@ export class WriterQueue {
     const underWay = this.#underWay;
     if (underWay === undefined) return;
     if (reply.kind === 'failed') {
-      this.#fail(unavailable(`storage failed: ${reply.message}`));
+      this.#options.damage.note(reply.fault, reply.message);
+      const error = unavailable(`storage failed: ${reply.message}`, undefined, reply.fault);
+      if (reply.fault === 'storage_full') this.#full = error;
+      this.#fail(error);
       return;
     }
     if (underWay.kind === 'close') {
@@ -189,13 +225,15 @@ export class WriterQueue {
       return;
     }
     this.#underWay = undefined;
+    this.#full = undefined;
     this.#options.onCommitted();
     // The next batch leaves before the promises of this one settle: the writer never waits for them.
     this.#next();
     if (underWay.kind === 'purge') {
       const rows = reply.kind === 'purged' ? reply.rows : 0;
       underWay.purge.resolve(rows);
-      if (rows > 0) this.#options.onChanged(new Set([underWay.purge.request.table]));
+      const { request } = underWay.purge;
+      if (rows > 0 && request.kind === 'purge') this.#options.onChanged(new Set([request.table]));
     } else if (reply.kind === 'committed') {
       const changed = settle(underWay.units, reply);
       this.#options.onBatch(underWay.units.length, performance.now() - underWay.started);

@@ -2,9 +2,12 @@
  * The writer thread: the only connection that writes while the store is open. It answers each request in turn;
  * the calling thread keeps one request under way and gathers the next meanwhile.
  */
+import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { connect } from '../connection.ts';
-import { messageOf } from '../failure.ts';
+import { createErasure } from '../erasure.ts';
+import { faultOf, messageOf } from '../failure.ts';
+import { refuseFullDisk } from '../integrity.ts';
 import { layoutsOf } from '../layout.ts';
 import { prepareStatements } from './statements.ts';
 import { commitBatch } from './transaction.ts';
@@ -14,6 +17,7 @@ function run(data: WriterData): void {
   const port = parentPort;
   if (port === null) throw new Error('the writer runs as a thread');
   const database = connect(data.path, 'writer', data.connection);
+  const erasure = createErasure(database, data.logTruncateMs, data.connection.busyTimeoutMs);
   const layouts = layoutsOf(data.tables);
   const statements = prepareStatements(database, layouts, data.numbers);
   const tablesByName = new Map(statements.tables.map((table) => [table.layout.table.name, table]));
@@ -47,7 +51,12 @@ function run(data: WriterData): void {
       }
       case 'purge':
         return purge(request);
+      case 'probe':
+        refuseFullDisk(dirname(data.path));
+        database.exec('UPDATE comity_counters SET rev = rev WHERE n = 0');
+        return { kind: 'probed' };
       case 'close':
+        erasure.stop();
         database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
         database.close();
         return { kind: 'closed' };
@@ -58,11 +67,12 @@ function run(data: WriterData): void {
     let reply: Reply;
     try {
       reply = answer(request);
+      if (request.kind !== 'close') erasure.wrote();
     } catch (error) {
       if (database.isOpen && database.isTransaction) database.exec('ROLLBACK');
       // A commit that failed half-way through its fsync may have left revisions on disk: they are not given out again.
       if (request.kind === 'commit') rev += request.units;
-      reply = { kind: 'failed', message: messageOf(error) };
+      reply = { kind: 'failed', message: messageOf(error), fault: faultOf(error) };
     }
     port.postMessage(reply);
     if (request.kind === 'close') port.close();

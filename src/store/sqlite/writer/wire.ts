@@ -3,7 +3,7 @@
  * structured clone of nested objects costs several times as much, and it is the writer's time that bounds how
  * many units are made durable in a second.
  */
-import type { Commit, EventEntry, Table, Unit } from '../../store.ts';
+import type { Commit, EventEntry, StorageFault, Table, Unit } from '../../store.ts';
 import type { ConnectionOptions } from '../connection.ts';
 
 /** Texts and numbers, read in the order that `encodeUnit` writes. */
@@ -14,6 +14,8 @@ export type WriterData = {
   readonly tables: readonly Table[];
   readonly numbers: ReadonlyMap<string, number>;
   readonly connection: ConnectionOptions;
+  /** Time after a write in which the log is truncated. */
+  readonly logTruncateMs: number;
 };
 
 export type Request =
@@ -24,6 +26,8 @@ export type Request =
       readonly updatedBefore: number;
       readonly ids: readonly string[];
     }
+  /** Writes what stands: whether there is room again. */
+  | { readonly kind: 'probe' }
   | { readonly kind: 'close' };
 
 /** A unit that was not committed; `error` when its own values were at fault. */
@@ -39,8 +43,9 @@ export type Reply =
       readonly refusals: readonly Refusal[];
     }
   | { readonly kind: 'purged'; readonly rows: number }
+  | { readonly kind: 'probed' }
   /** Nothing of the request was done. */
-  | { readonly kind: 'failed'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string; readonly fault: StorageFault | undefined }
   | { readonly kind: 'closed' };
 
 /** Stands for `expect: {absent: true}`; revisions are above it. */

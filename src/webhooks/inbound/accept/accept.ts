@@ -5,18 +5,20 @@
  *
  * No fact that is told of names a body, a signature or a secret.
  */
+import type { KeyObject } from 'node:crypto';
 import type { DeclaredSender } from '../../../config/senders.ts';
 import type { Problem } from '../../../http/problem.ts';
 import type { Observe } from '../../../observe/observation.ts';
 import type { MaybePromise, Store } from '../../../store/store.ts';
 import { type ChallengeAnswer, factsOf } from '../../receive/message-facts.ts';
 import { type FetchKeys, KeyDiscoveryError } from '../../signature/discover-keys.ts';
+import type { MacPrimitives } from '../../signature/prepared-keys.ts';
 import type { RefusalReason } from '../../signature/refusal.ts';
 import type { VerifyEd25519 } from '../../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../../signature/verify-by-rule.ts';
 import type { SenderSecrets } from '../sender-secrets.ts';
 import { type Incoming, IncomingMessage } from './incoming.ts';
-import { nodeMac } from './node-mac.ts';
+import { createSlicedMac } from './node-mac.ts';
 import { createSenderEd25519 } from './sender-ed25519.ts';
 import { createSenderKeys, type SenderKeys } from './sender-keys.ts';
 import { createTimeText } from './time-text.ts';
@@ -57,9 +59,10 @@ type Verifier = { readonly keys: SenderKeys; readonly ed25519: VerifyEd25519 | u
 export function createAccept(options: AcceptOptions): Accept {
   const { senders, secrets, store, clock, newId, observe, publicUrl, fetchKeys } = options;
   const timeText = createTimeText();
+  const primitives = createSlicedMac();
   const verifiers = new Map<string, Verifier>();
   for (const sender of senders.values()) {
-    const keys = createSenderKeys(sender, secrets);
+    const keys = createSenderKeys(sender, secrets, primitives);
     verifiers.set(sender.name, { keys, ed25519: createSenderEd25519(sender, fetchKeys, clock) });
   }
   return {
@@ -67,7 +70,7 @@ export function createAccept(options: AcceptOptions): Accept {
       const verifier = verifiers.get(sender.name);
       if (verifier === undefined) throw new Error(`the sender ${sender.name} is not declared`);
       const message = new IncomingMessage(request, body, publicUrl);
-      const verdict = judge(sender, verifier, message, clock());
+      const verdict = judge(sender, verifier, message, { nowMs: clock(), primitives });
       if (!(verdict instanceof Promise)) return conclude(sender, message, verdict, observe);
       return verdict.then(
         (found) => conclude(sender, message, found, observe),
@@ -97,11 +100,11 @@ function judge(
   { rule }: DeclaredSender,
   { keys, ed25519 }: Verifier,
   message: IncomingMessage,
-  nowMs: number,
+  { nowMs, primitives }: { readonly nowMs: number; readonly primitives: MacPrimitives<KeyObject> },
 ): MaybePromise<RuleVerdict> {
   const prepared = keys(nowMs);
   if (prepared === undefined) return noMatch;
-  return verifyByRule(rule.signature, message, prepared, { primitives: nodeMac, nowMs, ed25519 });
+  return verifyByRule(rule.signature, message, prepared, { primitives, nowMs, ed25519 });
 }
 
 const noMatch: RuleVerdict = { ok: false, reason: 'no-match' };

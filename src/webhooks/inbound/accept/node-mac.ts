@@ -1,7 +1,21 @@
-/** HMAC by node:crypto, which makes it at once: for a message of 1 KiB a fifth of what a turn through Web Crypto costs. */
-import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
+/**
+ * HMAC and digests by node:crypto, which makes them at once: for a message of 1 KiB a fifth of what a turn through Web Crypto costs. Those of
+ * long messages are made in slices, one in a turn of the event loop however many wait: 25 MiB take 20 to 100 ms, and no
+ * credential is needed to send them.
+ */
+import {
+  createHash,
+  createHmac,
+  createSecretKey,
+  type Hash,
+  type Hmac,
+  hash,
+  type KeyObject,
+} from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { MacPrimitives } from '../../signature/prepared-keys.ts';
 
+/** At once, whatever the length. */
 export const nodeMac: MacPrimitives<KeyObject> = {
   importKey: (octets) => createSecretKey(octets),
   mac(key, algorithm, parts) {
@@ -11,3 +25,39 @@ export const nodeMac: MacPrimitives<KeyObject> = {
   },
   sha256: (content) => hash('sha256', content, 'buffer'),
 };
+
+/** Octets of one slice: a millisecond or two. */
+const sliceBytes = 1024 * 1024;
+
+/** The same, in slices where it is long. */
+export function createSlicedMac(): MacPrimitives<KeyObject> {
+  let line: Promise<unknown> = Promise.resolve();
+
+  /** The turns of all messages, one after the other. */
+  function nextTurn(): Promise<unknown> {
+    line = line.then(() => setImmediate());
+    return line;
+  }
+
+  async function digestInSlices(made: Hash | Hmac, parts: readonly Uint8Array[]): Promise<Uint8Array> {
+    for (const part of parts) {
+      for (let at = 0; at < part.length; at += sliceBytes) {
+        await nextTurn();
+        made.update(part.subarray(at, at + sliceBytes));
+      }
+    }
+    return made.digest();
+  }
+
+  return {
+    importKey: nodeMac.importKey,
+    mac(key, algorithm, parts) {
+      if (parts.every(({ length }) => length <= sliceBytes)) return nodeMac.mac(key, algorithm, parts);
+      return digestInSlices(createHmac(algorithm, key), parts);
+    },
+    sha256(content) {
+      if (content.length <= sliceBytes) return nodeMac.sha256(content);
+      return digestInSlices(createHash('sha256'), [content]);
+    },
+  };
+}

@@ -23,7 +23,7 @@ export type HandingOnSettings = Pick<
 
 export type HandingOnOptions = {
   /** Whose commits add deliveries: what handlers write is announced. */
-  readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange'>;
+  readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   /** Who messages of the sender are handed to; undefined: nobody, they wait to be marked. Asked once for each sender. */

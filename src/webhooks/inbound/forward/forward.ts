@@ -49,6 +49,7 @@ export function createForward(options: ForwardOptions): HandOn {
     const fields = forwardFields(claimed, to, { body, keys, timestamp, version: options.version });
     const outcome = await exchange({
       ...{ url: to.url, method: 'POST', fields, body, timeoutMs: webhookTimeoutMs, signal },
+      share: `sender/${name}`,
     });
     return handedOn(outcome, clock(), options.webhookRetryAfterSecondsMax);
   };

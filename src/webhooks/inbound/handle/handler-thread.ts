@@ -7,8 +7,12 @@
  *   ended
  *
  * A thread that does not answer is stalled, which is no mode: it may answer again. What it has not begun is taken back from it meanwhile.
+ * The time of a run that ends while the thread is stalled is not held against the run as long as others have begun there too: nobody can
+ * tell which of them keeps the thread busy. If the thread answers again, the run gets the lost time back; if not, the thread is ended
+ * and the pool (handler-threads.ts) finds out who did it.
  */
 import { Worker } from 'node:worker_threads';
+import { ownEmitter } from '../../../observe/own-emitter.ts';
 import { workerFile } from '../../../store/worker-file.ts';
 import type { FromThread, ThreadData, ToThread } from './protocol.ts';
 import type { Run } from './run.ts';
@@ -78,19 +82,19 @@ export class HandlerThread {
     this.#events = events;
     this.#startedAt = events.monotonic();
     const data: ThreadData = { module: events.module, current: this.#current };
-    this.#worker = new Worker(workerFile('./thread', import.meta.url), {
-      workerData: data,
-      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(events.heapBytesMax / mebibyte) },
-    });
+    const resourceLimits = { maxOldGenerationSizeMb: Math.ceil(events.heapBytesMax / mebibyte) };
+    this.#worker = ownEmitter(
+      new Worker(workerFile('./thread', import.meta.url), { workerData: data, resourceLimits }),
+      (error: NodeJS.ErrnoException) => {
+        const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+        this.#ending ??= isMemory
+          ? { reason: 'memory', message: 'the thread needed more memory than handlers may have' }
+          : { reason: 'uncaught', message: 'an error that nothing caught' };
+      },
+    );
     this.#left = Promise.withResolvers();
     this.ended = this.#left.promise;
     this.#worker.on('message', (message: FromThread) => this.#take(message));
-    this.#worker.on('error', (error: NodeJS.ErrnoException) => {
-      const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      this.#ending ??= isMemory
-        ? { reason: 'memory', message: 'the thread needed more memory than handlers may have' }
-        : { reason: 'uncaught', message: 'an error that nothing caught' };
-    });
     this.#worker.on('exit', (code) => this.#leave({ reason: 'exit', message: `it ended with code ${code}` }));
   }
 
@@ -98,7 +102,7 @@ export class HandlerThread {
     return (this.mode === 'starting' || this.mode === 'serving') && !this.isStalled;
   }
 
-  /** The run whose handler was last entered. */
+  /** The run whose handler was last entered: a guess at who keeps the thread busy, and no more. */
   get current(): Run | undefined {
     return this.runs.get(Atomics.load(this.#current, 0));
   }
@@ -126,12 +130,9 @@ export class HandlerThread {
     }
     const silentMs = this.#pingedAt === undefined ? 0 : now - this.#pingedAt;
     const late = [...this.runs.values()].filter(({ overSince }) => overSince !== undefined);
-    if (silentMs > graces.answerMs && late.length > 0) {
-      this.end(
-        'no-answer',
-        'the thread did not answer: a handler does not let go of it',
-        this.current?.number,
-      );
+    const isOverTime = late.length > 0 || [...this.runs.values()].some(({ isOverdue }) => isOverdue);
+    if (silentMs > graces.answerMs && isOverTime) {
+      this.end('no-answer', 'the thread did not answer: a handler does not let go of it');
       return [];
     }
     if (late.some(({ overSince = now }) => now - overSince > graces.lateMs)) this.mode = 'retiring';
@@ -144,8 +145,8 @@ export class HandlerThread {
     return this.isStalled ? this.#withdraw() : [];
   }
 
-  end(reason: EndReason, message: string, run?: number): void {
-    this.#ending ??= { reason, message, run };
+  end(reason: EndReason, message: string): void {
+    this.#ending ??= { reason, message };
     if (this.mode === 'ended') return;
     this.mode = 'retiring';
     this.#worker.ref();
@@ -179,6 +180,29 @@ export class HandlerThread {
     }
   }
 
+  #timeOver(run: Run): void {
+    const hasCompany = [...this.runs.values()].some((other) => other !== run && other.hasBegun);
+    if (this.#pingedAt !== undefined && hasCompany) {
+      run.isOverdue = true;
+      return;
+    }
+    run.fail('timeout', `not done within ${this.#events.timeoutMs} ms`);
+    this.abort(run);
+  }
+
+  /** Runs whose time ended while the thread was silent get as much time again. */
+  #answered(): void {
+    const { monotonic } = this.#events;
+    const silentMs = this.#pingedAt === undefined ? 0 : monotonic() - this.#pingedAt;
+    this.#pingedAt = undefined;
+    this.isStalled = false;
+    for (const run of this.runs.values()) {
+      if (!run.isOverdue) continue;
+      run.isOverdue = false;
+      run.startTime(silentMs, () => this.#timeOver(run));
+    }
+  }
+
   #take(message: FromThread): void {
     switch (message.kind) {
       case 'ready':
@@ -189,8 +213,7 @@ export class HandlerThread {
         this.end('start', `the configuration could not be imported: ${message.message}`);
         return;
       case 'pong':
-        this.#pingedAt = undefined;
-        this.isStalled = false;
+        this.#answered();
         return;
       case 'spoiled':
         this.mode = 'retiring';
@@ -211,7 +234,7 @@ export class HandlerThread {
     if (run === undefined) return;
     if (message.kind === 'begun') {
       const { timeoutMs } = this.#events;
-      if (run.overSince === undefined) run.startTime(timeoutMs, () => this.abort(run));
+      if (run.overSince === undefined) run.startTime(timeoutMs, () => this.#timeOver(run));
       return;
     }
     if (message.kind === 'call') {

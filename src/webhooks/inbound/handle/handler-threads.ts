@@ -2,10 +2,15 @@
  * Handlers on threads of their own (§4.14.5): a message goes to the thread that has the least to do, many at once. Threads are started with the
  * first message that needs one.
  *
- * A message that was being handled in a thread that ended is suspected of it. Its next attempts run in a thread where nothing else does, one at
- * a time, until one of them comes to an end; so it takes no other message down with it again. And while a thread does not answer, further messages
- * of the sender whose handler has it wait, and all others go to another thread: there are at most twice as many as the setting says.
+ * When a thread ends (process.exit, no memory left, a loop), only the message that ended it has used up an attempt. The others that it was
+ * handling begin again at once on another thread, and nothing is counted. Where the culprit is not known, each of them begins again on a
+ * solitary thread, which runs one message at a time: the message that ends a solitary thread is the culprit.
+ *
+ * A message that has ended a thread is suspected: its next attempts are solitary until one of them comes to an end. While a thread does not
+ * answer, further messages of the sender whose handler probably keeps it busy wait, and all others go to another thread. There are at most
+ * twice as many threads as the setting says, and at least two and at most as many solitary ones as the setting says.
  */
+import { memoryBounds } from '../../../memory/bounds.ts';
 import type { Observe } from '../../../observe/observation.ts';
 import type { Claimed, HandedOn, HandOn, OpenTransaction } from '../hand-on.ts';
 import { type EndReason, type Graces, HandlerThread } from './handler-thread.ts';
@@ -44,9 +49,11 @@ const gracesDefault: Graces = {
   abandonMs: 3000,
 };
 /** Messages that are suspected; one beyond forgets the oldest. */
-const suspectsMax = 10_000;
-/** Threads that may end under a message before it has begun; then the attempt has failed. */
+const suspectsMax = memoryBounds.suspects.entries;
+/** Threads that may end under a message by others' doing; then it gets one to itself. */
 const movesMax = 3;
+/** Solitary threads, where the setting for threads allows no more. */
+const solitaryMin = 2;
 
 export function createHandlerThreads(options: HandlerThreadsOptions): HandlerThreads {
   const pool = new ThreadPool(options);
@@ -61,7 +68,8 @@ class ThreadPool {
   readonly #options: HandlerThreadsOptions;
   readonly #graces: Graces;
   readonly #threads = new Set<HandlerThread>();
-  #quarantine: HandlerThread | undefined;
+  /** Each runs one message at a time. */
+  readonly #solitary = new Set<HandlerThread>();
   /** Ids of messages. */
   readonly #suspects = new Set<string>();
   #waiting: Run[] = [];
@@ -75,14 +83,14 @@ class ThreadPool {
   }
 
   get size(): number {
-    return this.#threads.size + (this.#quarantine === undefined ? 0 : 1);
+    return this.#threads.size + this.#solitary.size;
   }
 
   async handOn(claimed: Claimed, signal: AbortSignal): Promise<HandedOn> {
     if (this.#closed || signal.aborted) return { outcome: 'aborted' };
     this.#lastRun = (this.#lastRun % 0x7fff_ffff) + 1;
     const { openTransaction, monotonic } = this.#options;
-    const run = new Run(this.#lastRun, claimed, openTransaction(), monotonic);
+    const run = new Run(this.#lastRun, claimed, openTransaction, monotonic);
     const abort = () => this.#abort(run);
     signal.addEventListener('abort', abort);
     this.#waiting.push(run);
@@ -110,7 +118,7 @@ class ThreadPool {
   }
 
   #all(): readonly HandlerThread[] {
-    return this.#quarantine === undefined ? [...this.#threads] : [...this.#threads, this.#quarantine];
+    return [...this.#threads, ...this.#solitary];
   }
 
   #abort(run: Run): void {
@@ -123,19 +131,32 @@ class ThreadPool {
     if (this.#closed) return;
     const left: Run[] = [];
     for (const run of this.#waiting) {
-      const thread = this.#threadFor(run.claimed.received);
+      const isAlone = run.isAlone || this.#suspects.has(run.claimed.received.id);
+      const thread = isAlone ? this.#solitaryFor(run) : this.#threadFor(run.claimed.received.sender);
       if (thread === undefined) left.push(run);
       else thread.run(run);
     }
     this.#waiting = left;
   }
 
-  /** Undefined: it has to wait for a thread to be free of something. */
-  #threadFor({ id, sender }: { readonly id: string; readonly sender: string }): HandlerThread | undefined {
-    if (this.#suspects.has(id)) {
-      this.#quarantine ??= this.#start();
-      return this.#quarantine.runs.size === 0 && this.#quarantine.takesRuns ? this.#quarantine : undefined;
+  /** Undefined: all of them are taken. Suspects leave half of them to messages that are most likely innocent. */
+  #solitaryFor(run: Run): HandlerThread | undefined {
+    const solitaryMax = Math.max(solitaryMin, this.#options.settings.handlerThreads);
+    if (this.#isSuspect(run)) {
+      const taken = [...this.#solitary].filter(({ runs }) => [...runs.values()].some(this.#isSuspect));
+      if (taken.length >= solitaryMax >> 1) return undefined;
     }
+    for (const thread of this.#solitary) if (thread.takesRuns && thread.runs.size === 0) return thread;
+    if (this.#solitary.size >= solitaryMax) return undefined;
+    const started = this.#start();
+    this.#solitary.add(started);
+    return started;
+  }
+
+  readonly #isSuspect = ({ claimed }: Run): boolean => this.#suspects.has(claimed.received.id);
+
+  /** Undefined: it has to wait for a thread to be free of something. */
+  #threadFor(sender: string): HandlerThread | undefined {
     let serving = 0;
     let least: HandlerThread | undefined;
     for (const thread of this.#threads) {
@@ -168,38 +189,46 @@ class ThreadPool {
   }
 
   #free(): void {
-    const thread = this.#quarantine;
     this.#dispatch();
-    // It is started when one is suspected, which should be seldom: nothing is kept for it.
-    if (thread !== undefined && thread === this.#quarantine && thread.runs.size === 0) {
-      this.#quarantine = undefined;
-      thread.end('closed', 'nothing is left to be tried alone');
+    // They are started when something went wrong, which should be seldom: none is kept.
+    for (const thread of this.#solitary) {
+      if (thread.runs.size === 0) thread.end('closed', 'nothing is left to be tried alone');
     }
   }
 
   #ended(thread: HandlerThread, reason: EndReason, message: string, culprit: number | undefined): void {
     this.#threads.delete(thread);
-    if (this.#quarantine === thread) this.#quarantine = undefined;
+    this.#solitary.delete(thread);
     const runs = [...thread.runs.values()];
     thread.runs.clear();
     if (reason !== 'closed') {
       this.#options.observe({ kind: 'handler-thread-ended', reason, messages: runs.length });
-      for (const run of runs) this.#lost(run, reason, message, culprit);
+      const begun = runs.filter(({ hasBegun }) => hasBegun);
+      const guilty = culprit ?? (begun.length === 1 ? begun[0]?.number : undefined);
+      for (const run of runs) this.#lost(run, reason, message, guilty);
     }
     this.#dispatch();
   }
 
-  #lost(run: Run, reason: EndReason, message: string, culprit: number | undefined): void {
-    const { id } = run.claimed.received;
-    if (run.hasBegun) {
+  #lost(run: Run, reason: EndReason, message: string, guilty: number | undefined): void {
+    if (run.number === guilty) {
       // A handler that only takes too long harms nobody by that.
-      if (reason !== 'late-handler' && (culprit === undefined || culprit === run.number)) this.#suspect(id);
+      if (reason !== 'late-handler') this.#suspect(run.claimed.received.id);
       run.fail('thread-ended', message);
-    } else if (reason === 'start' || run.moves >= movesMax || !run.withdraw()) {
+    } else if (run.overSince === undefined) this.#putBack(run, reason, message, guilty !== undefined);
+  }
+
+  /** @param isInnocent whether another run is known to have ended the thread */
+  #putBack(run: Run, reason: EndReason, message: string, isInnocent: boolean): void {
+    const { hasBegun } = run;
+    const isWornOut = run.moves >= movesMax;
+    if (!hasBegun && (reason === 'start' || (isWornOut && run.isAlone))) {
       run.fail('thread-ended', message);
-    } else if (run.overSince === undefined) {
-      this.#waiting.push(run);
+      return;
     }
+    run.restart();
+    if ((hasBegun && !isInnocent) || isWornOut) run.isAlone = true;
+    this.#waiting.push(run);
   }
 
   #suspect(id: string): void {

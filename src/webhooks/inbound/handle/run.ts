@@ -4,7 +4,7 @@
  */
 import { ResourceRefused } from '../../../config/handler.ts';
 import { StoreUnavailable } from '../../../store/store.ts';
-import type { Claimed, HandedOn, ResourceCall, Transaction } from '../hand-on.ts';
+import type { Claimed, HandedOn, OpenTransaction, ResourceCall, Transaction } from '../hand-on.ts';
 import { type Failure, type Refusal, type RunMessage, runBegun, runWaits, runWithdrawn } from './protocol.ts';
 
 export class Run {
@@ -15,16 +15,22 @@ export class Run {
   overSince: number | undefined;
   /** Threads that it was taken back from. */
   moves = 0;
+  /** It gets a thread to itself: should that thread end, the run is known to be the cause. */
+  isAlone = false;
+  /** Its time is over, but another run may have kept the thread busy; the thread decides when it answers or ends. */
+  isOverdue = false;
   #state = waits();
   #timer: NodeJS.Timeout | undefined;
-  readonly #transaction: Transaction;
+  #transaction: Transaction;
+  readonly #openTransaction: OpenTransaction;
   readonly #settle: PromiseWithResolvers<HandedOn>;
   readonly #monotonic: () => number;
 
-  constructor(number: number, claimed: Claimed, transaction: Transaction, monotonic: () => number) {
+  constructor(number: number, claimed: Claimed, openTransaction: OpenTransaction, monotonic: () => number) {
     this.number = number;
     this.claimed = claimed;
-    this.#transaction = transaction;
+    this.#openTransaction = openTransaction;
+    this.#transaction = openTransaction();
     this.#settle = Promise.withResolvers();
     this.result = this.#settle.promise;
     this.#monotonic = monotonic;
@@ -65,11 +71,20 @@ export class Run {
     return true;
   }
 
-  startTime(ms: number, onTimeout: () => void): void {
-    this.#timer = setTimeout(() => {
-      this.fail('timeout', `not done within ${ms} ms`);
-      onTimeout();
-    }, ms);
+  /** Begins again from nothing after its thread ended by another's doing: nothing was counted, and its writes are dropped. */
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.isOverdue = false;
+    // A thread that cannot be ended may come to its messages after all.
+    Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
+    this.#state = waits();
+    this.#transaction = this.#openTransaction();
+    this.moves += 1;
+  }
+
+  startTime(ms: number, onOver: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(onOver, ms);
   }
 
   done(): void {
@@ -99,12 +114,14 @@ export class Run {
     call: ResourceCall,
   ): Promise<{ text: string | undefined } | { refusal: Refusal; error?: unknown }> {
     if (this.overSince !== undefined) return { refusal: isOver };
+    const transaction = this.#transaction;
     try {
-      const found = await this.#transaction.call(call);
+      const found = await transaction.call(call);
       return { text: found === undefined || typeof found === 'string' ? found : JSON.stringify(found) };
     } catch (error) {
       if (error instanceof ResourceRefused) return { refusal: { code: error.code, message: error.message } };
-      if (error instanceof StoreUnavailable && this.overSince === undefined) {
+      const isCurrent = this.overSince === undefined && transaction === this.#transaction;
+      if (error instanceof StoreUnavailable && isCurrent) {
         this.#end();
         this.#settle.reject(error);
       }

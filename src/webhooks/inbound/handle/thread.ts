@@ -124,7 +124,18 @@ function escaped(error: unknown): void {
   process.exit(1);
 }
 
+/** `process.exit` ends this thread alone, and `process.abort` is not there; a signal would end the whole program. */
+function keepProgramAlive(): void {
+  const kill = process.kill.bind(process);
+  process.kill = (pid, signal) => {
+    const isProgram = pid === process.pid || pid <= 0;
+    if (isProgram && signal !== 0) throw new Error('a handler cannot send a signal to the program');
+    return kill(pid, signal);
+  };
+}
+
 try {
+  keepProgramAlive();
   const handlers = await load();
   process.on('unhandledRejection', escaped);
   process.on('uncaughtException', (error) => {

@@ -3,12 +3,14 @@
  * sender needs to learn it; one that would have ended sooner still does. What may be rotated is the caller's to know: secrets of the
  * environment are not, and whether the rule can use a given one is said by config/senders/secret-rule.ts.
  */
-import { StoreUnavailable } from '../../../store/store.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { Overtaken, type Store } from '../../../store/store.ts';
 import { rotatedSecrets } from '../../outbound/rotated-secrets.ts';
 import { makeEndpointSecret } from '../../outbound/secret-text.ts';
 import type { SecretName } from '../sender-secrets.ts';
+import { senderSecretsTable } from '../tables.ts';
 import type { MakingSecrets } from './make.ts';
-import { readSenderSecretsRow, secretsChange } from './row.ts';
+import { readSenderSecretsRow, secretsChange, secretsRowId } from './row.ts';
 
 export type Rotation = {
   /** Undefined: one is made. */
@@ -17,24 +19,18 @@ export type Rotation = {
   readonly overlapMs: number;
 };
 
-/** How often a rotation that lost a race begins again. */
-const attemptsMax = 8;
-
-/**
- * Other processes know it as soon as the store tells them, this one after `SenderSecrets.refresh`.
- * @throws StoreUnavailable also where others kept being faster
- */
+/** Other processes know it as soon as the store tells them, this one after `SenderSecrets.refresh`. @throws StoreUnavailable */
 export async function rotateSenderSecret(
-  { store, clock, random }: MakingSecrets,
+  { store, clock, random }: MakingSecrets & { readonly store: Pick<Store, 'lines'> },
   name: SecretName,
   { secret = makeEndpointSecret(random), overlapMs }: Rotation,
 ): Promise<{ readonly secret: string }> {
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+  return store.lines.change({ table: senderSecretsTable, id: secretsRowId(name) }, async () => {
     const stood = await readSenderSecretsRow(store, name);
     const at = clock();
     const secrets = rotatedSecrets(stood?.secrets ?? [], secret, at, overlapMs);
-    const commit = await store.commit({ changes: [secretsChange(name, stood, secrets, at)], events: [] });
-    if (commit.outcome === 'committed') return { secret };
-  }
-  throw new StoreUnavailable('the secrets of the sender kept changing', { retryAfterSeconds: 1 });
+    const commit = await tryCommit(store, { changes: [secretsChange(name, stood, secrets, at)], events: [] });
+    if (commit instanceof Overtaken) return commit;
+    return { secret };
+  });
 }

@@ -8,7 +8,7 @@
  */
 import { type Received, receivedDocument } from '../../../model/received.ts';
 import { keptRow } from '../../../store/kept-row.ts';
-import { type Change, type Commit, type Store, StoreUnavailable, type Unit } from '../../../store/store.ts';
+import type { Change, Commit, Store, Turn, Unit } from '../../../store/store.ts';
 import { receivedCollection } from '../collections.ts';
 import type { Claimed } from '../hand-on.ts';
 import { attemptChange } from './attempt-row.ts';
@@ -41,13 +41,10 @@ export type Settled =
 export type SettleHandedOn = (claimed: Claimed, run: Run, mayRerun: boolean) => Promise<Settled>;
 
 export type SettleOptions = {
-  readonly store: Pick<Store, 'commit' | 'read'>;
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   /** From 0 up to, not including, 1. */
   readonly random: () => number;
 };
-
-/** Writers that may be faster than this one before it gives up for now. */
-const lostRacesMax = 32;
 
 export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
   /** Runs of which a unit may have been made although storage failed. */
@@ -63,13 +60,22 @@ export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
   }
 
   return async (claimed, run, mayRerun) => {
+    const turn = store.lines.turn();
+    try {
+      return await settleInTurn(claimed, run, mayRerun, turn);
+    } finally {
+      turn.release();
+    }
+  };
+
+  async function settleInTurn(claimed: Claimed, run: Run, mayRerun: boolean, turn: Turn): Promise<Settled> {
     const begun = claimed.received;
     const trigger = triggerOf(begun);
     const policy = { schedule: claimed.sender.schedule, random };
     let { handedOn } = run;
     let standing = begun;
     let { rev } = claimed;
-    for (let lost = 0; lost < lostRacesMax; lost += 1) {
+    for (;;) {
       const { received, logged, unit } = conclude(standing, begun, { ...run, handedOn }, policy);
       const facts = { ...run, number: received.attempts, handedOn: logged, trigger };
       const own = [messageChange(received, rev, run.endedAt), attemptChange(begun.id, facts)];
@@ -81,6 +87,7 @@ export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
         continue;
       }
       if (made.outcome !== 'superseded') throw new Error(`a settlement ended as ${made.outcome}`);
+      await turn.take({ table: receivedCollection.name, id: begun.id });
       if (made.change > 0) {
         // The log holds an attempt of this number that the message does not count, as only a mended store could: take the next.
         standing = { ...standing, attempts: standing.attempts + 1 };
@@ -96,10 +103,7 @@ export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
         return { kind: 'settled', handedOn: logged, received: standing };
       }
     }
-    throw new StoreUnavailable('a message changes faster than its attempt can be written down', {
-      retryAfterSeconds: 1,
-    });
-  };
+  }
 }
 
 function messageChange(received: Received, rev: number, at: number): Change {

@@ -19,14 +19,16 @@ export async function attempt(parts: EngineParts, begun: Attempt): Promise<void>
   const { capacity, lanes } = parts;
   const attempted = await trySend(parts, begun);
   capacity.answered(ticket);
+  const isAsked = claim.isAsked === true;
   const accepted = attempted !== undefined && isAccepted(attempted);
-  if (accepted) {
+  if (accepted && !isAsked) {
     queue.underWay -= 1;
     parts.ready(queue);
   }
   if (attempted === undefined) queue.breaker.ignored(begun.probe);
   else understand(parts, begun, attempted, await settle(parts, claim, attempted));
-  if (!accepted) queue.underWay -= 1;
+  if (isAsked) queue.askedUnderWay -= 1;
+  else if (!accepted) queue.underWay -= 1;
   capacity.settled();
   queue.release(claim.delivery.id);
   lanes.release(queue.id);
@@ -72,7 +74,7 @@ function isFailure({ outcome }: Attempted): boolean {
 
 function understand(
   { clock, observe }: EngineParts,
-  { queue, probe, number }: Attempt,
+  { queue, claim, probe, number }: Attempt,
   attempted: Attempted,
   settled: Settled | undefined,
 ): void {
@@ -86,6 +88,9 @@ function understand(
   }
   const { verdict, delivery } = settled;
   const { breaker, window, id } = queue;
+  if (delivery !== undefined && delivery.dueAt !== null) queue.dueAt(Date.parse(delivery.dueAt));
+  // What somebody asked for leaves the schedule of the others as it was, unless it shows that the endpoint is well or gone.
+  if (claim.isAsked === true && verdict.health !== 'succeeded' && !verdict.gone) return;
   // What somebody asked for does not count against an endpoint, but as a probe it has shown what a probe is to show.
   const failed = verdict.health === 'failed' || (probe && isFailure(attempted));
   if (verdict.health === 'ignored' && !failed) breaker.ignored(probe);
@@ -106,5 +111,4 @@ function understand(
     queue.notBefore = Math.max(queue.notBefore, pausedUntil);
     window.paused();
   }
-  if (delivery !== undefined && delivery.dueAt !== null) queue.dueAt(Date.parse(delivery.dueAt));
 }

@@ -48,6 +48,10 @@ export class EndpointQueue {
   readonly holding: Holding = { sending: 0, slow: 0 };
   /** Attempts that the window counts: under way, or failed and not understood yet. */
   underWay = 0;
+  /** Ids of deliveries that somebody asked for (asked.ts). */
+  readonly asked = new Set<string>();
+  /** Attempts under way that somebody asked for. */
+  askedUnderWay = 0;
   bucket: TokenBucket | undefined;
   /** Nothing begins before it, in milliseconds since the epoch. */
   notBefore = 0;
@@ -94,7 +98,7 @@ export class EndpointQueue {
 
   /** Nothing of it is under way. */
   get idle(): boolean {
-    return this.#taken.size === 0 && !this.reading;
+    return this.#taken.size === 0 && this.asked.size === 0 && !this.reading;
   }
 
   /** Puts one before all others, unless it is taken. */
@@ -103,6 +107,18 @@ export class EndpointQueue {
     this.drop();
     this.#take(row, JSON.parse(row.doc) as Delivery);
     this.mayHoldMore = true;
+  }
+
+  /** Takes one that was asked for; one that was read and has not begun is taken as well. @returns false where it is under way */
+  takeAsked(id: string): boolean {
+    const at = this.#buffer.findIndex(({ delivery }, index) => index >= this.#at && delivery.id === id);
+    if (at >= 0) {
+      this.#buffer.splice(at, 1);
+      this.#budget.buffered -= 1;
+    } else if (this.#taken.has(id)) return false;
+    this.asked.delete(id);
+    this.#taken.add(id);
+    return true;
   }
 
   /** The oldest of those read. */

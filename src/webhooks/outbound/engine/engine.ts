@@ -9,7 +9,7 @@
  */
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { Alarm } from './alarm.ts';
-import { heedAsked } from './asked.ts';
+import { ask, heedAsked, sendAsked } from './asked.ts';
 import { attempt } from './attempt.ts';
 import { begin } from './begin.ts';
 import { Capacity } from './capacity.ts';
@@ -94,9 +94,11 @@ class DeliveryEngine implements Engine {
       ...{ ...options, timers, ready, start: this.#start },
       queues: new Queues({ store, breaker: settings, random, clock, budget }),
       capacity: new Capacity(settings.webhookInFlightMax),
-      alarm: new Alarm({ clock, timers, ring: this.#wake }),
+      alarm: new Alarm({ clock, timers, ring: (id) => this.#wake(id) }),
       held: new Set(),
       turns: new Turns(),
+      asking: new Set(),
+      isRunning: () => this.#running,
       read: createReading<EndpointQueue>({
         ...{ clock, timers, ready, readsAtOnce },
         wanted: (queue) => queue.wanted,
@@ -151,14 +153,15 @@ class DeliveryEngine implements Engine {
   }
 
   /** Gives a turn to an endpoint that has something due, or may have. */
-  readonly #wake = (id: string): void => {
+  readonly #wake = (id: string, deliveryId?: string): void => {
     const { directory, lanes } = this.#options;
     const known = directory.get(id);
     // One that the directory does not know yet is looked at when it does.
     if (!isSendable(known) || !lanes.owns(id)) return;
     const queue = this.#open(known);
     queue.mayHoldMore = true;
-    if (queue.breaker.mode === 'open' && this.#running) heedAsked(this.#parts, queue);
+    if (deliveryId !== undefined) ask(this.#parts, queue, deliveryId);
+    else if (queue.breaker.mode === 'open' && this.#running) heedAsked(this.#parts, queue);
     this.#ready(queue);
   };
 
@@ -199,7 +202,8 @@ class DeliveryEngine implements Engine {
   };
 
   readonly #ended = (): void => {
-    const { capacity, held, turns } = this.#parts;
+    const { capacity, held, turns, asking } = this.#parts;
+    for (const queue of asking) void sendAsked(this.#parts, queue);
     if (capacity.easy && held.size > 0) {
       for (const queue of held) this.#ready(queue);
       held.clear();
@@ -226,12 +230,14 @@ class DeliveryEngine implements Engine {
   };
 
   readonly #onLeave = (id: string): void => {
-    const { alarm, queues, turns, held } = this.#parts;
+    const { alarm, queues, turns, held, asking } = this.#parts;
     alarm.clear(id);
     const queue = queues.get(id);
     if (queue === undefined) return;
     turns.remove(queue);
     held.delete(queue);
+    asking.delete(queue);
+    queue.asked.clear();
     queues.forget(queue);
   };
 

@@ -16,10 +16,11 @@ import type { Turns } from './turns.ts';
 export type EngineSettings = BreakerSettings & {
   readonly webhookInFlightMax: number;
   readonly webhookEndpointInFlightDefault: number;
+  readonly webhookResendsInFlightMax: number;
 };
 
 export type EngineOptions = {
-  readonly store: Pick<Store, 'plan' | 'shared'>;
+  readonly store: Pick<Store, 'plan' | 'read' | 'shared'>;
   readonly directory: Pick<EndpointDirectory, 'get' | 'all' | 'onChange'>;
   readonly wakes: Pick<Wakes, 'onWake'>;
   readonly lanes: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;
@@ -56,6 +57,9 @@ export type EngineParts = EngineOptions & {
   /** Where capacity is wanting for one endpoint though not for all. */
   readonly held: Set<EndpointQueue>;
   readonly turns: Turns<EndpointQueue>;
+  /** With deliveries that somebody asked for and that wait. */
+  readonly asking: Set<EndpointQueue>;
+  readonly isRunning: () => boolean;
   /** It may be able to begin something: gives it a turn. */
   readonly ready: (queue: EndpointQueue) => void;
   /** Reads what is due; true where it is there already. */

@@ -1,27 +1,29 @@
 /**
- * The endpoints in memory, followed from the store. Three things may be behind, and how far:
- *
- *   what is sent where     never when it matters: the unit of an event carries the guard of the generation that it was matched with
- *                          (generation.ts), and is refused where the endpoints changed meanwhile
- *   secrets                until the store tells of the change: at once in the process that rotated, some milliseconds in others by
- *                          NOTIFY, and `databasePollMs` (1 s) where that is lost. So long the old secrets sign
- *   rights of the owners   as secrets, and a second more; where there are more than a thousand owners, a millisecond for each: every
- *                          new account is a change of the table that theirs stand in
+ * The endpoints in memory, followed from the store. What is sent where, and what the owners may read, is never behind when it matters: the unit
+ * of an event carries the guard of the generation that it was matched with (generation.ts), and is refused where one of them
+ * changed meanwhile; before an attempt is sent, `mayReceive` looks once more. Secrets end the generation as well. What ends none is asked for
+ * again a second after a change of the tables that principals stand in; where there are more than a thousand owners, a millisecond for each.
  *
  * One reading at a time: whoever asks for one while another runs waits for the next, since the one that runs may have passed what it
  * asks about. A reading that fails changes nothing; one that the store asked for is done again after a second.
  */
+import { eventType } from '../../../model/event.ts';
+import { noCollection } from '../../../model/event-access.ts';
 import type { Observe } from '../../../observe/observation.ts';
 import { oneAtATime } from '../../../store/one-at-a-time.ts';
 import type { MaybePromise } from '../../../store/store.ts';
-import { endpointsCollection } from '../collections.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
-import { endpointGenerationTable, endpointSecretsTable } from '../tables.ts';
-import { createDirectoryState, type StateOptions } from './directory-state.ts';
+import { isTestEvent } from '../recovery/test-event.ts';
+import { endpointGenerationTable } from '../tables.ts';
+import {
+  createDirectoryState,
+  type DirectoryState,
+  reliedOnMs,
+  type StateOptions,
+} from './directory-state.ts';
+import { isTold } from './event-rights.ts';
 
 export type DirectoryOptions = Omit<StateOptions, 'onChanged'> & {
-  /** Tables that what `principalOf` says depends on: those of users and keys. */
-  readonly principalTables: readonly string[];
   readonly observe: Observe;
 };
 
@@ -30,8 +32,6 @@ export type FollowedDirectory = EndpointDirectory & {
   freshen(): MaybePromise<void>;
 };
 
-/** An hour, of the day for which generations are kept. */
-const reliedOnMs = 3_600_000;
 const againAfterMs = 1000;
 const principalsPauseMs = 1000;
 
@@ -88,10 +88,8 @@ export async function createEndpointDirectory(options: DirectoryOptions): Promis
     throw error;
   }
   return {
-    get: (id) => state.endpoints.get(id),
-    all: () => state.endpoints.values(),
-    matching: (event) => ({ endpoints: state.matcher.matching(event), guard: state.generation.guard }),
-    generationChanges: () => state.generation.next(clock()),
+    ...shownOf(state, clock),
+    mayReceive: createMayReceive(options, state, refresh),
     refresh,
     onChange(listener) {
       const call = (): void => listener();
@@ -104,6 +102,44 @@ export async function createEndpointDirectory(options: DirectoryOptions): Promis
       await refresh.idle();
     },
   };
+}
+
+type Shown = Pick<EndpointDirectory, 'get' | 'all' | 'size' | 'countOf' | 'matching' | 'generationChanges'>;
+
+function shownOf(state: DirectoryState, clock: () => number): Shown {
+  return {
+    get: (id) => state.endpoints.get(id),
+    all: () => state.endpoints.values(),
+    size: () => state.endpoints.size,
+    countOf: (owner) => state.counts.get(owner) ?? 0,
+    matching: (event) => ({ endpoints: state.matcher.matching(event), guard: state.generation.guard }),
+    generationChanges: (unit) => state.generation.next(clock(), unit),
+  };
+}
+
+function createMayReceive(
+  { store, collections }: Pick<DirectoryOptions, 'store' | 'collections'>,
+  state: DirectoryState,
+  refresh: () => Promise<void>,
+): EndpointDirectory['mayReceive'] {
+  const collectionOf = collectionOfEvents(collections);
+  return async (id, event) => {
+    const ended = store.read(endpointGenerationTable, state.generation.guard.id);
+    if ((ended instanceof Promise ? await ended : ended) !== undefined) await refresh();
+    const known = state.endpoints.get(id);
+    if (known === undefined || isTestEvent(event)) return known !== undefined;
+    return isTold(state.rights, known, { ...event, collection: collectionOf(event.type) });
+  };
+}
+
+/** The types of a declared collection's events are its own; every other event tells of no resource. */
+function collectionOfEvents(collections: DirectoryOptions['collections']): (type: string) => string {
+  const byType = new Map<string, string>();
+  for (const { name } of collections) {
+    for (const change of ['created', 'updated', 'deleted'] as const)
+      byType.set(eventType(name, change), name);
+  }
+  return (type) => byType.get(type) ?? noCollection;
 }
 
 type Follower = { readonly read: () => void; readonly onPrincipals: () => void };
@@ -119,7 +155,8 @@ function follow(
   { store, principalTables }: Pick<DirectoryOptions, 'store' | 'principalTables'>,
   { read, onPrincipals }: Follower,
 ): Following {
-  const tables = [endpointGenerationTable, endpointsCollection.name, endpointSecretsTable];
+  // Whatever changes an endpoint or its secrets ends the generation.
+  const tables = [endpointGenerationTable];
   let timer: NodeJS.Timeout | undefined;
   let gathered = false;
   let closed = false;

@@ -3,6 +3,7 @@
  * (as the stream of events has them, resources/events/visibility.ts), and by its tenant. An event's document is parsed only where a
  * rule or a tenant looks into it, and once for all endpoints.
  */
+import { valueAt } from '../../../http/syntax/json-members.ts';
 import { type Permission, permission, permits, type Rule, type Subject } from '../../../model/access.ts';
 import type { Collection } from '../../../model/collection.ts';
 import { noCollection, readRuleOfPosted, tenantMember } from '../../../model/event-access.ts';
@@ -58,24 +59,29 @@ export function createEventRights(collections: Iterable<Collection>): EventRight
   };
 }
 
+/** Whether the owner of the endpoint, and its tenant, let the event through, whatever its patterns are. */
+export function isTold(
+  rights: EventRights,
+  known: KnownEndpoint,
+  event: Omit<MatchedEvent, 'type'>,
+): boolean {
+  const allowed = rights.permission(known, event.collection);
+  if (allowed !== 'depends') return allowed === 'granted';
+  return rights.lets(known, event.collection, openEvent(event));
+}
+
 /** An event that rules look into. */
 export type OpenEvent = Subject;
 
-/** Parsed at the first member that is asked for. */
+/** Each member is parsed when it is first asked for: those of the resource; of an event that tells of none, those of the envelope. */
 export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>): OpenEvent {
-  let members: Readonly<Record<string, unknown>> | undefined;
+  const members = new Map<string, unknown>();
+  const within = collection === noCollection ? [] : ['data', 'object'];
   return {
     owner,
     member(name) {
-      members ??= membersOf(doc, collection);
-      return Object.hasOwn(members, name) ? members[name] : undefined;
+      if (!members.has(name)) members.set(name, valueAt(doc, [...within, name]));
+      return members.get(name);
     },
   };
-}
-
-/** Those of the resource; of an event that tells of none, those of the envelope. */
-function membersOf(doc: string, collection: string): Readonly<Record<string, unknown>> {
-  const event = JSON.parse(doc) as { readonly data?: { readonly object?: unknown } };
-  const members: unknown = collection === noCollection ? event : event.data?.object;
-  return typeof members === 'object' && members !== null ? (members as Record<string, unknown>) : {};
 }

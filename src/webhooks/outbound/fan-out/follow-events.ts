@@ -1,10 +1,12 @@
 /** Meets the events of all processes in the log, and tells which endpoints they go to. */
 import { always } from '../../../model/filter.ts';
+import { isTailFull } from '../../../store/page-of-rows.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 
-/** Events of one reading: each holds its document in memory. */
+/** Events of one reading, and octets of their documents, which are all in memory. */
 const eventsPerReadMax = 256;
+const bytesPerReadMax = 1024 * 1024;
 
 /** From the head of the log on. @throws StoreUnavailable */
 export async function followEvents(
@@ -15,13 +17,13 @@ export async function followEvents(
 
   async function read(): Promise<void> {
     for (let isFull = true; isFull; ) {
-      const entries = await store.tail(position, always, eventsPerReadMax);
+      const entries = await store.tail(position, always, eventsPerReadMax, { bytesMax: bytesPerReadMax });
       const endpoints = new Set<string>();
       for (const entry of entries) {
         for (const { endpoint } of directory.matching(entry).endpoints) endpoints.add(endpoint.id);
       }
       position = entries.at(-1) ?? position;
-      isFull = entries.length === eventsPerReadMax;
+      isFull = isTailFull(entries, eventsPerReadMax, bytesPerReadMax);
       announce(endpoints);
     }
   }

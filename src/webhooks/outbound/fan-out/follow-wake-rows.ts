@@ -11,7 +11,7 @@ const rowsPerReadMax = 256;
 /** Tells of rows that come from then on. @throws StoreUnavailable */
 export async function followWakeRows(
   { store, observe }: Followed,
-  announce: (endpointIds: Iterable<string>) => void,
+  announce: (endpointIds: Iterable<string>, deliveryId?: string) => void,
 ): Promise<Follower> {
   const plan = store.plan({
     table: wakesTable,
@@ -30,8 +30,10 @@ export async function followWakeRows(
   }
 
   async function read(): Promise<void> {
-    const rows = await unseen();
-    announce(new Set(rows.map(({ doc }) => (JSON.parse(doc) as { endpointId: string }).endpointId)));
+    for (const { doc } of await unseen()) {
+      const { endpointId, deliveryId } = JSON.parse(doc) as { endpointId: string; deliveryId?: string };
+      announce([endpointId], deliveryId);
+    }
   }
 
   await unseen();

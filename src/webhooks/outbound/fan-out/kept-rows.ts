@@ -1,6 +1,6 @@
 /**
- * All rows of a table in memory, each parsed once for as long as it stands. Reading again costs a look at the table's version
- * where nothing changed, and otherwise a walk of the table, of which only rows with a new revision are parsed.
+ * All rows of a table in memory, each parsed once for as long as it stands. Reading all of them again costs a walk of the table, of which only
+ * rows with a new revision are parsed.
  */
 import { always, byId } from '../../../model/filter.ts';
 import type { Keyset, Row, Store } from '../../../store/store.ts';
@@ -9,29 +9,27 @@ export type Kept<Value> = { readonly rev: number; readonly value: Value };
 
 export type KeptRows<Value> = {
   readonly rows: ReadonlyMap<string, Kept<Value>>;
-  /** @throws StoreUnavailable; then it is as it was before. @returns whether anything is different now */
-  read(): Promise<boolean>;
+  /** Reads all of them. @throws StoreUnavailable; then it is as it was before */
+  read(): Promise<void>;
+  /** Reads those alone that are known to have changed. @throws StoreUnavailable */
+  readSome(ids: readonly string[]): Promise<void>;
 };
 
 /** Some 0.5 ms on the calling thread with the embedded store. */
 const rowsPerRead = 256;
 
 export function createKeptRows<Value>(
-  store: Pick<Store, 'plan' | 'version'>,
+  store: Pick<Store, 'plan' | 'read'>,
   table: string,
   parse: (row: Row) => Value,
 ): KeptRows<Value> {
   const plan = store.plan({ table, filter: always, sort: byId, limit: rowsPerRead });
-  let rows: ReadonlyMap<string, Kept<Value>> = new Map();
-  let version: string | undefined;
+  let rows = new Map<string, Kept<Value>>();
   return {
     get rows() {
       return rows;
     },
     async read() {
-      // Before the rows: what changes meanwhile is read again the next time.
-      const standing = await store.version(table);
-      if (standing === version) return false;
       const found = new Map<string, Kept<Value>>();
       for (let position: Keyset = { from: 'start' }; ; ) {
         const part = await plan.rows(position);
@@ -45,8 +43,14 @@ export function createKeptRows<Value>(
         await new Promise((resolve) => setImmediate(resolve));
       }
       rows = found;
-      version = standing;
-      return true;
+    },
+    async readSome(ids) {
+      const found = await Promise.all(ids.map(async (id) => store.read(table, id)));
+      for (const [index, id] of ids.entries()) {
+        const row = found[index];
+        if (row === undefined) rows.delete(id);
+        else if (rows.get(id)?.rev !== row.rev) rows.set(id, { rev: row.rev, value: parse(row) });
+      }
     },
   };
 }

@@ -1,9 +1,9 @@
 /** Endpoints put together from their rows, the rows of their secrets and the principals of their owners. */
-import type { Endpoint } from '../../../model/endpoint.ts';
+import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import type { Row } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import type { EndpointSecrets } from '../tables.ts';
-import type { Kept, KeptRows } from './kept-rows.ts';
+import type { KeptRows } from './kept-rows.ts';
 import type { Principals, Wanted } from './principals.ts';
 
 export type ParsedEndpoint = {
@@ -13,7 +13,7 @@ export type ParsedEndpoint = {
 };
 
 export function parseEndpoint({ doc, owner }: Row): ParsedEndpoint {
-  const endpoint = JSON.parse(doc) as Endpoint;
+  const endpoint = readEndpoint(doc);
   return { endpoint, owner, url: new URL(endpoint.url) };
 }
 
@@ -26,38 +26,38 @@ type Sources = {
   readonly secrets: Pick<KeptRows<EndpointSecrets>, 'rows'>;
 };
 
-/** Whose principals are needed. */
-export function* ownersOf({ endpoints, secrets }: Sources): Generator<Wanted> {
-  for (const [id, { value }] of endpoints.rows) {
+/** Whose principals are needed for these endpoints. */
+export function* ownersOf({ endpoints, secrets }: Sources, ids: Iterable<string>): Generator<Wanted> {
+  for (const id of ids) {
+    const row = endpoints.rows.get(id);
     const beside = secrets.rows.get(id);
-    if (beside !== undefined) yield { owner: value.owner, scopes: beside.value.scopes };
+    if (row !== undefined && beside !== undefined) {
+      yield { owner: row.value.owner, scopes: beside.value.scopes };
+    }
   }
 }
 
 /**
- * One without a row of secrets was made or removed while the two tables were read: the next reading, which its change brings about, has
- * it or has it not. What nothing changed about stays the same object.
+ * The endpoint as the directory is to know it; undefined where there is none. The two tables are read one after the other, so an endpoint
+ * without a row of secrets was made or removed in between. One whose header values go with another URL was changed in between and stays as
+ * it was before: no value is sent to a URL that it was not given for. The next reading, which the change brings about, finds both rows as
+ * they are. Where nothing changed, the object stays the same.
  */
-export function knownEndpoints(
+export function knownEndpoint(
   { endpoints, secrets }: Sources,
   principals: Pick<Principals, 'get'>,
-  before: ReadonlyMap<string, KnownEndpoint>,
-): ReadonlyMap<string, KnownEndpoint> {
-  const known = new Map<string, KnownEndpoint>();
-  for (const [id, row] of endpoints.rows) {
-    const beside = secrets.rows.get(id);
-    if (beside !== undefined) known.set(id, knownEndpoint(row, beside.value, principals, before.get(id)));
-  }
-  return known;
-}
-
-function knownEndpoint(
-  { rev, value: { endpoint, owner, url } }: Kept<ParsedEndpoint>,
-  { secrets, scopes }: EndpointSecrets,
-  principals: Pick<Principals, 'get'>,
+  id: string,
   before: KnownEndpoint | undefined,
-): KnownEndpoint {
-  const principal = principals.get(owner, scopes);
-  if (before?.rev === rev && before.secrets === secrets && before.principal === principal) return before;
-  return { endpoint, rev, owner, principal, url, secrets };
+): KnownEndpoint | undefined {
+  const row = endpoints.rows.get(id);
+  const beside = secrets.rows.get(id)?.value;
+  if (row === undefined || beside === undefined) return undefined;
+  const { rev, value } = row;
+  const { endpoint, owner, url } = value;
+  const { headers } = beside;
+  if (headers !== undefined && headers.url !== endpoint.url) return before;
+  const principal = principals.get(owner, beside.scopes);
+  const isSame = before?.rev === rev && before.secrets === beside.secrets && before.principal === principal;
+  if (isSame) return before;
+  return { endpoint, rev, owner, principal, url, secrets: beside.secrets, headers: headers?.values };
 }

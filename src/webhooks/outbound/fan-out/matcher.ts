@@ -3,37 +3,60 @@
  * once for each such pair and kept; what the event decides is asked of those alone whose owner or tenant is the event's, so
  * that ten thousand endpoints of ten thousand tenants cost an event one look into a map.
  */
+
+import { memoryBounds } from '../../../memory/bounds.ts';
 import type { Rule } from '../../../model/access.ts';
+import { matchesEventPattern } from '../../../model/event-pattern.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { type EventRights, type MatchedEvent, type OpenEvent, openEvent } from './event-rights.ts';
 import { createPatternIndex } from './pattern-index.ts';
 
-export type Matcher = { matching(event: MatchedEvent): readonly KnownEndpoint[] };
+export type Matcher = {
+  matching(event: MatchedEvent): readonly KnownEndpoint[];
+  /** Puts an endpoint in the place of what it was before; undefined: it is new, or gone. */
+  change(before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): void;
+};
 
-/** Types of posted events are anybody's: beyond so many the candidates of all are found again. */
-const candidatesMax = 4096;
+/** Types of posted events are anybody's: beyond so many types, or endpoints in all of them, the candidates are found again. */
+const typesMax = 4096;
+const candidatesMax = memoryBounds.eventCandidates.entries;
 
-/** @param endpoints all that stand, enabled or not, at this moment */
-export function createMatcher(endpoints: Iterable<KnownEndpoint>, rights: EventRights): Matcher {
-  const index = createPatternIndex(
-    [...endpoints]
-      .filter(({ endpoint, principal }) => endpoint.status === 'enabled' && principal !== undefined)
-      .map((known) => [known, known.endpoint.events] as const),
-  );
+export function createMatcher(rights: EventRights): Matcher {
+  const index = createPatternIndex<KnownEndpoint>();
   const kept = new Map<string, Candidates>();
+  let candidatesKept = 0;
 
   function candidatesOf(type: string, collection: string): Candidates {
     const key = `${collection} ${type}`;
     let candidates = kept.get(key);
     if (candidates === undefined) {
-      if (kept.size >= candidatesMax) kept.clear();
-      candidates = sorted(index.find(type), collection, rights);
+      const found = index.find(type);
+      if (kept.size >= typesMax || candidatesKept + found.length > candidatesMax) {
+        kept.clear();
+        candidatesKept = 0;
+      }
+      candidates = sorted(found, collection, rights);
+      candidatesKept += found.length;
       kept.set(key, candidates);
     }
     return candidates;
   }
 
+  /** What is kept of other types stays. */
+  function forget(patterns: readonly string[]): void {
+    for (const key of kept.keys()) {
+      const type = key.slice(key.indexOf(' ') + 1);
+      if (patterns.some((pattern) => matchesEventPattern(pattern, type))) kept.delete(key);
+    }
+  }
+
   return {
+    change(before, after) {
+      const [left, came] = [patternsOf(before), patternsOf(after)];
+      if (before !== undefined) index.remove(before, left);
+      if (after !== undefined) index.add(after, came);
+      if (left.length + came.length > 0) forget([...left, ...came]);
+    },
     matching(event) {
       const { collection, owner } = event;
       const { always, byOwner, byTenant, asked } = candidatesOf(event.type, collection);
@@ -49,6 +72,12 @@ export function createMatcher(endpoints: Iterable<KnownEndpoint>, rights: EventR
       return found;
     },
   };
+}
+
+/** None for one to which nothing is sent. */
+function patternsOf(known: KnownEndpoint | undefined): readonly string[] {
+  if (known === undefined || known.principal === undefined) return [];
+  return known.endpoint.status === 'enabled' ? known.endpoint.events : [];
 }
 
 /** Each endpoint stands in one of them. */

@@ -18,6 +18,8 @@ export type Principals = {
    * as it was before.
    */
   know(wanted: Iterable<Wanted>, anew: boolean): Promise<void>;
+  /** Learns those that are not known besides the others, and asks anew for these owners. Rejects as `know` does. */
+  learn(wanted: Iterable<Wanted>, owners: ReadonlySet<string>): Promise<void>;
   readonly size: number;
 };
 
@@ -35,21 +37,35 @@ export function createPrincipals(principalOf: PrincipalOf): Principals {
     },
     async know(wanted, anew) {
       const next = new Map<string, Authenticated | undefined>();
-      const asked: (readonly [key: string, wanted: Wanted])[] = [];
+      const asked = new Map<string, Wanted>();
       for (const each of wanted) {
         const key = keyOf(each.owner, each.scopes);
-        if (next.has(key)) continue;
         next.set(key, known.get(key));
-        if (anew || !known.has(key)) asked.push([key, each]);
+        if (anew || !known.has(key)) asked.set(key, each);
       }
-      for (let at = 0; at < asked.length; at += askedAtOnce) {
-        const part = asked.slice(at, at + askedAtOnce);
-        const found = await Promise.all(part.map(([, { owner, scopes }]) => principalOf(owner, scopes)));
-        for (const [index, [key]] of part.entries()) next.set(key, same(known.get(key), found[index]));
-      }
+      for (const [key, found] of await askFor(asked)) next.set(key, same(known.get(key), found));
       known = next;
     },
+    async learn(wanted, owners) {
+      const asked = new Map<string, Wanted>();
+      for (const each of wanted) {
+        const key = keyOf(each.owner, each.scopes);
+        if (!known.has(key) || owners.has(each.owner ?? '')) asked.set(key, each);
+      }
+      for (const [key, found] of await askFor(asked)) known.set(key, same(known.get(key), found));
+    },
   };
+
+  async function askFor(wanted: ReadonlyMap<string, Wanted>): Promise<[string, Authenticated | undefined][]> {
+    const asked = [...wanted];
+    const answers: [string, Authenticated | undefined][] = [];
+    for (let at = 0; at < asked.length; at += askedAtOnce) {
+      const part = asked.slice(at, at + askedAtOnce);
+      const found = await Promise.all(part.map(([, { owner, scopes }]) => principalOf(owner, scopes)));
+      for (const [index, [key]] of part.entries()) answers.push([key, found[index]]);
+    }
+    return answers;
+  }
 }
 
 function same(before: Authenticated | undefined, now: Authenticated | undefined): Authenticated | undefined {

@@ -11,5 +11,5 @@ export function targeted(
   { wakes, newId }: { readonly wakes: Pick<Wakes, 'changesFor'>; readonly newId: () => string },
 ): Unit {
   const delivery = deliveryChange(event, known, event.createdAt, newId);
-  return { changes: [delivery, ...wakes.changesFor(known.endpoint.id)], events: [event] };
+  return { changes: [delivery, ...wakes.changesFor(known.endpoint.id, delivery.id)], events: [event] };
 }

@@ -2,7 +2,7 @@
 import type { Collection } from '../../../model/collection.ts';
 import { matchesEventPattern } from '../../../model/event-pattern.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
-import { createEventRights, type MatchedEvent, openEvent } from './event-rights.ts';
+import { createEventRights, isTold, type MatchedEvent } from './event-rights.ts';
 
 /** Whether it is enabled is not asked: a recovery makes up for the time in which it was not. */
 export function createWants(
@@ -10,9 +10,9 @@ export function createWants(
 ): (known: KnownEndpoint, event: MatchedEvent) => boolean {
   const rights = createEventRights(collections);
   return (known, event) => {
-    const { type, collection } = event;
-    if (!known.endpoint.events.some((text) => matchesEventPattern(text, type))) return false;
-    const allowed = rights.permission(known, collection);
-    return allowed === 'depends' ? rights.lets(known, collection, openEvent(event)) : allowed === 'granted';
+    const { type } = event;
+    return (
+      known.endpoint.events.some((text) => matchesEventPattern(text, type)) && isTold(rights, known, event)
+    );
   };
 }

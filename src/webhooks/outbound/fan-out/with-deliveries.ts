@@ -3,15 +3,16 @@
  * and whose owner may read it. No room knows of it, so none can forget it (docs/decisions/0025).
  *
  * The endpoints come from memory. The unit expects that their generation has not ended; where it has, nothing is made, the directory
- * reads what stands, and the unit is put together anew. A unit that ends the generation itself (it disables an endpoint and says so)
+ * reads what stands, and the unit is put together anew: in the line in which changes of the endpoints wait for each other, together with
+ * its neighbours there, so that this process ends no generation meanwhile. A unit that ends the generation itself (it disables an endpoint and says so)
  * proves by that what the expectation would. Endpoints that the unit takes out of service are not told of its events.
  *
  * What the caller's own changes are refused for is the caller's to handle, in its own numbering.
  */
-import type { Endpoint } from '../../../model/endpoint.ts';
-import { type Change, type Commit, type Store, StoreUnavailable, type Unit } from '../../../store/store.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
+import type { Change, Commit, Store, Unit } from '../../../store/store.ts';
 import { endpointsCollection } from '../collections.ts';
-import { endpointGenerationTable } from '../tables.ts';
+import { endpointGenerationTable, generationLine } from '../tables.ts';
 import type { Wakes } from '../wakes.ts';
 import { deliveryChange } from './delivery-row.ts';
 import type { FollowedDirectory } from './directory.ts';
@@ -23,9 +24,6 @@ export type FanOutOptions = {
   readonly newId: () => string;
 };
 
-/** Generations that may end while one unit is made. Each takes a write of an endpoint between a reading and a commit. */
-const attemptsMax = 64;
-
 /** The same store but for `commit`; all that it has besides the contract stays. */
 export function withDeliveries<S extends Store>(store: S, options: FanOutOptions): S {
   return {
@@ -36,26 +34,41 @@ export function withDeliveries<S extends Store>(store: S, options: FanOutOptions
 }
 
 async function commitWithDeliveries(
-  store: Pick<Store, 'commit'>,
+  store: Pick<Store, 'commit' | 'lines'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit> {
   const { directory } = options;
-  const own = unit.changes.length;
   // Not awaited where there is nothing to wait for: units are made in the order in which they are handed in.
   const reading = directory.freshen();
   if (reading !== undefined) await reading;
-  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const { added, endpoints } = fanOut(options, unit);
-    const whole = { changes: [...unit.changes, ...added], events: unit.events };
-    const commit = await announced(store.commit(whole), endpoints, options);
-    if (commit.outcome === 'committed' || commit.change < own) return commit;
-    if (commit.change >= own + added.length) return { ...commit, change: commit.change - added.length };
-    await directory.refresh();
+  // Whoever ends the generation has the line already.
+  if (endsGeneration(unit) || !store.lines.isBusy(generationLine)) {
+    const commit = await tryOnce(store, options, unit);
+    if (commit !== undefined) return commit;
   }
-  throw new StoreUnavailable('endpoints change faster than an event can be written', {
-    retryAfterSeconds: 1,
+  return store.lines.hold(generationLine, true, async (checkTime) => {
+    for (;;) {
+      checkTime();
+      await directory.refresh();
+      const commit = await tryOnce(store, options, unit);
+      if (commit !== undefined) return commit;
+    }
   });
+}
+
+/** @returns undefined where the generation of the endpoints had ended */
+async function tryOnce(
+  store: Pick<Store, 'commit'>,
+  options: FanOutOptions,
+  unit: Unit,
+): Promise<Commit | undefined> {
+  const own = unit.changes.length;
+  const { added, endpoints } = fanOut(options, unit);
+  const whole = { changes: [...unit.changes, ...added], events: unit.events };
+  const commit = await announced(store.commit(whole), endpoints, options);
+  if (commit.outcome === 'committed' || commit.change < own) return commit;
+  return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
 }
 
 /** Where nobody knows whether the unit was made, its endpoints are named all the same: a look for nothing costs less than a wait. */
@@ -84,7 +97,7 @@ function fanOut({ directory, newId }: FanOutOptions, { changes, events }: Unit):
   const added: Change[] = [];
   const endpoints = new Set<string>();
   const leaving = leavingEndpoints(changes);
-  let isProven = changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
+  let isProven = endsGeneration({ changes });
   for (const event of events) {
     const matched = directory.matching(event);
     if (!isProven) {
@@ -101,13 +114,16 @@ function fanOut({ directory, newId }: FanOutOptions, { changes, events }: Unit):
   return { added, endpoints };
 }
 
+function endsGeneration({ changes }: Pick<Unit, 'changes'>): boolean {
+  return changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
+}
+
 /** Those that the unit removes or disables. */
 function leavingEndpoints(changes: readonly Change[]): ReadonlySet<string> | undefined {
   let leaving: Set<string> | undefined;
   for (const { table, id, next } of changes) {
     if (table !== endpointsCollection.name) continue;
-    const isLeft =
-      next === null || next.deletedAt !== null || (JSON.parse(next.doc) as Endpoint).status === 'disabled';
+    const isLeft = next === null || next.deletedAt !== null || readEndpoint(next.doc).status === 'disabled';
     if (isLeft) leaving = (leaving ?? new Set()).add(id);
   }
   return leaving;

@@ -7,16 +7,16 @@
  * and wait until it is enabled.
  */
 import { searchText } from '../../../model/collection.ts';
-import type { DisabledReason, Endpoint } from '../../../model/endpoint.ts';
-import { type Change, type Row, type Store, StoreUnavailable } from '../../../store/store.ts';
+import { type DisabledReason, type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
+import type { Change, Row, Store } from '../../../store/store.ts';
 import { endpointsCollection } from '../collections.ts';
 import { operationalEvent } from '../fan-out/operational-events.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
-import { endpointHealthTable } from '../tables.ts';
+import { endpointHealthTable, generationLine } from '../tables.ts';
 
 export type DisableOptions = {
   /** With fan-out: what is announced is delivered, though not to the endpoint itself. */
-  readonly store: Pick<Store, 'commit' | 'read'>;
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>;
   readonly clock: () => number;
   readonly newId: () => string;
@@ -24,9 +24,6 @@ export type DisableOptions = {
 
 /** What was disabled; undefined: it is not the endpoint any more that was judged. */
 export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | null } | undefined;
-
-/** Changes of other endpoints that may come in between before it is given up for now. */
-const lostRacesMax = 32;
 
 /**
  * @param since of the first failure after the last success, or of the 410; milliseconds since the epoch
@@ -40,28 +37,27 @@ export async function disableEndpoint(
 ): Promise<Disabled> {
   const { store, directory, clock, newId } = options;
   const { id } = judged.endpoint;
-  for (let lost = 0; lost < lostRacesMax; lost += 1) {
-    // It is seldom done, so it need not rely on what was read some time ago.
-    await directory.refresh();
-    const row = await store.read(endpointsCollection.name, id);
-    if (row === undefined || row.rev !== judged.rev) return undefined;
-    const health = await store.read(endpointHealthTable, id);
-    const at = Math.max(clock(), row.updatedAt);
-    const endpoint = disabledEndpoint(row, reason, at);
-    const event = operationalEvent('endpoint.disabled', endpoint, row.owner, at, newId, since);
-    const changes = [
-      endpointChange(row, endpoint, at),
-      ...(health === undefined ? [] : [removal(health)]),
-      ...directory.generationChanges(),
-    ];
-    const commit = await store.commit({ changes, events: [event] });
-    if (commit.outcome === 'committed') return { endpoint, owner: row.owner };
-  }
-  throw new StoreUnavailable('endpoints change faster than one can be disabled', { retryAfterSeconds: 1 });
+  return store.lines.hold(generationLine, false, async (checkTime) => {
+    for (;;) {
+      checkTime();
+      // It is seldom done, so it need not rely on what was read some time ago.
+      await directory.refresh();
+      const row = await store.read(endpointsCollection.name, id);
+      if (row === undefined || row.rev !== judged.rev) return undefined;
+      const health = await store.read(endpointHealthTable, id);
+      const at = Math.max(clock(), row.updatedAt);
+      const endpoint = disabledEndpoint(row, reason, at);
+      const event = operationalEvent('endpoint.disabled', endpoint, row.owner, at, newId, since);
+      const own = [endpointChange(row, endpoint, at), ...(health === undefined ? [] : [removal(health)])];
+      const changes = [...own, ...directory.generationChanges(own)];
+      const commit = await store.commit({ changes, events: [event] });
+      if (commit.outcome === 'committed') return { endpoint, owner: row.owner };
+    }
+  });
 }
 
 function disabledEndpoint(row: Row, reason: DisabledReason, at: number): Endpoint {
-  const { createdAt, updatedAt: _, ...fields } = JSON.parse(row.doc) as Endpoint;
+  const { createdAt, updatedAt: _, ...fields } = readEndpoint(row.doc);
   const updatedAt = new Date(at).toISOString();
   return { ...fields, status: 'disabled', disabledReason: reason, createdAt, updatedAt };
 }

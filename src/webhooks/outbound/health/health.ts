@@ -42,7 +42,7 @@ export type HealthOfEndpoints = {
 
 export type HealthOptions = {
   /** With fan-out: what is announced is delivered. */
-  readonly store: Pick<Store, 'commit' | 'read'>;
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
   readonly lanes: Pick<Lanes, 'onChange'>;
   readonly clock: () => number;

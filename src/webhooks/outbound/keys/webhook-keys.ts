@@ -5,7 +5,8 @@
  */
 import type { Observe } from '../../../observe/observation.ts';
 import { keptRow } from '../../../store/kept-row.ts';
-import type { Row, Store } from '../../../store/store.ts';
+import { type Tried, tryCommit } from '../../../store/lines.ts';
+import { Overtaken, type Row, type Store } from '../../../store/store.ts';
 import { createTableLooks, type TableLooks } from '../../../store/table-looks.ts';
 import { webhookKeysTable } from '../tables.ts';
 import { leadMs, nextSignsFrom, type Ring, signingAt, withoutSpent } from './key-ring.ts';
@@ -31,7 +32,7 @@ export type WebhookKeys = {
 };
 
 export type WebhookKeysOptions = {
-  readonly store: Pick<Store, 'read' | 'commit' | 'onChange'>;
+  readonly store: Pick<Store, 'read' | 'commit' | 'onChange' | 'lines'>;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly newId: () => string;
@@ -45,7 +46,6 @@ const ringId = 'ring';
 const publishedSecondsMax = 300;
 /** Timers hold no more; a look that finds nothing to do costs one read. */
 const lookMsMax = 3_600_000;
-const attemptsMax = 20;
 
 /** Loads the ring, or makes the first key. @throws StoreUnavailable */
 export async function createWebhookKeys(options: WebhookKeysOptions): Promise<WebhookKeys> {
@@ -99,16 +99,16 @@ class KeyRing implements WebhookKeys {
   }
 
   /** Of several processes that find the same due, one makes it and the others read what it made. */
-  async #lookOnce(): Promise<void> {
-    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-      const row = await this.#options.store.read(webhookKeysTable, ringId);
+  #lookOnce(): Promise<void> {
+    const { store } = this.#options;
+    return store.lines.change({ table: webhookKeysTable, id: ringId }, async () => {
+      const row = await store.read(webhookKeysTable, ringId);
       const ring: Ring = row === undefined ? { keys: [] } : (JSON.parse(row.doc) as Ring);
       const due = this.#due(ring);
       if (due === ring) return this.#adopt(ring, row?.rev ?? 0);
-      const rev = await this.#commit(ring, due, row);
-      if (rev !== undefined) return this.#adopt(due, rev);
-    }
-    throw new Error('the ring of the keys of webhooks kept changing');
+      const commit = await this.#commit(ring, due, row);
+      return commit instanceof Overtaken ? commit : this.#adopt(due, commit.rev);
+    });
   }
 
   /** The ring as it should be now: the same where nothing is due. */
@@ -121,17 +121,16 @@ class KeyRing implements WebhookKeys {
     return kept === ring.keys ? ring : { keys: kept };
   }
 
-  async #commit(before: Ring, after: Ring, row: Row | undefined): Promise<number | undefined> {
+  async #commit(before: Ring, after: Ring, row: Row | undefined): Promise<Tried> {
     const { store, clock } = this.#options;
     const now = clock();
     const updatedAt = Math.max(now, row?.updatedAt ?? 0);
     const next = keptRow(JSON.stringify(after), null, row?.createdAt ?? now, updatedAt);
     const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
     const change = { table: webhookKeysTable, id: ringId, expect, next };
-    const commit = await store.commit({ changes: [change], events: [] });
-    if (commit.outcome !== 'committed') return undefined;
-    this.#report(before, after);
-    return commit.rev;
+    const commit = await tryCommit(store, { changes: [change], events: [] });
+    if (!(commit instanceof Overtaken)) this.#report(before, after);
+    return commit;
   }
 
   #report(before: Ring, after: Ring): void {

@@ -11,6 +11,7 @@
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { always, byId } from '../../../model/filter.ts';
 import { keptRow } from '../../../store/kept-row.ts';
+import { isTailFull } from '../../../store/page-of-rows.ts';
 import type { Change, LogPosition, Row, Store, TailEntry } from '../../../store/store.ts';
 import { deliveriesCollection } from '../collections.ts';
 import { deliveryChange } from '../fan-out/delivery-row.ts';
@@ -20,8 +21,9 @@ import { isBeyond } from './log-place.ts';
 import { endOf, placeOf, type Recovery, type RecoveryCounts } from './recovery.ts';
 import { isTestEvent } from './test-event.ts';
 
-/** Events of one step. Each holds its payload in memory, and may give one change to the unit. */
+/** Events of one step, each of which may give one change to the unit, and octets of their payloads, which are all in memory. */
 export const chunkEventsMax = 100;
+const chunkBytesMax = 1024 * 1024;
 /** Deliveries of one event that are read at once; an event has as many as endpoints want it. */
 const deliveriesPerReadMax = 100;
 
@@ -57,11 +59,11 @@ export async function nextChunk(
   const since = wholeSecond(recovery.since);
   const until = Date.parse(recovery.until);
   const from = placeOf(recovery) ?? (await findPlace(store, since));
-  const entries = await store.tail(from, always, chunkEventsMax);
+  const entries = await store.tail(from, always, chunkEventsMax, { bytesMax: chunkBytesMax });
   const counts = { examined: 0, matching: 0, resent: 0, created: 0 };
   const changes: Change[] = [];
   let after = from;
-  let isLast = entries.length < chunkEventsMax;
+  let isLast = !isTailFull(entries, chunkEventsMax, chunkBytesMax);
   for (const entry of entries) {
     const created = createdOf(entry.doc);
     if (isBeyond(entry, endOf(recovery)) || created > until + slackMs) {

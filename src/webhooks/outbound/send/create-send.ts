@@ -10,7 +10,7 @@ import type { Principal } from '../../../model/principal.ts';
 import { standardKey, textKey } from '../../signature/secret.ts';
 import type { Attempted, Claim, Send } from '../claim.ts';
 import type { WebhookKeys } from '../keys/webhook-keys.ts';
-import type { KnownEndpoint } from '../known-endpoint.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import { isExpunged } from './event-object.ts';
 import type { EventSource, SentEvent } from './event-source.ts';
 import { ownFields } from './reserved-headers.ts';
@@ -24,6 +24,7 @@ export type ViewOf = (
 
 export type SendOptions = {
   readonly events: EventSource;
+  readonly directory: Pick<EndpointDirectory, 'get' | 'mayReceive'>;
   readonly exchange: Exchange;
   readonly view: ViewOf;
   readonly keys: Pick<WebhookKeys, 'sign'>;
@@ -43,7 +44,7 @@ type Prepared = {
 };
 
 export function createSend(options: SendOptions): Send {
-  const { events, exchange, view, keys, clock, version, webhookTimeoutMs } = options;
+  const { events, exchange, view, keys, clock, version, webhookTimeoutMs, directory } = options;
   const first = ['Content-Type', 'application/json', 'User-Agent', `Comity/${version}`];
   const messages = createStandardMessages(keys);
   const preparations = new WeakMap<KnownEndpoint, Prepared>();
@@ -54,7 +55,7 @@ export function createSend(options: SendOptions): Send {
     const keyOf = known.endpoint.scheme === 'standard' ? standardKey : textKey;
     const prepared = {
       keys: known.secrets.map(({ secret, until }) => ({ key: createSecretKey(keyOf(secret)), until })),
-      ownFields: ownFields(known.endpoint.headers),
+      ownFields: ownFields(known.headers),
       view: view(principal),
     };
     preparations.set(known, prepared);
@@ -85,17 +86,19 @@ export function createSend(options: SendOptions): Send {
   }
 
   async function attempt(claim: Claim, signal: AbortSignal): Promise<Attempted['outcome']> {
-    const { delivery, endpoint: known } = claim;
+    const { delivery } = claim;
     const read = events.read(delivery.eventId);
     const event = read instanceof Promise ? await read : read;
     if (event === undefined || isExpunged(event.doc)) return { kind: 'expunged' };
-    if (known.principal === undefined) return ownerless();
+    const known = await receiverNow(directory, claim, event);
+    if (known?.principal === undefined) return known === undefined ? { kind: 'forbidden' } : ownerless();
     const prepared = preparedFor(known, known.principal);
-    const content = await contentOf(claim, event, prepared);
+    const content = await contentOf({ ...claim, endpoint: known }, event, prepared);
     if (content === undefined) return { kind: 'expunged' };
     const { body } = content;
     const fields = [...first, ...content.fields, ...prepared.ownFields];
-    return exchange({ url: known.url, method: 'POST', fields, body, timeoutMs: webhookTimeoutMs, signal });
+    const call = { url: known.url, method: 'POST', timeoutMs: webhookTimeoutMs, signal } as const;
+    return exchange({ ...call, fields, body, share: shareOf(claim) });
   }
 
   return async (claim, signal) => {
@@ -103,6 +106,24 @@ export function createSend(options: SendOptions): Send {
     const outcome = await attempt(claim, signal);
     return { outcome, startedAt, endedAt: clock() };
   };
+}
+
+/** The endpoint as it stands, since the delivery may be days old; undefined: its owner may not read the event any more. */
+async function receiverNow(
+  directory: SendOptions['directory'],
+  { delivery, endpoint: begun }: Claim,
+  event: SentEvent,
+): Promise<KnownEndpoint | undefined> {
+  const { id } = begun.endpoint;
+  const told = { ...event, id: delivery.eventId, type: delivery.eventType };
+  const mayReceive = await directory.mayReceive(id, told);
+  const known = directory.get(id) ?? begun;
+  return mayReceive || known.principal === undefined ? known : undefined;
+}
+
+/** Attempts of the schedule that hang do not hold up one that somebody asked for. */
+function shareOf({ endpoint: { endpoint }, isAsked }: Claim): string {
+  return isAsked === true ? `${endpoint.id} asked` : endpoint.id;
 }
 
 /** An account that is gone or disabled may see nothing; its endpoints are tried again by their schedule, in case it comes back. */

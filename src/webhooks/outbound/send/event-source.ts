@@ -2,6 +2,8 @@
  * Events that are being sent, by id. One event often goes to many endpoints in the same moment, and is read once for all of them. What was
  * read is forgotten soon, so that an event that is expunged meanwhile is not sent from memory by this process or another for long.
  */
+import { memoryBounds } from '../../../memory/bounds.ts';
+import { OctetCache, octetsOfValue } from '../../../memory/octet-cache.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../../store/store.ts';
 
 export type SentEvent = {
@@ -23,8 +25,8 @@ export type EventSourceOptions = {
   readonly store: Pick<Store, 'read'>;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Characters of documents in memory, 16 Mi if not said. A document that is longer by itself is read each time. */
-  readonly charactersMax?: number;
+  /** Memory for events. One of more than an eighth of it is read each time. */
+  readonly octetsMax?: number;
   /** How old a copy in memory may be. 2000 if not said. */
   readonly ageMsMax?: number;
 };
@@ -32,29 +34,18 @@ export type EventSourceOptions = {
 type Kept = { readonly event: SentEvent; readonly readAt: number };
 
 export function createEventSource(options: EventSourceOptions): EventSource {
-  const { store, clock, charactersMax = 16 * 1024 * 1024, ageMsMax = 2000 } = options;
-  // In the order in which they were read.
-  const kept = new Map<string, Kept>();
+  const { store, clock, octetsMax = memoryBounds.sentEvents.octets, ageMsMax = 2000 } = options;
+  const kept = new OctetCache<Kept>({ octetsMax, octetsOf: ({ event }) => octetsOfValue(event) });
   const reading = new Map<string, Promise<SentEvent | undefined>>();
-  let characters = 0;
 
   function forget(id: string): void {
     reading.delete(id);
-    const entry = kept.get(id);
-    if (entry === undefined) return;
     kept.delete(id);
-    characters -= entry.event.doc.length;
   }
 
   function keep(id: string, event: SentEvent, readAt: number): void {
-    if (event.doc.length > charactersMax) return;
     forget(id);
     kept.set(id, { event, readAt });
-    characters += event.doc.length;
-    for (const oldest of kept.keys()) {
-      if (characters <= charactersMax) break;
-      forget(oldest);
-    }
   }
 
   function readNow(id: string): MaybePromise<SentEvent | undefined> {

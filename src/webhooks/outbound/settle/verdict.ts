@@ -41,7 +41,7 @@ export function verdictOf(
   retryAfterSecondsMax: number,
 ): Verdict {
   const { outcome, endedAt } = attempted;
-  if (outcome.kind === 'expunged' || isAborted(attempted)) return silent;
+  if (outcome.kind === 'expunged' || outcome.kind === 'forbidden' || isAborted(attempted)) return silent;
   if (isAcknowledged(attempted)) return succeeded;
   const health = trigger === 'manual' ? 'ignored' : 'failed';
   if (outcome.kind === 'failed') {

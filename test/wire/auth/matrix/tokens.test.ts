@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
+import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-keys.ts';
 import { type Program, startProgram } from '../../program.ts';
 import {
   type Answer,
@@ -87,8 +88,11 @@ describe('an access token of ours', () => {
 function privateKeyIn(data: string, kid: unknown): JWK {
   const database = new DatabaseSync(join(data, 'comity.db'), { readOnly: true });
   try {
-    const row = database.prepare('SELECT doc FROM signing_keys').get() as { doc: string };
-    const { keys } = JSON.parse(row.doc) as { keys: { kid: string; privateJwk: JWK }[] };
+    const row = database.prepare('SELECT id, doc FROM signing_keys').get() as { id: string; doc: string };
+    const [secretKey] = readKeyFile(join(data, 'secret.key'));
+    assert.ok(secretKey !== undefined);
+    const doc = unseal(secretKey, { table: 'signing_keys', id: row.id }, row.doc);
+    const { keys } = JSON.parse(doc) as { keys: { kid: string; privateJwk: JWK }[] };
     const found = keys.find((each) => each.kid === kid);
     assert.ok(found !== undefined);
     return found.privateJwk;

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
+import type { Handler } from '../../../../src/http/message.ts';
 import type { Observation } from '../../../../src/observe/observation.ts';
 import type { ServerLimits } from '../../../../src/server/limits.ts';
 import { createListener } from '../../../../src/server/listener.ts';
@@ -128,7 +129,15 @@ test('never takes Upgrade: h2c over TLS', async (t) => {
 async function serveBoth(t: TestContext, limits: Partial<ServerLimits> = {}) {
   const observed: Observation[] = [];
   const observe = (fact: Observation) => observed.push(fact);
-  const listener = createListener({ handler: echo, observe, limits, apiVersion: '1' });
+  // The answer to `/held` never comes.
+  const handler: Handler = (request) =>
+    request.target === '/held' ? new Promise(() => undefined) : echo(request);
+  const listener = createListener({
+    handler,
+    observe,
+    limits,
+    apiVersion: '1',
+  });
   const tls = { certificate: fixedCertificate(), alpn: 'http/1.1', port: 0 } as const;
   const listening = await listener.listen('127.0.0.1', 0, tls);
   t.after(() => listener.drain(0));
@@ -150,10 +159,13 @@ test('serves cleartext and TLS on two ports, and ends both when it drains', asyn
 });
 
 test('counts the connections of both ports under one bound', async (t) => {
-  const { observed, port, tlsPort, listener } = await serveBoth(t, { connectionsMax: 2 });
+  const limits = { connectionsMax: 2, connectionsReservedMax: 0 };
+  const { observed, port, tlsPort, listener } = await serveBoth(t, limits);
   const first = await openRaw(port);
   const second = await openRawTls(tlsPort);
-  for (const client of [first, second]) await client.send(get).answer();
+  // Busy: an answer is owed on each, so neither makes room.
+  for (const client of [first, second]) client.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
+  while (listener.counts().requests < 2) await new Promise((resolve) => setImmediate(resolve));
   for (const each of [port, tlsPort]) {
     const third = await openRaw(each);
     await third.closed;
@@ -162,11 +174,12 @@ test('counts the connections of both ports under one bound', async (t) => {
     observed.flatMap((fact) => (fact.kind === 'connection-refused' ? [fact.peer] : [])),
     ['127.0.0.1', '127.0.0.1'],
   );
-  second.destroy();
+  // A FIN alone would leave the answer owed.
+  first.socket.resetAndDestroy();
   while (listener.counts().connections > 1) await new Promise((resolve) => setImmediate(resolve));
   const next = await openRawTls(tlsPort);
   assert.equal((await next.send(get).answer()).status, 200);
-  for (const client of [first, next]) client.destroy();
+  for (const client of [second, next]) client.destroy();
 });
 
 test('offers HTTP/1.1 alone where the settings say so', async (t) => {

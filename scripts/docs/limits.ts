@@ -1,0 +1,110 @@
+/**
+ * Renders docs/reference/limits.md: the bounds of src/memory/bounds.ts, and the settings that bound memory, disk, time and numbers.
+ *
+ * Usage: npm run docs
+ */
+import type { IntegerSetting, Setting } from '../../src/config/setting.ts';
+import { settings, variableOf } from '../../src/config/settings.ts';
+import { type MemoryBound, memoryBounds } from '../../src/memory/bounds.ts';
+
+export const path = 'docs/reference/limits.md';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+const preamble = `# Limits
+
+Rendered from \`src/memory/bounds.ts\` and \`src/config/settings.ts\` by \`npm run docs\`.
+
+Everything that a client can make larger or more numerous has a bound. The first table lists what a process remembers between
+requests: caches and counters whose keys a client chooses. Each is bounded in octets, or in entries of at most a
+size, so the bound is octets as well; no client can fill one beyond it. \`scripts/checks/bounds.ts\` refuses code that keeps
+something between requests and is not listed. The tables after it are settings, which [settings.md](settings.md)
+describes together with all others.
+
+## What is remembered between requests
+
+| what | keys are chosen by | bound | at most, by default | at the bound | in |
+|---|---|---|---|---|---|
+`;
+
+/** The whole page, with the final line break. */
+export function render(): string {
+  const rows = Object.values<MemoryBound>(memoryBounds).map(rowOf);
+  const limits = Object.entries<Setting>(settings).flatMap(limitsOf);
+  const sections = kinds.map(({ title, text, is }) => {
+    const lines = limits.filter(([, setting]) => kindOf(setting) === is).map(settingRow);
+    return `\n## ${title}\n\n${text}\n\n| variable | default | unit | meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
+  });
+  return `${preamble}${rows.join('\n')}\n${sections.join('')}`;
+}
+
+function rowOf(bound: MemoryBound): string {
+  const { holds, chosenBy, each, atBound, file } = bound;
+  const limit = limitOf(bound);
+  return `| ${holds} | ${chosenBy} | ${each === undefined ? limit : `${limit}; ${each}`} | ${sizeOf(octetsOf(bound))} | ${atBound} | \`${file}\` |`;
+}
+
+function limitOf({ octets, setting, entries, entryOctets, part }: MemoryBound): string {
+  if (setting !== undefined) {
+    const named = `${partsText(part)}\`${variableOf(setting)}\``;
+    return entryOctets === undefined ? named : `${named} entries of ${sizeOf(entryOctets)}`;
+  }
+  if (entries !== undefined) return `${entries} entries of ${sizeOf(entryOctets ?? 0)}`;
+  return sizeOf(octets ?? 0);
+}
+
+/** @throws TypeError for a bound that says nothing, or names no setting that is a number */
+function octetsOf({ name, octets, setting, entries, entryOctets = 1, part = 1 }: MemoryBound): number {
+  const named = setting === undefined ? undefined : (settings as Record<string, Setting>)[setting];
+  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is no setting`);
+  const count = named?.kind === 'integer' ? named.default : entries;
+  const found = count === undefined ? octets : count * entryOctets;
+  if (found === undefined) throw new TypeError(`the bound of ${name} says nothing`);
+  return found * part;
+}
+
+function partsText(part: number | undefined): string {
+  if (part === undefined) return '';
+  return part < 1 ? `${part * 8}/8 of ` : `${part} times `;
+}
+
+function sizeOf(octets: number): string {
+  if (octets >= MiB) return `${Math.round((octets / MiB) * 10) / 10} MiB`;
+  return octets >= KiB ? `${octets / KiB} KiB` : `${octets} octets`;
+}
+
+type Limit = readonly [name: string, setting: IntegerSetting];
+type Kind = 'memory' | 'time' | 'number';
+
+const kinds: readonly { readonly title: string; readonly text: string; readonly is: Kind }[] = [
+  {
+    title: 'Sizes',
+    text: 'Of one thing in memory, on disk or on the wire, or of all of a kind.',
+    is: 'memory',
+  },
+  { title: 'Times', text: 'That something may take, or is kept.', is: 'time' },
+  { title: 'Numbers', text: 'Of what may be there at once, or in a time.', is: 'number' },
+];
+
+const units: Readonly<Record<string, Kind>> = {
+  bytes: 'memory',
+  characters: 'memory',
+  KiB: 'memory',
+  ms: 'time',
+  seconds: 'time',
+};
+
+function limitsOf([name, setting]: readonly [string, Setting]): readonly Limit[] {
+  if (setting.kind !== 'integer') return [];
+  const bounds = units[setting.unit] !== undefined || name.endsWith('Max') || name.startsWith('rateLimit');
+  return bounds ? [[name, setting]] : [];
+}
+
+function kindOf({ unit }: IntegerSetting): Kind {
+  return units[unit] ?? 'number';
+}
+
+function settingRow([name, { default: value, unit, meaning }]: Limit): string {
+  return `| \`${variableOf(name)}\` | \`${value}\` | ${unit} | ${meaning} |`;
+}

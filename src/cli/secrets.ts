@@ -1,0 +1,112 @@
+/**
+ * `comity secrets rotate`: encrypts every secret in the store with another key. On PostgreSQL servers may go on serving; the embedded
+ * store belongs to one process, and a server on it changes its key while it starts.
+ */
+import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { openPlainStore, sealOptions } from '../open-store.ts';
+import { readFile } from '../store/backup-file/read-file.ts';
+import { rotateSecretKey } from '../store/secrets/sealed-store.ts';
+import { keyOfRow, keyRowId } from '../store/secrets/secret-key-ring.ts';
+import { readKeyFile } from '../store/secrets/secret-keys.ts';
+import { chosenStore } from './chosen-store.ts';
+import { CommandFailure, exitCodes } from './failure.ts';
+import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { startFailure } from './start-failure.ts';
+
+/** How many of its looks at the database a server may miss. */
+const looksMissed = 3;
+const drawEveryMs = 100;
+
+/** Resolves with 0 when every secret is encrypted with the new key. */
+export async function rotateSecrets(
+  environment: Environment,
+  options: WrittenSettings,
+  json: boolean,
+): Promise<number> {
+  const { configuration, settings: all, warnings } = await readConfiguration(environment, options);
+  tellWarnings(warnings);
+  const settings = chosenStore(all, options);
+  const store = await openPlainStore(configuration, settings, ignore).catch((error: unknown) => {
+    throw inUse(error) ?? startFailure(error, settings);
+  });
+  const progress = showCount(process.stderr);
+  try {
+    const { key, rows } = await rotateSecretKey(store, {
+      ...sealOptions(settings, ignore),
+      settleMs: looksMissed * settings.databasePollMs,
+      onSealed: progress.advance,
+    });
+    progress.end();
+    if (json) console.log(JSON.stringify({ key, rows }));
+    else console.log(textOf(key, rows, settings));
+    return exitCodes.done;
+  } finally {
+    progress.end();
+    await store.close();
+  }
+}
+
+function inUse(error: unknown): CommandFailure | undefined {
+  if (!(error instanceof Error) || !('code' in error) || error.code !== 'store_folder_in_use')
+    return undefined;
+  const message =
+    `${error.message}: stop the server first, or start it again with the new key in COMITY_SECRET_KEY and the old one in ` +
+    'COMITY_SECRET_KEY_PREVIOUS, and it changes them itself';
+  return new CommandFailure(message, { cause: error });
+}
+
+function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Settings): string {
+  const done = `${rows} secrets were encrypted anew; all are under the key ${key} now.`;
+  if (secretKey === undefined) return done;
+  if (secretKeyPrevious === undefined) {
+    return `${done}\nTo change the key, put a new one into COMITY_SECRET_KEY and this one into COMITY_SECRET_KEY_PREVIOUS.`;
+  }
+  return `${done}\nServers no longer need COMITY_SECRET_KEY_PREVIOUS. Keep the old key for as long as backups made with it.`;
+}
+
+/** A count on one line of a terminal; nothing where stderr is a file or a pipe. */
+function showCount(stream: NodeJS.WriteStream): {
+  readonly advance: (rows: number) => void;
+  readonly end: () => void;
+} {
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  return {
+    advance(rows) {
+      const now = performance.now();
+      if (!stream.isTTY || now - drawnAt < drawEveryMs) return;
+      drawnAt = now;
+      stream.write(`\rEncrypting secrets: ${rows}`);
+    },
+    end() {
+      if (stream.isTTY) stream.write('\r\u001b[2K');
+    },
+  };
+}
+
+/**
+ * What `comity restore` warns of: a file whose secrets are encrypted with a key that is not at hand.
+ * @throws UnfitBackup
+ */
+export function keyWarnings(file: string, settings: Settings): readonly string[] {
+  const { given, file: keyFile, keyTable } = sealOptions(settings, ignore);
+  const stored = readFile(file);
+  try {
+    const table = stored.tables.find(({ name }) => name === keyTable);
+    if (table === undefined) return [];
+    const row = [...stored.rows(table, ['id', 'doc'])].find(([id]) => id === keyRowId);
+    if (row === undefined) return [];
+    const { active } = keyOfRow(String(row[1]));
+    if ([...given, ...readKeyFile(keyFile)].some(({ id }) => id === active)) return [];
+    return [
+      `the secrets in ${file} are encrypted with the key ${active}, which is not at hand: before a server starts on the restored store, ` +
+        `set COMITY_SECRET_KEY to it or put its key file at ${keyFile}`,
+    ];
+  } finally {
+    stored.close();
+  }
+}
+
+function ignore(): void {
+  // What the store reports of its own is of no use here.
+}

@@ -1,0 +1,38 @@
+/** Wires the memory budget: how large it is on this machine, what is told of it, and the two lines for what takes memory while it is done. */
+import type { Settings } from './config/settings.ts';
+import { MemoryBudget, memoryUses } from './memory/budget.ts';
+import { defaultMemoryBytes, pagesPart, readMachineMemory, workedOnPart } from './memory/machine-memory.ts';
+import { OctetLine } from './memory/octet-line.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { Observe } from './observe/observation.ts';
+import type { ServerMemory } from './server/context.ts';
+
+export type MemoryOptions = {
+  readonly settings: Settings;
+  readonly observe: Observe;
+  readonly metrics: Metrics;
+};
+
+export type ComposedMemory = ServerMemory & {
+  /** For pages that come from another process, where any number could be on their way. */
+  readonly pages: OctetLine;
+};
+
+export function composeMemory({ settings, observe, metrics }: MemoryOptions): ComposedMemory {
+  const bytesMax = settings.memoryBytesMax || defaultMemoryBytes(readMachineMemory());
+  const budget = new MemoryBudget({
+    bytesMax,
+    sharePercent: settings.memorySharePercentMax,
+    onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
+  });
+  const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
+  const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
+  const gauge = metrics.gauge;
+  gauge('comity_memory_bytes_max', 'The memory budget for everything under way.', () => budget.bytesMax);
+  metrics.gaugeBy('comity_memory_bytes', 'What of it is held, by use.', 'use', () =>
+    memoryUses.map((use) => [use, budget.bytes(use)] as const),
+  );
+  gauge('comity_work_bytes', 'Octets of content that is worked on.', () => work.bytes);
+  gauge('comity_work_waiting', 'Requests whose content waits to be worked on.', () => work.waiting);
+  return { budget, work, pages };
+}

@@ -1,0 +1,58 @@
+/**
+ * Secrets of the environment that are kept in files: `NAME_FILE` names a file whose content is the value of `NAME`, as orchestrators
+ * mount secrets. No sentence about a mistake repeats what a file holds.
+ */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const suffix = '_FILE';
+const finalLineBreak = /\r?\n$/;
+const bytesMax = 65_536;
+
+/**
+ * The environment with the content of each such file under the name of the secret.
+ * @param isSecret whether a variable, without the suffix, holds a secret
+ * @param mistakes gets a sentence for each file that cannot be taken
+ */
+export function withSecretFiles(
+  environment: Environment,
+  isSecret: (variable: string) => boolean,
+  mistakes: string[],
+): Environment {
+  const found: Record<string, string | undefined> = { ...environment };
+  for (const [variable, path] of Object.entries(environment)) {
+    if (!variable.endsWith(suffix) || path === undefined || path === '') continue;
+    const name = variable.slice(0, -suffix.length);
+    if (!isSecret(name)) continue;
+    delete found[variable];
+    if ((environment[name] ?? '') !== '') {
+      mistakes.push(`${name} and ${variable} exclude each other: set one of them`);
+      continue;
+    }
+    const content = contentOf(path);
+    if ('fault' in content) mistakes.push(`${variable} names the file ${path}, which ${content.fault}`);
+    else found[name] = content.text;
+  }
+  return found;
+}
+
+function contentOf(path: string): { readonly text: string } | { readonly fault: string } {
+  let file: number | undefined;
+  try {
+    file = openSync(path, 'r');
+    if (fstatSync(file).isDirectory()) return { fault: 'is a folder' };
+    const octets = Buffer.alloc(bytesMax + 1);
+    let read = 0;
+    for (let more = -1; more !== 0 && read < octets.length; read += more) {
+      more = readSync(file, octets, read, octets.length - read, null);
+    }
+    if (read > bytesMax) return { fault: `is longer than ${bytesMax} bytes` };
+    const text = octets.toString('utf8', 0, read).replace(finalLineBreak, '');
+    return text === '' ? { fault: 'is empty' } : { text };
+  } catch (error) {
+    return { fault: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Members of a JSON object found in its text, without making values of the rest: a selection of members of a text of 1 MB takes 1 ms,
+ * where JSON.parse and JSON.stringify take 30 to 100 and leave as much to collect.
+ *
+ * Only for texts that are known to be JSON, with names written as JSON.stringify does: what the program stored itself. What is
+ * not an object has no members here.
+ */
+
+/** A value in a text: from `start` to before `end`. */
+export type Span = { readonly start: number; readonly end: number };
+
+type Visit = (name: Span, value: Span) => boolean;
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+
+/** The value of the member, found in the object that begins at `objectAt`; undefined where there is none. */
+export function memberSpan(json: string, name: string, objectAt = 0): Span | undefined {
+  return memberSpans(json, [name], objectAt).get(name);
+}
+
+/** The value at the path of member names, which alone is made; undefined where nothing is there. */
+export function valueAt(json: string, path: readonly string[]): unknown {
+  let span: Span | undefined = { start: 0, end: json.length };
+  for (const name of path) {
+    span = memberSpan(json, name, span.start);
+    if (span === undefined) return undefined;
+  }
+  return JSON.parse(json.slice(span.start, span.end));
+}
+
+/** The values of those of the members that are there. The walk ends with the last of them. */
+export function memberSpans(json: string, names: Iterable<string>, objectAt = 0): ReadonlyMap<string, Span> {
+  const wanted = new Map<string, string>();
+  for (const name of names) wanted.set(JSON.stringify(name), name);
+  const found = new Map<string, Span>();
+  walkMembers(json, objectAt, (name, value) => {
+    const known = wanted.get(json.slice(name.start, name.end));
+    if (known !== undefined) found.set(known, value);
+    return found.size < wanted.size;
+  });
+  return found;
+}
+
+/** The text of the object without these members; the text itself where it has none of them. */
+export function withoutMembers(json: string, names: Iterable<string>): string {
+  const unwanted = new Set<string>();
+  for (const name of names) unwanted.add(JSON.stringify(name));
+  let kept = '';
+  let from = -1;
+  let end = -1;
+  let cut = false;
+  walkMembers(json, 0, (name, value) => {
+    const isUnwanted = unwanted.has(json.slice(name.start, name.end));
+    if (isUnwanted) cut = true;
+    if (isUnwanted && from !== -1) {
+      kept += `${kept === '' ? '' : ','}${json.slice(from, end)}`;
+      from = -1;
+    } else if (!isUnwanted && from === -1) from = name.start;
+    end = value.end;
+    return true;
+  });
+  if (!cut) return json;
+  if (from !== -1) kept += `${kept === '' ? '' : ','}${json.slice(from, end)}`;
+  return `{${kept}}`;
+}
+
+/** Calls back with each member of the object that begins at `objectAt`, until told to stop. */
+function walkMembers(json: string, objectAt: number, visit: Visit): void {
+  let at = pastSpace(json, objectAt);
+  if (json.charCodeAt(at) !== openBrace) return;
+  at = pastSpace(json, at + 1);
+  while (json.charCodeAt(at) === quote) {
+    const name = { start: at, end: pastString(json, at) };
+    // Past the colon, which alone stands between a name and its value.
+    const start = pastSpace(json, pastSpace(json, name.end) + 1);
+    const end = pastValue(json, start);
+    if (!visit(name, { start, end })) return;
+    at = pastSpace(json, end);
+    if (json.charCodeAt(at) === comma) at = pastSpace(json, at + 1);
+  }
+}
+
+function pastSpace(json: string, from: number): number {
+  let at = from;
+  while (json.charCodeAt(at) <= 0x20) at += 1;
+  return at;
+}
+
+function pastValue(json: string, from: number): number {
+  const first = json.charCodeAt(from);
+  if (first === quote) return pastString(json, from);
+  let at = from;
+  if (first !== openBrace && first !== openBracket) {
+    for (let code = first; code > 0x20 && code !== comma; code = json.charCodeAt(at)) {
+      if (code === closeBrace || code === closeBracket) break;
+      at += 1;
+    }
+    return at;
+  }
+  let depth = 0;
+  for (; at < json.length; at += 1) {
+    const code = json.charCodeAt(at);
+    if (code === quote) at = pastString(json, at) - 1;
+    else if (code === openBrace || code === openBracket) depth += 1;
+    else if (code === closeBrace || code === closeBracket) {
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    }
+  }
+  return at;
+}
+
+function pastString(json: string, from: number): number {
+  for (let end = json.indexOf('"', from + 1); end !== -1; end = json.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (json.charCodeAt(end - 1 - escapes) === backslash) escapes += 1;
+    if (escapes % 2 === 0) return end + 1;
+  }
+  return json.length;
+}

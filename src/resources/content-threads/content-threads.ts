@@ -1,0 +1,271 @@
+/**
+ * Threads that parse, check and write content that is too long for the event loop: a megabyte of JSON takes it 100 ms to a second,
+ * depending on what is in it and on the schema. Jobs wait in a queue that is fair by party and bounded in octets. A thread
+ * whose job takes too long (a pattern of the schema that backtracks without end) is ended and replaced with the next job.
+ *
+ * Threads start when first needed; their load is about 20 MB each.
+ */
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { Collection } from '../../model/collection.ts';
+import { FairQueue } from '../../model/fair-queue.ts';
+import { ownEmitter } from '../../observe/own-emitter.ts';
+import { StoreUnavailable } from '../../store/store.ts';
+import { workerFile } from '../../store/worker-file.ts';
+import type { ContentLimits } from '../content/content-limits.ts';
+import type { PatchLimits } from '../document/json-patch.ts';
+import type { Job, Outcome } from './job.ts';
+
+export type ThreadLimits = {
+  readonly contentLimits: ContentLimits;
+  readonly patchLimits: PatchLimits;
+  readonly validationErrorsMax: number;
+};
+
+/** What of a collection can cross to a thread: everything but its rules, which may be functions. */
+type PlainCollection = Pick<
+  Collection,
+  | 'name'
+  | 'schema'
+  | 'fields'
+  | 'formats'
+  | 'textField'
+  | 'textBounds'
+  | 'tenantField'
+  | 'unpatchable'
+  | 'searchFields'
+  | 'references'
+  | 'readOnly'
+  | 'hidden'
+>;
+
+export type ThreadData = ThreadLimits & { readonly collections: ReadonlyMap<string, PlainCollection> };
+export type ThreadRequest = { readonly collection: string; readonly job: Job };
+export type ThreadReply = { readonly outcome: Outcome } | { readonly failure: string };
+
+/** Named as in the settings table. */
+export type ContentThreadsOptions = ThreadLimits & {
+  readonly collections: ReadonlyMap<string, Collection>;
+  readonly contentThreads: number;
+  readonly contentInlineBytesMax: number;
+  readonly contentQueueBytesMax: number;
+  readonly contentWorkTimeoutMs: number;
+};
+
+/** The threads as one collection sees them. */
+export type CollectionThreads = {
+  /** Octets of content, and of what stands, up to which the event loop does the work itself. */
+  readonly inlineBytesMax: number;
+  /**
+   * @param party whom the work is for
+   * @throws StoreUnavailable when too much waits
+   */
+  carryOut(job: Job, party: string): Promise<Outcome>;
+};
+
+export type ContentThreads = {
+  /** Undefined for a collection whose schema holds functions and so cannot cross to a thread. */
+  of(collection: Collection): CollectionThreads | undefined;
+  close(): Promise<void>;
+};
+
+type Waiting = {
+  readonly request: ThreadRequest;
+  readonly octets: number;
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type Thread = {
+  readonly worker: Worker;
+  work: { readonly party: string; readonly item: Waiting; readonly timer: NodeJS.Timeout } | undefined;
+};
+
+/** Of a schema with `uniqueItems`, whose check takes 5 us an item. */
+const inlineBytesWithUniqueItemsMax = 4096;
+
+export function createContentThreads(options: ContentThreadsOptions): ContentThreads {
+  const plain = new Map<string, PlainCollection>();
+  for (const collection of options.collections.values()) {
+    if (isPlain(collection.schema)) plain.set(collection.name, plainCollection(collection));
+  }
+  const pool = new ContentPool(options, plain);
+  return {
+    of(collection) {
+      if (!plain.has(collection.name) || options.collections.get(collection.name) !== collection)
+        return undefined;
+      const most = hasCostlyPattern(collection.schema) ? 0 : options.contentInlineBytesMax;
+      const inlineBytesMax = hasUniqueItems(collection.schema)
+        ? Math.min(most, inlineBytesWithUniqueItemsMax)
+        : most;
+      return {
+        inlineBytesMax,
+        carryOut: (job, party) => pool.carryOut({ collection: collection.name, job }, party),
+      };
+    },
+    close: () => pool.close(),
+  };
+}
+
+class ContentPool {
+  readonly #options: ContentThreadsOptions;
+  readonly #data: ThreadData;
+  readonly #threadsMax: number;
+  readonly #threads: Thread[] = [];
+  readonly #waiting: FairQueue<Waiting>;
+  #closed = false;
+
+  constructor(options: ContentThreadsOptions, collections: ReadonlyMap<string, PlainCollection>) {
+    const { contentLimits, patchLimits, validationErrorsMax, contentThreads } = options;
+    this.#options = options;
+    this.#data = { contentLimits, patchLimits, validationErrorsMax, collections };
+    this.#threadsMax = contentThreads > 0 ? contentThreads : Math.min(4, Math.max(2, availableParallelism()));
+    this.#waiting = new FairQueue(options.contentQueueBytesMax, ({ octets }) => octets);
+  }
+
+  carryOut(request: ThreadRequest, party: string): Promise<Outcome> {
+    if (this.#closed) return Promise.reject(unavailable('the program stops'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(party, { request, octets: octetsOf(request.job), resolve, reject });
+      this.#dispatch();
+      for (const refused of this.#waiting.overflow()) {
+        refused.reject(unavailable(`${this.#waiting.size} octets of content wait for a thread`));
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { reject } of this.#waiting.drop()) reject(unavailable('the program stops'));
+    await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
+  }
+
+  #dispatch(): void {
+    while (!this.#closed && this.#waiting.count > 0) {
+      const thread = this.#threads.find(({ work }) => work === undefined) ?? this.#start();
+      const next = thread === undefined ? undefined : this.#waiting.take((party) => this.#mayWork(party));
+      if (thread === undefined || next === undefined) return;
+      const timer = setTimeout(() => this.#giveUp(thread), this.#options.contentWorkTimeoutMs);
+      thread.work = { ...next, timer };
+      thread.worker.ref();
+      thread.worker.postMessage(next.item.request);
+    }
+  }
+
+  /** One thread is left to others where there are several. */
+  #mayWork(party: string): boolean {
+    const working = this.#threads.filter(({ work }) => work?.party === party).length;
+    return working < Math.max(1, this.#threadsMax - 1);
+  }
+
+  #start(): Thread | undefined {
+    if (this.#threads.length >= this.#threadsMax) return undefined;
+    let cause: unknown = 'it ended';
+    const worker = ownEmitter(
+      new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data }),
+      (error) => {
+        cause = error;
+      },
+    );
+    const thread: Thread = { worker, work: undefined };
+    worker.on('message', (reply: ThreadReply) => {
+      const work = this.#free(thread);
+      worker.unref();
+      this.#dispatch();
+      if ('outcome' in reply) work?.item.resolve(reply.outcome);
+      else work?.item.reject(new Error(`content could not be worked on: ${reply.failure}`));
+    });
+    worker.on('exit', () => {
+      this.#remove(thread);
+      this.#free(thread)?.item.reject(new Error('a content thread ended', { cause }));
+      this.#dispatch();
+    });
+    this.#threads.push(thread);
+    return thread;
+  }
+
+  #giveUp(thread: Thread): void {
+    const work = this.#free(thread);
+    this.#remove(thread);
+    void thread.worker.terminate();
+    const message = `takes longer than ${this.#options.contentWorkTimeoutMs} ms to check against the schema`;
+    const problem = { code: 'validation_failed', errors: [{ pointer: '', message }] } as const;
+    work?.item.resolve({ ok: false, problem });
+    this.#dispatch();
+  }
+
+  #free(thread: Thread): Thread['work'] {
+    const { work } = thread;
+    thread.work = undefined;
+    clearTimeout(work?.timer);
+    return work;
+  }
+
+  #remove(thread: Thread): void {
+    const index = this.#threads.indexOf(thread);
+    if (index !== -1) this.#threads.splice(index, 1);
+  }
+}
+
+function octetsOf(job: Job): number {
+  const content = 'bytes' in job.content ? job.content.bytes.length : 0;
+  return 1 + content + (job.kind === 'propose' ? (job.target.current?.length ?? 0) : 0);
+}
+
+function unavailable(message: string): StoreUnavailable {
+  return new StoreUnavailable(message, { retryAfterSeconds: 1 });
+}
+
+function plainCollection(collection: Collection): PlainCollection {
+  const { name, schema, fields, formats, textField, textBounds } = collection;
+  const { tenantField, unpatchable, searchFields, references } = collection;
+  return {
+    ...{ name, schema: JSON.parse(JSON.stringify(schema)), fields, formats, textField, textBounds },
+    ...{ tenantField, unpatchable, searchFields, references },
+    // Which fields are closed to a writer is decided before: it comes with the job.
+    ...{ readOnly: new Map(), hidden: new Map() },
+  };
+}
+
+/** Whether JSON holds all of the schema that a check looks at: a refinement is a function. */
+function isPlain(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return typeof schema !== 'function';
+  return Object.getOwnPropertyNames(schema).every((name) =>
+    isPlain((schema as Readonly<Record<string, unknown>>)[name]),
+  );
+}
+
+function hasCostlyPattern(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return false;
+  if ('pattern' in schema && typeof schema.pattern === 'string' && mayBacktrack(schema.pattern)) return true;
+  return Object.values(schema).some(hasCostlyPattern);
+}
+
+/**
+ * Whether a regular expression may take time that is exponential in the length of the text: a group is repeated that has a
+ * repetition or alternatives in it, as in `^(a+)+$`. Some that are harmless are among them; they cost a turn through a thread.
+ */
+export function mayBacktrack(pattern: string): boolean {
+  const groups: boolean[] = [];
+  let closed: boolean | undefined;
+  let inClass = false;
+  for (let at = 0; at < pattern.length; at += 1) {
+    const character = pattern.charAt(at);
+    const repeats = !inClass && (character === '*' || character === '+' || character === '{');
+    if (repeats && closed === true) return true;
+    if (repeats || (character === '|' && !inClass)) groups.fill(true);
+    closed = undefined;
+    if (character === '\\') at += 1;
+    else if (inClass) inClass = character !== ']';
+    else if (character === '[') inClass = true;
+    else if (character === '(') groups.push(false);
+    else if (character === ')') closed = groups.pop() ?? false;
+  }
+  return false;
+}
+
+function hasUniqueItems(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return false;
+  if ('uniqueItems' in schema && schema.uniqueItems === true) return true;
+  return Object.values(schema).some(hasUniqueItems);
+}

@@ -1,0 +1,188 @@
+/**
+ * The open connections of a listener, and who may have how many. Both ports share the bounds.
+ *
+ *   - One address may have `connectionsPerAddressMax` (IPv6 counts by /64). Behind a proxy all sockets have the proxy's address, and the bound is off.
+ *   - All together may have `connectionsMax`.
+ *   - Where a bound is reached, a connection that owes nothing makes room: one of the same address, or of the address that has most.
+ *   - Where none owes nothing, the newcomer is taken into the reserve of `connectionsReservedMax`. It is answered once, and only if it asks for health
+ *     or comes from an administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address that has more connections than
+ *     the newcomer's makes room, so that whoever fills everything cannot fill the reserve against others.
+ */
+import type { Socket } from 'node:net';
+import { type Connection, connectionOf } from './connection.ts';
+import type { ServerLimits } from './limits.ts';
+
+export type SharesOptions = {
+  readonly limits: Pick<
+    ServerLimits,
+    'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsReservedMax'
+  >;
+  /** What the peer of a socket is counted by. */
+  readonly addressOf: (peer: string) => string;
+  readonly monotonic: () => number;
+};
+
+/** Connections of one address that are looked at for one to close. Those looked at go to the end of its line. */
+const looksMax = 64;
+/** The address that has most is looked for this often at most: a look at 10,000 addresses takes 0.1 ms. */
+const rankingMs = 100;
+
+export class ConnectionShares {
+  readonly #options: SharesOptions;
+  readonly #all = new Set<Connection>();
+  /** The least recently looked at first. Those of the reserve are not among them. */
+  readonly #byAddress = new Map<string, Set<Connection>>();
+  readonly #reserve = new Set<Connection>();
+  #largest: string | undefined;
+  #rankedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SharesOptions) {
+    this.#options = options;
+  }
+
+  /** Those of the reserve included. */
+  get size(): number {
+    return this.#all.size;
+  }
+
+  [Symbol.iterator](): Iterator<Connection> {
+    return this.#all[Symbol.iterator]();
+  }
+
+  /** Counts a new connection until its socket has closed. @returns false: there is no room, not even in the reserve */
+  admit(socket: Socket): boolean {
+    const { limits, addressOf, monotonic } = this.#options;
+    const connection = connectionOf(socket, monotonic);
+    const address = addressOf(connection.peer);
+    const own = this.#byAddress.get(address);
+    const perAddressMax = limits.connectionsPerAddressMax;
+    const isOwnShareUsed = perAddressMax > 0 && own !== undefined && own.size >= perAddressMax;
+    const isFull = this.#all.size - this.#reserve.size >= limits.connectionsMax;
+    const mustYield = isOwnShareUsed ? own : isFull ? this.#largestAddress() : undefined;
+    if ((isOwnShareUsed || isFull) && !this.#makeRoom(mustYield)) {
+      if (!this.#takeReserve(connection)) return false;
+    } else if (own === undefined) this.#byAddress.set(address, new Set([connection]));
+    else own.add(connection);
+    this.#all.add(connection);
+    socket.once('close', () => this.#forget(connection, address));
+    return true;
+  }
+
+  /** The connection goes on as that of another socket: the one over TLS instead of the one that carries it. */
+  replace(carrier: Socket, socket: Socket): void {
+    const { addressOf, monotonic } = this.#options;
+    const [before, connection] = [connectionOf(carrier, monotonic), connectionOf(socket, monotonic)];
+    const address = addressOf(before.peer);
+    connection.reserved = before.reserved;
+    const line = before.reserved ? this.#reserve : this.#byAddress.get(address);
+    if (line?.delete(before) === true) line.add(connection);
+    this.#all.delete(before);
+    this.#all.add(connection);
+    socket.once('close', () => this.#forget(connection, address));
+  }
+
+  #forget(connection: Connection, address: string): void {
+    this.#all.delete(connection);
+    this.#reserve.delete(connection);
+    const line = this.#byAddress.get(address);
+    line?.delete(connection);
+    if (line?.size === 0) this.#byAddress.delete(address);
+  }
+
+  #takeReserve(connection: Connection): boolean {
+    const { connectionsReservedMax } = this.#options.limits;
+    if (this.#reserve.size >= connectionsReservedMax && !this.#yieldReserve(connection)) return false;
+    connection.reserved = true;
+    this.#reserve.add(connection);
+    return true;
+  }
+
+  /** Closes a connection of the reserve that owes nothing, of the address that has most; the newcomer's own at last, the oldest first. */
+  #yieldReserve(newcomer: Connection): boolean {
+    let victim: Connection | undefined;
+    let most = this.#countOf(newcomer) - 1;
+    for (const connection of this.#reserve) {
+      const count = this.#countOf(connection);
+      if (count <= most || !connection.owesNothing) continue;
+      victim = connection;
+      most = count;
+    }
+    if (victim === undefined) return false;
+    this.#close(victim);
+    return true;
+  }
+
+  #countOf({ peer }: Connection): number {
+    return this.#byAddress.get(this.#options.addressOf(peer))?.size ?? 0;
+  }
+
+  #close(connection: Connection): void {
+    this.#reserve.delete(connection);
+    this.#all.delete(connection);
+    connection.socket.destroy();
+  }
+
+  /** Closes the first connection of the line that owes nothing. */
+  #makeRoom(line: Set<Connection> | undefined): boolean {
+    if (line === undefined) return false;
+    let looks = 0;
+    for (const connection of line) {
+      line.delete(connection);
+      if (connection.owesNothing) {
+        this.#close(connection);
+        return true;
+      }
+      line.add(connection);
+      looks += 1;
+      if (looks >= looksMax || looks >= line.size) return false;
+    }
+    return false;
+  }
+
+  #largestAddress(): Set<Connection> | undefined {
+    const nowMs = this.#options.monotonic();
+    if (nowMs - this.#rankedMs >= rankingMs) {
+      this.#rankedMs = nowMs;
+      let most = 0;
+      for (const [address, line] of this.#byAddress) {
+        if (line.size <= most) continue;
+        most = line.size;
+        this.#largest = address;
+      }
+    }
+    return this.#largest === undefined ? undefined : this.#byAddress.get(this.#largest);
+  }
+}
+
+/** Answers that stay open, with who holds each: event streams, WebSockets. */
+export class HeldAnswers<T> {
+  readonly #holderOf = new Map<T, string>();
+  readonly #counts = new Map<string, number>();
+
+  get size(): number {
+    return this.#holderOf.size;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return this.#holderOf.keys();
+  }
+
+  /** How many the holder has. */
+  count(holder: string): number {
+    return this.#counts.get(holder) ?? 0;
+  }
+
+  add(answer: T, holder: string): void {
+    this.#holderOf.set(answer, holder);
+    this.#counts.set(holder, this.count(holder) + 1);
+  }
+
+  delete(answer: T): void {
+    const holder = this.#holderOf.get(answer);
+    if (holder === undefined) return;
+    this.#holderOf.delete(answer);
+    const left = this.count(holder) - 1;
+    if (left > 0) this.#counts.set(holder, left);
+    else this.#counts.delete(holder);
+  }
+}

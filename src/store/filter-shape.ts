@@ -1,0 +1,186 @@
+/**
+ * The shape of a filter: all that the text of an SQL statement may depend on, apart from the values that the statement is run with.
+ * A store compiles shapes, so a value cannot become SQL text; and it keeps what it compiled by shape, so two queries that differ in
+ * their values alone share one compiled plan and one prepared statement. A list of values is one value, however long.
+ *
+ * A few values do belong to the shape, because SQL treats them in their own way: null, and values that no value of the field can equal.
+ */
+import { octetsOfValue } from '../memory/octet-cache.ts';
+import type { Field, Scalar } from '../model/field.ts';
+import type { Comparison, Filter, Sort } from '../model/filter.ts';
+import { fieldKey, kindOf, type SqlValue, toParameter } from './field-value.ts';
+
+/** `at` is the place of the value, or of the first of those that stand for it, among the values of the filter. */
+export type Shape =
+  | { readonly op: 'always' | 'never' }
+  | { readonly op: 'and' | 'or'; readonly parts: readonly Shape[] }
+  | { readonly op: 'not'; readonly part: Shape }
+  /** The field has no value, or any. */
+  | { readonly op: 'absent' | 'present'; readonly field: Field }
+  | { readonly op: Comparison | 'in'; readonly field: Field; readonly whole: boolean; readonly at: number }
+  | { readonly op: 'has'; readonly field: Field; readonly element: Element; readonly at: number }
+  /** The values of the pattern begin at `at`; an engine has as many for each pattern. */
+  | { readonly op: 'like'; readonly field: Field; readonly at: number }
+  /** Where the values of each term begin. */
+  | { readonly op: 'search'; readonly terms: readonly number[] };
+
+/** What an array is searched for: a value that SQL may have to write as it is, or the type of any other. */
+export type Element = 'null' | 'true' | 'false' | 'string' | 'number';
+
+/** How an engine takes values that are not plain parameters: patterns and terms as any number of them. */
+export type ValueEncoding<Value> = {
+  readonly list: (values: readonly (string | number)[]) => Value;
+  readonly pattern: (pattern: string) => readonly (Value | SqlValue)[];
+  readonly term: (term: string) => readonly (Value | SqlValue)[];
+  readonly element: (value: Scalar) => Value;
+};
+
+export type ShapedFilter<Value> = {
+  readonly shape: Shape;
+  /** Equal for equal shapes, and for those alone. */
+  readonly key: string;
+  /** In the order of `at`. */
+  readonly values: readonly (Value | SqlValue)[];
+};
+
+/** Takes the place of a value in the parameters of a compiled statement. */
+export type ValueSlot = { readonly value: number };
+
+export const always: Shape = { op: 'always' };
+export const never: Shape = { op: 'never' };
+
+/** @throws RangeError for a time that cannot be read: callers refuse those first */
+export function shapeFilter<Value>(filter: Filter, encoding: ValueEncoding<Value>): ShapedFilter<Value> {
+  const values: (Value | SqlValue)[] = [];
+  const shape = shapeOf(filter, encoding, values);
+  return { shape, key: keyOf(shape), values };
+}
+
+function shapeOf<Value>(filter: Filter, encoding: ValueEncoding<Value>, values: (Value | SqlValue)[]): Shape {
+  const take = (value: Value | SqlValue): number => values.push(value) - 1;
+  const takeAll = (several: readonly (Value | SqlValue)[]): number =>
+    values.push(...several) - several.length;
+  switch (filter.op) {
+    case 'always':
+    case 'never':
+      return { op: filter.op };
+    case 'and':
+    case 'or': {
+      const parts = filter.filters.map((part) => shapeOf(part, encoding, values));
+      if (parts.length === 0) return filter.op === 'and' ? always : never;
+      return { op: filter.op, parts };
+    }
+    case 'not':
+      return { op: 'not', part: shapeOf(filter.filter, encoding, values) };
+    case 'in':
+      return shapeOfList(filter.field, filter.values, (list) => take(encoding.list(list)));
+    case 'has': {
+      const { field, value } = filter;
+      if (field.column !== undefined) return never;
+      const element =
+        typeof value === 'string' ? 'string' : typeof value === 'number' ? 'number' : (`${value}` as const);
+      return { op: 'has', field, element, at: take(encoding.element(value)) };
+    }
+    case 'like': {
+      const { field, pattern } = filter;
+      if (field.type !== 'string' || kindOf(field) !== 'text') return never;
+      return { op: 'like', field, at: takeAll(encoding.pattern(pattern)) };
+    }
+    case 'search': {
+      const terms = filter.terms.map((term) => takeAll(encoding.term(term)));
+      return terms.length === 0 ? always : { op: 'search', terms };
+    }
+    default:
+      return shapeOfComparison(filter.op, filter.field, filter.value, take);
+  }
+}
+
+function shapeOfComparison(
+  op: Comparison,
+  field: Field,
+  value: Scalar,
+  take: (value: SqlValue) => number,
+): Shape {
+  if (value === null) {
+    if (op === 'eq') return { op: 'absent', field };
+    return op === 'ne' ? { op: 'present', field } : never;
+  }
+  const parameter = toParameter(field, value);
+  if (parameter === undefined) return op === 'ne' ? always : never;
+  return { op, field, whole: isWhole(field, parameter), at: take(parameter) };
+}
+
+function shapeOfList(
+  field: Field,
+  values: readonly Scalar[],
+  take: (list: readonly (string | number)[]) => number,
+): Shape {
+  const list: (string | number)[] = [];
+  let orAbsent = false;
+  for (const value of values) {
+    const parameter = toParameter(field, value);
+    if (parameter === null) orAbsent = true;
+    else if (parameter !== undefined) list.push(parameter);
+  }
+  const absent: Shape = orAbsent ? { op: 'absent', field } : never;
+  if (list.length === 0) return absent;
+  const whole = list.every((value) => isWhole(field, value));
+  const among: Shape = { op: 'in', field, whole, at: take(list) };
+  return orAbsent ? { op: 'or', parts: [among, absent] } : among;
+}
+
+/** False for numbers that a column of whole numbers cannot hold, and which an engine may have to compare as another type. */
+function isWhole(field: Field, value: SqlValue): boolean {
+  return field.column === undefined || typeof value !== 'number' || Number.isSafeInteger(value);
+}
+
+function keyOf(shape: Shape): string {
+  switch (shape.op) {
+    case 'always':
+    case 'never':
+      return shape.op;
+    case 'and':
+    case 'or': {
+      let key = `${shape.op}(`;
+      for (const part of shape.parts) key += `${keyOf(part)} `;
+      return `${key})`;
+    }
+    case 'not':
+      return `not(${keyOf(shape.part)})`;
+    case 'search':
+      return `search${shape.terms.length}`;
+    case 'has':
+      return `has ${shape.element} ${keyOfField(shape.field)}`;
+    case 'absent':
+    case 'present':
+    case 'like':
+      return `${shape.op} ${keyOfField(shape.field)}`;
+    default:
+      return `${shape.op}${shape.whole ? '' : '~'} ${keyOfField(shape.field)}`;
+  }
+}
+
+function keyOfField(field: Field): string {
+  return `${field.type} ${fieldKey(field)}`;
+}
+
+/** Equal for sorts that SQL writes alike, and for those alone. */
+export function keyOfSort(sort: readonly Sort[]): string {
+  let key = '';
+  for (const { field, direction } of sort) key += `${direction} ${keyOfField(field)} `;
+  return key;
+}
+
+/** Octets of values that one place in the queue of long reads is for. */
+export const octetsPerPlace = 64 * 1024;
+
+/** Places that a read with these values takes in a queue of so many, so that the queue is bounded in octets as well. */
+export function placesOf(values: readonly unknown[], placesMax: number): number {
+  return Math.min(placesMax, 1 + Math.floor(octetsOfValue(values) / octetsPerPlace));
+}
+
+/** The parts of a conjunction, however nested; empty for `always`. */
+export function conjuncts(shape: Shape): readonly Shape[] {
+  if (shape.op === 'always') return [];
+  return shape.op === 'and' ? shape.parts.flatMap(conjuncts) : [shape];
+}

@@ -1,0 +1,161 @@
+/**
+ * Keeps the rows of some tables encrypted: a store whose `commit` seals their documents and whose reads unseal them, so nothing above it
+ * knows. One row of the store, the key row, names the key that seals and holds a text sealed with it. A start compares it with the keys that
+ * are given, and seals whatever is still plain or under another key.
+ *
+ * Which key seals is what the key row says, not what a process was started with. So processes that share a store and are given a new key
+ * one after the other all go on with the old one until `rotateSecretKey` names the new one.
+ */
+import { always, byId } from '../../model/filter.ts';
+import type { Commit, Keyset, Row, Store, Unit } from '../store.ts';
+import { whenKnown } from '../when-known.ts';
+import { KeyRing, type SealOptions } from './secret-key-ring.ts';
+import { readKeyFile, replaceKeyFile, SecretKeyFailure, secretKeyOf } from './secret-keys.ts';
+
+const rowsPerRead = 256;
+const rowsAtOnce = 64;
+
+/**
+ * The store with its secrets sealed, and everything that was plain sealed too.
+ * @throws SecretKeyFailure where the keys that are given are not those of the store
+ */
+export async function sealStore<S extends Store>(store: S, options: SealOptions): Promise<S> {
+  const ring = new KeyRing(options);
+  await ring.open(store);
+  const rows = await resealRows(store, ring, options);
+  if (rows > 0) options.observe({ kind: 'secrets-encrypted', rows, key: ring.active });
+  const sealed = sealedStore(store, ring, options);
+  if (!store.shared) return sealed;
+  const look = (): void => {
+    ring.follow(store).catch((error: unknown) => {
+      options.observe({ kind: 'store-failed', what: 'following the key of secrets', error });
+    });
+  };
+  const forget = store.onChange(options.keyTable, look);
+  return {
+    ...sealed,
+    close() {
+      forget();
+      return store.close();
+    },
+  };
+}
+
+function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealOptions): S {
+  const opened = (table: string, row: Row): Row => {
+    const doc = ring.unseal(table, row.id, row.doc);
+    return doc === row.doc ? row : { ...row, doc };
+  };
+  return {
+    ...store,
+    read(table, id) {
+      const row = store.read(table, id);
+      if (!tables.has(table)) return row;
+      return whenKnown(row, (found) => (found === undefined ? undefined : opened(table, found)));
+    },
+    plan(query) {
+      const plan = store.plan(query);
+      const { table } = query;
+      if (!tables.has(table)) return plan;
+      return {
+        bounded: plan.bounded,
+        page() {
+          throw new TypeError(`${table} is read by rows: its pages are sealed`);
+        },
+        rows: (position, limit) =>
+          whenKnown(plan.rows(position, limit), (rows) => rows.map((row) => opened(table, row))),
+      };
+    },
+    commit(unit) {
+      if (!unit.changes.some(({ table }) => tables.has(table))) return store.commit(unit);
+      return store.commit(ring.sealUnit(unit)).then((commit) => openedCommit(commit, unit, tables, opened));
+    },
+  };
+}
+
+function openedCommit(
+  commit: Commit,
+  unit: Unit,
+  tables: SealOptions['tables'],
+  opened: (table: string, row: Row) => Row,
+): Commit {
+  if (commit.outcome !== 'superseded' || commit.current === undefined) return commit;
+  const table = unit.changes[commit.change]?.table;
+  if (table === undefined || !tables.has(table)) return commit;
+  return { ...commit, current: opened(table, commit.current) };
+}
+
+/** Seals every row that is plain or under another key. A row that changes meanwhile was sealed by who changed it. @returns how many */
+async function resealRows(
+  store: Store,
+  ring: KeyRing,
+  { tables }: Pick<SealOptions, 'tables'>,
+  onSealed: (rows: number) => void = ignore,
+): Promise<number> {
+  let sealed = 0;
+  for (const table of tables.keys()) {
+    const plan = store.plan({ table, filter: always, sort: byId, limit: rowsPerRead });
+    for (let position: Keyset = { from: 'start' }; ; ) {
+      const rows = await plan.rows(position);
+      const changes = rows.map((row) => ring.resealing(table, row)).filter((change) => change !== undefined);
+      for (let at = 0; at < changes.length; at += rowsAtOnce) {
+        const units = changes.slice(at, at + rowsAtOnce).map((change) => ({ changes: [change], events: [] }));
+        const commits = await Promise.all(units.map((unit) => store.commit(unit)));
+        sealed += commits.filter(({ outcome }) => outcome === 'committed').length;
+        onSealed(sealed);
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < rowsPerRead) break;
+      position = { from: 'after', key: [last.id] };
+    }
+  }
+  return sealed;
+}
+
+export type Rotation = {
+  /** Id of the key that seals from now on. */
+  readonly key: string;
+  /** Rows that were sealed anew. */
+  readonly rows: number;
+};
+
+export type RotateOptions = SealOptions & {
+  /** How long processes that share the store may take to learn of another key. */
+  readonly settleMs: number;
+  readonly onSealed: (rows: number) => void;
+};
+
+/**
+ * Names the given key, or a new one in the key file, as the one that seals, and seals every row with it. Processes may serve from the store
+ * meanwhile, where all are given both keys. One that was interrupted is done again from the start and goes on with what is left.
+ * @param store as it is, unsealed
+ * @throws SecretKeyFailure
+ */
+export async function rotateSecretKey(store: Store, options: RotateOptions): Promise<Rotation> {
+  const ring = new KeyRing(options);
+  await ring.open(store);
+  const inFile = options.given.length === 0;
+  if (inFile) addKeyToFile(options);
+  const next = inFile ? readKeyFile(options.file)[0] : options.given[0];
+  if (next === undefined) throw new SecretKeyFailure(`the key file ${options.file} is gone`);
+  const fresh = new KeyRing(options);
+  const changed = await fresh.replace(store, next);
+  let rows = await resealRows(store, fresh, options, options.onSealed);
+  if (changed && store.shared) {
+    // Until they learn of the change, other processes seal with the key before it.
+    await new Promise((resolve) => setTimeout(resolve, options.settleMs));
+    rows += await resealRows(store, fresh, options, (more) => options.onSealed(rows + more));
+  }
+  if (inFile) replaceKeyFile(options.file, [next]);
+  return { key: next.id, rows };
+}
+
+/** A file with several keys is what an interrupted rotation left: its first key is new already. */
+function addKeyToFile({ file, random }: RotateOptions): void {
+  const keys = readKeyFile(file);
+  if (keys.length === 1) replaceKeyFile(file, [secretKeyOf(random(32)), ...keys]);
+}
+
+function ignore(): void {
+  // Nobody watches.
+}

@@ -1,0 +1,217 @@
+/**
+ * The keys of the secrets that a process has at hand, and the key row of the store, which says which of them seals. Used by
+ * sealed-store.ts alone.
+ */
+import type { Observe } from '../../observe/observation.ts';
+import { keptRow } from '../kept-row.ts';
+import type { Change, Row, Store, Unit } from '../store.ts';
+import {
+  makeKeyFile,
+  readKeyFile,
+  type SecretKey,
+  SecretKeyFailure,
+  seal,
+  sealingKeyOf,
+  unseal,
+} from './secret-keys.ts';
+
+export type SealOptions = {
+  /** Names of the tables, each with the ids of rows that stay plain. */
+  readonly tables: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The table of the key row. */
+  readonly keyTable: string;
+  /** Keys from the settings, the one to encrypt with first; none: the key file holds them. */
+  readonly given: readonly SecretKey[];
+  /** Path of the key file, which is made where no key is given and the store has none yet. */
+  readonly file: string;
+  readonly random: (count: number) => Buffer;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly observe: Observe;
+};
+
+/** Id of the key row. It stays plain. */
+export const keyRowId = 'secret_key';
+
+type KeyRow = {
+  /** Id of the key that seals. */
+  readonly active: string;
+  /** A known text under that key. */
+  readonly check: string;
+};
+
+const checkText = 'comity';
+const attemptsMax = 20;
+
+/** @param doc of the key row */
+export function keyOfRow(doc: string): KeyRow {
+  return JSON.parse(doc) as KeyRow;
+}
+
+/** The keys at hand, and which of them seals. */
+export class KeyRing {
+  readonly #options: SealOptions;
+  readonly #keys = new Map<string, SecretKey>();
+  /** The key to encrypt with as far as this process was told. */
+  #preferred: SecretKey | undefined;
+  #active: SecretKey | undefined;
+
+  constructor(options: SealOptions) {
+    this.#options = options;
+    for (const key of options.given) this.#keys.set(key.id, key);
+    this.#readFile();
+    this.#preferred = options.given[0] ?? this.#preferred;
+  }
+
+  /** Id of the key that seals. */
+  get active(): string {
+    return this.#sealing().id;
+  }
+
+  /** Compares the key row with the keys at hand, or makes it. */
+  async open(store: Store): Promise<void> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const row = await this.#readRow(store);
+      if (row === undefined) {
+        if (this.#preferred === undefined) this.#makeFile();
+        // Where it is not made, another process was first.
+        if (await this.#name(store, this.#first(), undefined)) return;
+        continue;
+      }
+      this.#adopt(row);
+      const preferred = this.#preferred;
+      // A process that has the store to itself asks no others; several change over by `rotateSecretKey`.
+      if (store.shared || preferred === undefined || preferred.id === row.key.active) return;
+      if (await this.#name(store, preferred, row.row)) return;
+    }
+    throw new SecretKeyFailure('the key of the secrets kept changing; start again');
+  }
+
+  /** Adopts what another process named. */
+  async follow(store: Store): Promise<void> {
+    const row = await this.#readRow(store);
+    if (row !== undefined && row.key.active !== this.#active?.id) this.#adopt(row);
+  }
+
+  /** Names the key as the one that seals. @returns whether another one did before */
+  async replace(store: Store, key: SecretKey): Promise<boolean> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const row = await this.#readRow(store);
+      if (row?.key.active === key.id) {
+        this.#adopt(row);
+        return false;
+      }
+      if (await this.#name(store, key, row?.row)) return true;
+    }
+    throw new SecretKeyFailure('the key of the secrets kept changing; run this again');
+  }
+
+  /** Writes the key row. @returns false where it changed meanwhile */
+  async #name(store: Store, key: SecretKey, before: Row | undefined): Promise<boolean> {
+    const { keyTable: table, random, clock } = this.#options;
+    const check = seal(key, { table, id: keyRowId }, checkText, random);
+    const doc: KeyRow = { active: key.id, check };
+    const now = clock();
+    const next = keptRow(
+      JSON.stringify(doc),
+      null,
+      before?.createdAt ?? now,
+      Math.max(now, before?.updatedAt ?? 0),
+    );
+    const expect = before === undefined ? ({ absent: true } as const) : { rev: before.rev };
+    const commit = await store.commit({ changes: [{ table, id: keyRowId, expect, next }], events: [] });
+    if (commit.outcome === 'committed') this.#active = key;
+    return commit.outcome === 'committed';
+  }
+
+  unseal(table: string, id: string, doc: string): string {
+    const keyId = sealingKeyOf(doc);
+    if (keyId === undefined) return doc;
+    return unseal(this.#keyOf(keyId), { table, id }, doc);
+  }
+
+  sealUnit(unit: Unit): Unit {
+    return { ...unit, changes: unit.changes.map((change) => this.#sealChange(change)) };
+  }
+
+  /** The change that seals a row anew; undefined where it is under the key that seals. */
+  resealing(table: string, row: Row): Change | undefined {
+    if (this.#staysPlain(table, row.id) || sealingKeyOf(row.doc) === this.active) return undefined;
+    const { id, rev, owner, createdAt, updatedAt } = row;
+    const doc = this.unseal(table, id, row.doc);
+    return this.#sealChange({ table, id, expect: { rev }, next: keptRow(doc, owner, createdAt, updatedAt) });
+  }
+
+  #sealChange(change: Change): Change {
+    const { table, id, next } = change;
+    if (next === null || this.#staysPlain(table, id)) return change;
+    const doc = seal(this.#sealing(), { table, id }, next.doc, this.#options.random);
+    return { ...change, next: { ...next, doc } };
+  }
+
+  #staysPlain(table: string, id: string): boolean {
+    return this.#options.tables.get(table)?.has(id) ?? true;
+  }
+
+  #sealing(): SecretKey {
+    if (this.#active === undefined) throw new Error('the key row has not been read');
+    return this.#active;
+  }
+
+  #first(): SecretKey {
+    if (this.#preferred === undefined) throw new Error('there is no key');
+    return this.#preferred;
+  }
+
+  /** @throws SecretKeyFailure */
+  #keyOf(id: string): SecretKey {
+    const known = this.#keys.get(id);
+    if (known !== undefined) return known;
+    // Another process may have put a new key into the file.
+    this.#readFile();
+    const found = this.#keys.get(id);
+    if (found !== undefined) return found;
+    throw new SecretKeyFailure(this.#missing(id));
+  }
+
+  #missing(id: string): string {
+    const { given, file } = this.#options;
+    const [first] = given;
+    if (first !== undefined) {
+      return (
+        `the secrets in the store are encrypted with the key ${id}, and COMITY_SECRET_KEY is the key ${first.id}: ` +
+        'set it to that key, or, to replace that key, put it into COMITY_SECRET_KEY_PREVIOUS'
+      );
+    }
+    return (
+      `the secrets in the store are encrypted with the key ${id}, which is not at hand: ` +
+      `set COMITY_SECRET_KEY to it, or put the key file back at ${file}`
+    );
+  }
+
+  #adopt({ key: { active, check } }: StoredKey): void {
+    const key = this.#keyOf(active);
+    const place = { table: this.#options.keyTable, id: keyRowId };
+    if (unseal(key, place, check) !== checkText) throw new SecretKeyFailure(this.#missing(active));
+    this.#active = key;
+  }
+
+  #makeFile(): void {
+    const { file, random, observe } = this.#options;
+    if (makeKeyFile(file, random)) observe({ kind: 'secret-key-made', file });
+    this.#readFile();
+  }
+
+  #readFile(): void {
+    const keys = readKeyFile(this.#options.file);
+    for (const key of keys) this.#keys.set(key.id, key);
+    if (this.#options.given.length === 0) this.#preferred = keys[0];
+  }
+
+  async #readRow(store: Store): Promise<StoredKey | undefined> {
+    const row = await store.read(this.#options.keyTable, keyRowId);
+    return row === undefined ? undefined : { row, key: keyOfRow(row.doc) };
+  }
+}
+
+type StoredKey = { readonly row: Row; readonly key: KeyRow };

@@ -1,0 +1,75 @@
+/**
+ * Asks `/health/live` of two programs every 20 ms, each time on a connection of its own, as a load balancer would. It runs on a thread so
+ * that the attack does not delay it. Answers `report` with what it saw since the last report.
+ *
+ * A delay is the program's own where its event loop was busy. On Linux that is measured: as the processor time of its main thread while
+ * the answer was awaited, which is the same however many other programs want the processor.
+ */
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { parentPort, workerData } from 'node:worker_threads';
+
+const everyMs = 20;
+const patienceMs = 10_000;
+
+type Seen = { answers: number; failures: number; slowestMs: number };
+
+const { attacked, idle, pid } = workerData as { attacked: number; idle: number; pid: number };
+let seen = { attacked: nothing(), idle: nothing() };
+
+function nothing(): Seen {
+  return { answers: 0, failures: 0, slowestMs: 0 };
+}
+
+function ask(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = request({ host: '127.0.0.1', port, path: '/health/live', agent: false }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.statusCode === 200));
+    });
+    asked.setTimeout(patienceMs, () => asked.destroy());
+    asked.once('error', () => resolve(false));
+    asked.end();
+  });
+}
+
+/** Processor time of the attacked program's main thread in ms; undefined where the system does not tell. */
+function busyMs(): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
+  } catch {
+    return undefined;
+  }
+}
+
+async function probe(which: 'attacked' | 'idle', port: number): Promise<void> {
+  for (;;) {
+    const startedAt = performance.now();
+    const busyBefore = which === 'attacked' ? busyMs() : undefined;
+    const good = await ask(port);
+    const busyAfter = busyBefore === undefined ? undefined : busyMs();
+    const elapsedMs = performance.now() - startedAt;
+    const tookMs =
+      busyBefore === undefined || busyAfter === undefined
+        ? elapsedMs
+        : Math.min(elapsedMs, busyAfter - busyBefore);
+    const counted = seen[which];
+    counted.answers += 1;
+    if (!good) counted.failures += 1;
+    counted.slowestMs = Math.max(counted.slowestMs, tookMs);
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+  }
+}
+
+parentPort?.on('message', () => {
+  parentPort?.postMessage({
+    answers: seen.attacked.answers,
+    failures: seen.attacked.failures,
+    attackedMs: seen.attacked.slowestMs,
+    idleMs: seen.idle.slowestMs,
+  });
+  seen = { attacked: nothing(), idle: nothing() };
+});
+
+void probe('attacked', attacked);
+void probe('idle', idle);

@@ -1,0 +1,83 @@
+/** What an error that no code caught does to `serve` (decision 0037): it is logged, the program drains, and exits 70. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { resolve } from 'node:path';
+import { test } from 'node:test';
+import { type Server, startServer, temporaryFolder } from './spawn-program.ts';
+
+const config = resolve('test/cli/fixtures/failing.config.ts');
+const key = 'sk_test_of_the_uncaught';
+
+function start(environment: Record<string, string> = {}): Promise<Server> {
+  const data = temporaryFolder();
+  return startServer({
+    ...{ COMITY_CONFIG: config, COMITY_DATA: data, COMITY_ADMIN_KEY: key, COMITY_LOG_LEVEL: 'fatal' },
+    ...environment,
+  });
+}
+
+/** A POST of which the end of the content is still to come. */
+async function beginRequest({ url }: Server): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  const fields = `Host: a\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 15`;
+  socket.write(`POST /api/v1/notes HTTP/1.1\r\n${fields}\r\n\r\n{"text":`);
+  // An answer to a later request shows that the first one has arrived.
+  await fetch(`${url}/health/live`);
+  return socket;
+}
+
+for (const [origin, signal, message] of [
+  ['uncaughtException', 'SIGUSR2', 'thrown by a timer'],
+  ['unhandledRejection', 'SIGHUP', 'rejected, and nobody listens'],
+] as const) {
+  test(`logs an error of origin ${origin} with its stack, answers what is under way, and exits 70`, async () => {
+    const server = await start();
+    const socket = await beginRequest(server);
+    server.send(signal);
+    await server.told(origin);
+    socket.write('"Late"}');
+    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 201 /);
+    const { code, stderr } = await server.ended;
+    assert.equal(code, 70);
+    const line = stderr.split('\n').find((each) => each.includes('"kind":"uncaught"')) ?? '';
+    const logged = JSON.parse(line) as { kind: string; level: string; error: { stack: string } };
+    assert.deepEqual([logged.kind, logged.level], ['uncaught', 'fatal']);
+    assert.match(logged.error.stack, new RegExp(`${message}\\n\\s+at .*failing\\.config\\.ts`));
+    assert.match(stderr, new RegExp(`^comity: ended by an error that no code caught: ${message}$`, 'm'));
+  });
+}
+
+test('accepts no connection while it drains after an uncaught error', async () => {
+  const server = await start({ COMITY_LOG_LEVEL: 'info' });
+  const socket = await beginRequest(server);
+  server.send('SIGHUP');
+  await server.told('draining');
+  const refused = connect(Number(new URL(server.url).port), '127.0.0.1');
+  const [error] = await once(refused, 'error');
+  assert.equal(error.code, 'ECONNREFUSED');
+  socket.end('"Late"}');
+  assert.equal((await server.ended).code, 70);
+});
+
+test('drains once however many errors follow, logs ten of them, and ends within its bound', async () => {
+  const server = await start({ COMITY_DRAIN_MS: '500' });
+  const socket = await beginRequest(server);
+  socket.on('error', () => socket.destroy());
+  server.send('SIGUSR2');
+  const { code, stderr } = await server.ended;
+  assert.equal(code, 70);
+  assert.equal(stderr.match(/"kind":"uncaught"/g)?.length, 10);
+});
+
+test('exits 70 also where the first signal comes during the drain of an uncaught error', async () => {
+  const server = await start();
+  const socket = await beginRequest(server);
+  server.send('SIGHUP');
+  await server.told('unhandledRejection');
+  server.send('SIGTERM');
+  socket.write('"Late"}');
+  assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 201 /);
+  assert.equal((await server.ended).code, 70);
+});

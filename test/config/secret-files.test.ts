@@ -1,0 +1,96 @@
+/** Secrets that are kept in files: NAME_FILE in place of NAME. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { withKeys } from '../../src/cli/server-client.ts';
+import { resolveConfiguration } from '../../src/config/configuration.ts';
+import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { type Environment, loadSettings } from '../../src/config/load-settings.ts';
+import { readSenderSecrets } from '../../src/config/sender-secrets.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'comity-secret-files-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const key = 'sk_0123456789abcdef01234567';
+
+function mistakesOf(environment: Environment): readonly string[] {
+  try {
+    loadSettings(environment);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.mistakes;
+    throw error;
+  }
+  return [];
+}
+
+test('every setting that is a secret takes a file, without one line break at its end', () => {
+  const { settings } = loadSettings({
+    COMITY_ADMIN_KEY_FILE: file('admin', `${key}\n`),
+    COMITY_SECRET_KEY_FILE: file('key', `${'ab'.repeat(32)}\r\n`),
+    COMITY_SECRET_KEY_PREVIOUS_FILE: file('previous', 'cd'.repeat(32)),
+    COMITY_DATABASE_URL_FILE: file('url', 'postgres://a:b@db.example/shop'),
+    COMITY_SMTP_URL_FILE: file('smtp', 'smtps://user:pass@mail.example:465\n'),
+  });
+  const { adminKey, secretKey, secretKeyPrevious, databaseUrl, smtpUrl } = settings;
+  assert.deepEqual(
+    [adminKey, secretKey, secretKeyPrevious, databaseUrl, smtpUrl],
+    [
+      ...[key, 'ab'.repeat(32), 'cd'.repeat(32)],
+      ...['postgres://a:b@db.example/shop', 'smtps://user:pass@mail.example:465'],
+    ],
+  );
+});
+
+test('secrets of providers, of senders and of commands take a file too', () => {
+  const path = file('client', 'the-secret\n');
+  const { providers } = loadSettings({
+    COMITY_OAUTH_GOOGLE_CLIENT_ID: 'id',
+    COMITY_OAUTH_GOOGLE_CLIENT_SECRET_FILE: path,
+  });
+  assert.equal(providers.get('google')?.clientSecret, 'the-secret');
+  const { senders } = resolveConfiguration({ collections: {}, senders: { billing: { preset: 'stripe' } } });
+  const billing = file('billing', 'whsec_0123456789abcdef0123456789abcdef\n');
+  const secrets = readSenderSecrets({ BILLING_WEBHOOK_SECRET_FILE: billing }, senders);
+  assert.deepEqual(secrets.get('BILLING_WEBHOOK_SECRET'), ['whsec_0123456789abcdef0123456789abcdef']);
+  assert.equal(withKeys({ COMITY_KEY_FILE: path }).COMITY_KEY, 'the-secret');
+});
+
+test('a value and a file together, and a file that cannot be taken, are refused without its content', () => {
+  const path = file('both', `${key}\n`);
+  const long = file('long', 's'.repeat(70_000));
+  const cases: readonly (readonly [Environment, RegExp])[] = [
+    [
+      { COMITY_ADMIN_KEY: key, COMITY_ADMIN_KEY_FILE: path },
+      /^COMITY_ADMIN_KEY and COMITY_ADMIN_KEY_FILE exclude/,
+    ],
+    [
+      { COMITY_ADMIN_KEY_FILE: join(folder, 'none') },
+      /^COMITY_ADMIN_KEY_FILE names .*cannot be read: ENOENT/,
+    ],
+    [{ COMITY_ADMIN_KEY_FILE: folder }, /is a folder$/],
+    [{ COMITY_ADMIN_KEY_FILE: file('empty', '\n') }, /is empty$/],
+    [{ COMITY_ADMIN_KEY_FILE: long }, /is longer than 65536 bytes$/],
+    [{ COMITY_ADMIN_KEY_FILE: file('two', `${key}\n\n`) }, /^COMITY_ADMIN_KEY may hold only/],
+    [{ COMITY_SECRET_KEY_FILE: file('short', 'abcd') }, /^COMITY_SECRET_KEY must be 32 random octets/],
+    [{ COMITY_SECRET_KEY_PREVIOUS: 'ab'.repeat(32) }, /needs COMITY_SECRET_KEY/],
+  ];
+  for (const [environment, expected] of cases) {
+    const mistakes = mistakesOf(environment);
+    assert.equal(mistakes.length, 1, JSON.stringify(mistakes));
+    assert.match(String(mistakes[0]), expected);
+    assert.ok(!String(mistakes[0]).includes(key));
+  }
+});
+
+test('a file is no way to give a setting that is no secret', () => {
+  const { warnings } = loadSettings({ COMITY_PORT_FILE: file('port', '8080') });
+  assert.match(warnings.join(), /COMITY_PORT_FILE is not a setting/);
+});

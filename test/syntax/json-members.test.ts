@@ -1,0 +1,60 @@
+/** Members found in the text of an object, against JSON.parse. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { memberSpans, valueAt, withoutMembers } from '../../src/http/syntax/json-members.ts';
+
+const name = fc.constantFrom(
+  'a',
+  'b',
+  'data',
+  '"',
+  '\\',
+  '\\"',
+  '{',
+  ']',
+  ',',
+  '',
+  'é',
+  '\n',
+  '😀',
+  'constructor',
+);
+const value = fc.jsonValue({ maxDepth: 3 });
+const object = fc.dictionary(name, fc.oneof(value, fc.dictionary(name, value), name), {
+  noNullPrototype: true,
+});
+
+test('finds the text of every member, and of no other', () => {
+  fc.assert(
+    fc.property(object, fc.array(name), (members, names) => {
+      const json = JSON.stringify(members);
+      const found = memberSpans(json, names);
+      for (const each of names) {
+        const span = found.get(each);
+        const text = span === undefined ? undefined : json.slice(span.start, span.end);
+        assert.equal(text, Object.hasOwn(members, each) ? JSON.stringify(members[each]) : undefined);
+      }
+    }),
+  );
+});
+
+test('leaves members out as deleting them would', () => {
+  fc.assert(
+    fc.property(object, fc.array(name), (members, names) => {
+      const left = { ...members };
+      for (const each of names) delete left[each];
+      assert.equal(withoutMembers(JSON.stringify(members), names), JSON.stringify(left));
+    }),
+  );
+});
+
+test('makes the value at a path, through objects alone', () => {
+  const json = JSON.stringify({ a: { b: [1, { c: 2 }], d: { e: 'x' } }, f: 'text' });
+  assert.deepEqual(valueAt(json, ['a', 'b']), [1, { c: 2 }]);
+  assert.equal(valueAt(json, ['a', 'd', 'e']), 'x');
+  for (const path of [['a', 'b', '0'], ['f', 'length'], ['g'], ['a', 'toString']])
+    assert.equal(valueAt(json, path), undefined);
+  assert.equal(valueAt('{ "a" : 1 , "b" : [ 1 ] }', ['a']), 1);
+  assert.deepEqual(valueAt('{ "a" : 1 , "b" : [ 1 ] }', ['b']), [1]);
+});

@@ -1,0 +1,51 @@
+/** No secret that the program keeps can be found in its files, its database or a backup. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, test } from 'node:test';
+import { testServer } from '../postgres/cluster.ts';
+import { startProgram } from './program.ts';
+
+const main = resolve('src/main.ts');
+
+for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+  test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'comity-at-rest-'));
+    after(() => rmSync(folder, { recursive: true, force: true }));
+    const server = engine === 'PostgreSQL' ? await testServer() : undefined;
+    if (server !== undefined) after(() => server.dispose());
+    const data = join(folder, 'data');
+    const env = server === undefined ? {} : { COMITY_DATABASE_URL: server.url };
+    const program = await startProgram({ folder: data, env });
+    const json = { url: 'https://shop.example/h', events: ['*'], headers: { 'X-Token': 'value-5f1c09' } };
+    const made = await program.send('POST', '/api/v1/endpoints', { json });
+    assert.equal(made.status, 201, made.body);
+    const printed = [...program.stdout().matchAll(/_WEBHOOK_SECRET=(whsec_\S+)/g)].map(([, text]) =>
+      String(text),
+    );
+    assert.equal(printed.length, 3);
+    const secrets = ['value-5f1c09', String(made.json()['secret']), ...printed];
+    const jwks = await program.send('GET', '/.well-known/jwks.json');
+    await program.stop();
+
+    const backup = join(folder, 'copy.db');
+    execFileSync(process.execPath, [main, 'backup', backup], {
+      env: { PATH: process.env['PATH'], COMITY_DATA: data, ...env },
+    });
+    const stored = readdirSync(data).filter((name) => name !== 'secret.key');
+    const files = [backup, ...stored.map((name) => join(data, name))].map((path) => readFileSync(path));
+    for (const file of files) {
+      for (const secret of secrets) assert.ok(!file.includes(secret));
+      // A private key in JWK form has a member d.
+      assert.ok(!file.includes('"d":"') && !file.includes('PRIVATE KEY'));
+    }
+    assert.ok(files.some((file) => file.includes('"sealed":{"key":"')));
+
+    const again = await startProgram({ folder: data, env });
+    assert.equal((await again.send('GET', '/.well-known/jwks.json')).body, jwks.body);
+    assert.doesNotMatch(again.stdout(), /whsec_/);
+    await again.stop();
+  });
+}

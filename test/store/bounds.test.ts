@@ -1,6 +1,7 @@
 /** Every bound at its edge, and storage that fails: what is refused, and that the store is whole again afterwards. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { always, type Filter } from '../../src/model/filter.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
@@ -89,9 +90,11 @@ test('counts a waiting read with long values as several, so that the queue is bo
 
 test('refuses the long read beyond `readerQueueMax`, ends one beyond `scanTimeoutMs`, and then reads on', async (context) => {
   const folder = folderFor(context);
+  // Text in the searched field: where it is NULL, a fast machine reads all of them within the bound.
+  const city = 'x'.repeat(200);
   const rows = Array.from({ length: 60_000 }, (_, index) => ({
     id: `r ${index}`,
-    row: nextRow(things, `r ${index}`, { name: `n${index}` }),
+    row: nextRow(things, `r ${index}`, { name: `n${index}`, city }),
   }));
   seedTable(folder.path, tables, 'things', rows);
   const store = await folder.open({ readerQueueMax: 2, scanTimeoutMs: 20 });
@@ -122,7 +125,7 @@ test('refuses the long read beyond `readerQueueMax`, ends one beyond `scanTimeou
     [third, /20 ms/],
     [fourth, /wait/],
   ] as const) {
-    assert.ok(result?.status === 'rejected' && result.reason instanceof StoreUnavailable);
+    assert.ok(result?.status === 'rejected' && result.reason instanceof StoreUnavailable, inspect(result));
     assert.match(result.reason.message, pattern);
   }
   const near: Filter = { op: 'eq', field: fields.id, value: 'r 7' };

@@ -18,7 +18,7 @@ export async function countRows(
   if (shaped.shape.op === 'never') return 0;
   const parameters: SqlValue[] = [];
   const condition = shaped.shape.op === 'always' ? '' : ` AND ${conditionOf(shaped, parameters)}`;
-  const sql = `SELECT count(*) FROM ${layout.name} WHERE deleted_at IS NULL${condition} AND ${tickSql}`;
+  const sql = `SELECT count(*) FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
   const { rows } = await readers.read(sql, parameters, tableNumber, { party });
   return Number(rows[0]?.[0]);
 }

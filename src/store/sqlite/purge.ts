@@ -17,7 +17,7 @@ export async function purgeRows(
   tableNumber: number,
   range: { readonly updatedBefore: number; readonly limit: number },
 ): Promise<number> {
-  const sql = `SELECT id FROM ${layout.name} WHERE updated_at < ? AND ${tickSql} LIMIT ?`;
+  const sql = `SELECT id FROM ${layout.name} WHERE ${tickSql} AND updated_at < ? LIMIT ?`;
   const { rows } = await readers.read(sql, [range.updatedBefore, range.limit], tableNumber);
   const ids = rows.map((row) => String(row[0]));
   let purged = 0;

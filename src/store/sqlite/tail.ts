@@ -48,10 +48,10 @@ export function readTail(
   const parameters: SqlValue[] = [after.rev, after.id];
   const condition =
     filter.op === 'always' ? '' : ` AND ${conditionOf(shapeFilter(filter, encoding), parameters)}`;
-  const timed = near ? '' : ` AND ${tickSql}`;
+  const timed = near ? '' : `${tickSql} AND `;
   parameters.push(limit);
   const sql = `SELECT id, rev, type, collection, owner, doc FROM ${log}
-    WHERE deleted_at IS NULL AND (rev, id) > (?, ?)${condition}${timed} ORDER BY rev, id LIMIT ?`;
+    WHERE ${timed}deleted_at IS NULL AND (rev, id) > (?, ?)${condition} ORDER BY rev, id LIMIT ?`;
   const octets = { column: docColumn, rowsMax: limit, bytesMax, looksBeyond: false };
   if (near) {
     return snapshot.run(() => {

@@ -22,7 +22,14 @@ const categories = '/api/v1/categories';
 const events = '/api/v1/events';
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_STREAM_HEARTBEAT_MS: '200', COMITY_STREAMS_MAX: '5' } });
+  program = await startProgram({
+    env: {
+      COMITY_STREAM_HEARTBEAT_MS: '200',
+      COMITY_STREAMS_MAX: '5',
+      // What administrators have beside it is a matter of test/wire/server/shares.test.ts.
+      COMITY_STREAMS_RESERVED_MAX: '0',
+    },
+  });
 });
 
 after(() => program.stop());

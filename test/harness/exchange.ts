@@ -1,0 +1,159 @@
+/**
+ * One request to a running server, over a connection of its own, and its answer.
+ *
+ * With COMITY_TEST_PROTOCOL=h2c requests are sent over HTTP/2 with prior knowledge, all to a server on one connection, so that test/wire can
+ * be run over either protocol. Answers look as they would over HTTP/1.1, without the fields of its connection.
+ */
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+
+export const adminKey = 'sk_test_0123456789abcdef';
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** The body as JSON; throws where it is none. */
+  readonly json: () => Record<string, unknown>;
+};
+
+export type RequestOptions = {
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string | Uint8Array;
+  /** Sent as JSON, with its Content-Type unless one is given. */
+  readonly json?: unknown;
+  /** Send no credential. Default: the administrator key as Bearer. */
+  readonly anonymous?: boolean;
+};
+
+type Sent = {
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly body: string | Uint8Array | undefined;
+};
+
+/** Sends exactly the fields given besides Host and the credential. */
+export async function send(
+  port: number,
+  method: string,
+  path: string,
+  options: RequestOptions = {},
+): Promise<Answer> {
+  const body = options.json === undefined ? options.body : JSON.stringify(options.json);
+  const headers: Record<string, string | string[]> = {};
+  if (options.anonymous !== true) headers['Authorization'] = `Bearer ${adminKey}`;
+  if (options.json !== undefined) headers['Content-Type'] = 'application/json';
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    headers[name] = typeof value === 'string' ? value : [...value];
+  }
+  if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
+  const sent = { port, method, path, headers, body };
+  const answer = await (process.env['COMITY_TEST_PROTOCOL'] === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
+  remember(sent, answer);
+  return answer;
+}
+
+/** How many exchanges a failing test is shown with, and how much of each content. */
+const rememberedMax = 3;
+const shownCharacters = 2000;
+
+let remembered: (readonly [Sent, Answer])[] = [];
+
+function remember(sent: Sent, answer: Answer): void {
+  remembered.push([sent, answer]);
+  if (remembered.length > rememberedMax) remembered.shift();
+}
+
+/** The last exchanges of this process as text, the newest last, and forgets them: for the report of a failing test. */
+export function takeRecentExchanges(): string {
+  const texts = remembered.map(([{ method, path, headers, body }, answer]) =>
+    [
+      messageText(`${method} ${path}`, headers, typeof body === 'string' ? body : ''),
+      messageText(String(answer.status), answer.headers, answer.body),
+    ].join('\n'),
+  );
+  remembered = [];
+  return texts.join('\n\n');
+}
+
+function messageText(start: string, headers: IncomingHttpHeaders, body: string): string {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
+  const cut = body.length > shownCharacters ? `${body.slice(0, shownCharacters)} ...` : body;
+  return [start, ...fields, ...(cut === '' ? [] : ['', cut])].join('\n');
+}
+
+function sendHttp1({ port, method, path, headers, body }: Sent): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      { host: '127.0.0.1', port, method, path, headers, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => resolve(answerOf(response.statusCode ?? 0, response.headers, chunks)));
+      },
+    );
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** By port: a server that was started again has a connection of its own. */
+const sessions = new Map<number, ClientHttp2Session>();
+
+/** What a test sends is its own affair. Missing in the types of node. */
+const lenient = { strictSingleValueFields: false };
+
+function sessionOf(port: number): ClientHttp2Session {
+  const known = sessions.get(port);
+  if (known !== undefined && !known.closed && !known.destroyed) return known;
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { settings: {}, ...lenient });
+  session.on('error', () => session.destroy());
+  session.unref();
+  sessions.set(port, session);
+  return session;
+}
+
+/** Ends the HTTP/2 connection to a server that has stopped. */
+export function forgetConnection(port: number): void {
+  sessions.get(port)?.destroy();
+  sessions.delete(port);
+}
+
+/** Host becomes `:authority`; everything else goes as it is. */
+function sendHttp2({ port, method, path, headers, body }: Sent): Promise<Answer> {
+  const { Host: host, ...others } = headers;
+  const authority = host === undefined ? `127.0.0.1:${port}` : String(host);
+  return new Promise((resolve, reject) => {
+    const session = sessionOf(port);
+    const stream = session.request(
+      { ...others, ':method': method, ':path': path, ':authority': authority },
+      { endStream: body === undefined },
+    );
+    // Only while something is asked does the connection keep the test alive.
+    session.ref();
+    const chunks: Buffer[] = [];
+    let found: IncomingHttpHeaders | undefined;
+    stream.on('response', (fields) => {
+      found = fields;
+    });
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('error', reject);
+    stream.on('close', () => {
+      session.unref();
+      if (found === undefined) reject(new Error(`no answer to ${method} ${path}`));
+      else {
+        const { ':status': status, ...fields } = found;
+        resolve(answerOf(Number(status), fields, chunks));
+      }
+    });
+    if (body !== undefined) stream.end(body);
+  });
+}
+
+function answerOf(status: number, headers: IncomingHttpHeaders, chunks: readonly Buffer[]): Answer {
+  const text = Buffer.concat(chunks).toString('utf8');
+  return { status, headers, body: text, json: () => JSON.parse(text) as Record<string, unknown> };
+}

@@ -1,0 +1,129 @@
+/**
+ * The running server: the whole program with its own listener on a free port of the loopback address, in the process of the test. What
+ * `comity serve` adds to it (signals, the exit code, the command line) is the subject of server-process.ts.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readConfiguration } from '../../src/cli/read-configuration.ts';
+import { welcomeText } from '../../src/cli/welcome.ts';
+import { compose } from '../../src/compose.ts';
+import { fanOut } from '../../src/observe/fan-out.ts';
+import { createLog } from '../../src/observe/log.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { type TestServer, testServer } from '../postgres/cluster.ts';
+import { type Answer, adminKey, forgetConnection, type RequestOptions, send } from './exchange.ts';
+
+export { type Answer, adminKey, type RequestOptions, send } from './exchange.ts';
+
+export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
+export const shopConfig: string = join(repositoryRoot, 'examples/shop/comity.config.ts');
+
+export type StartOptions = {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Data folder; a new one, removed by `stop`, unless given. */
+  readonly folder?: string;
+  readonly config?: string;
+};
+
+export type RunningServer = {
+  readonly url: string;
+  readonly port: number;
+  readonly folder: string;
+  /** The welcome, which shows a key that was made at this start. */
+  readonly stdout: () => string;
+  /** Warnings, and the log, a JSON object a line. */
+  readonly stderr: () => string;
+  send(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  /** Drains and closes. */
+  stop(): Promise<void>;
+};
+
+/** Starts a server by the settings of `env`, which are those of the environment. */
+export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
+  const place = await placeOf(options);
+  let stderr = '';
+  const environment = environmentOf(options, place);
+  const { warnings, ...reading } = await readConfiguration(environment, {});
+  for (const warning of warnings) stderr += `comity: warning: ${warning}\n`;
+  const { configuration, settings } = reading;
+  const metrics = createMetrics();
+  const destination = {
+    write(line: string): void {
+      stderr += line;
+    },
+  };
+  const observe = fanOut(createLog({ level: settings.logLevel, destination }), metrics.observe);
+  const running = await compose({ ...reading, observe, metrics });
+  const { url, tlsUrl, adminKey: madeKey, madeSecrets: senderSecrets } = running;
+  const welcome = { url, tlsUrl, data: place.folder, adminKey: madeKey, senderSecrets, configuration };
+  const port = Number(new URL(url).port);
+  return {
+    url,
+    port,
+    folder: place.folder,
+    stdout: () => welcomeText(welcome),
+    stderr: () => stderr,
+    send: (method, path, requestOptions) => send(port, method, path, requestOptions),
+    async stop() {
+      await running.stop('the end of its test');
+      forgetConnection(port);
+      await place.remove();
+    },
+  };
+}
+
+/** Where a server keeps its data, and how that is removed when it was made for this server. */
+export type Place = {
+  readonly folder: string;
+  readonly database: Readonly<Record<string, string>>;
+  remove(): Promise<void>;
+};
+
+/**
+ * With COMITY_TEST_STORE=postgres every server that names no database has one of its own, which stays with its folder:
+ * so all of test/wire can be run on either store.
+ */
+const databases = new Map<string, TestServer>();
+
+export async function placeOf({ folder: given, env }: StartOptions): Promise<Place> {
+  const folder = given ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
+  const isOnPostgres = process.env['COMITY_TEST_STORE'] === 'postgres';
+  if (isOnPostgres && env?.['COMITY_DATABASE_URL'] === undefined && !databases.has(folder)) {
+    databases.set(folder, await testServer());
+  }
+  const database = databases.get(folder);
+  return {
+    folder,
+    database: database === undefined ? {} : { COMITY_DATABASE_URL: database.url },
+    async remove() {
+      if (given !== undefined) return;
+      await rm(folder, { recursive: true, force: true });
+      await database?.dispose();
+    },
+  };
+}
+
+/** With COMITY_TEST_CONTENT=threads all content is parsed and checked on threads, however short: answers must be the same. */
+const onThreads: Readonly<Record<string, string>> =
+  process.env['COMITY_TEST_CONTENT'] === 'threads' ? { COMITY_CONTENT_INLINE_BYTES_MAX: '0' } : {};
+
+/** The settings of a server under test, with nothing of the tester's own environment. */
+export function environmentOf(
+  { config, env }: StartOptions,
+  { folder, database }: Place,
+): Readonly<Record<string, string>> {
+  return {
+    COMITY_CONFIG: config ?? shopConfig,
+    COMITY_PORT: '0',
+    COMITY_DATA: folder,
+    COMITY_ADMIN_KEY: adminKey,
+    // A thousandth of the work: what hashing costs is a matter of its own tests.
+    COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
+    COMITY_PASSWORD_PASSES: '1',
+    ...database,
+    ...onThreads,
+    ...env,
+  };
+}

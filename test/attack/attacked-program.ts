@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { type Program, type StartOptions, startProgram } from '../wire/program.ts';
+import { type ServerProcess, type SpawnOptions, spawnServer } from '../harness/server-process.ts';
 import { memoryGroup } from './memory-group.ts';
 
 const MiB = 1024 * 1024;
@@ -17,7 +17,7 @@ const MiB = 1024 * 1024;
 const healthMsMax = 100;
 const twinFactor = 3;
 
-export type AttackOptions = StartOptions & {
+export type AttackOptions = SpawnOptions & {
   /** Memory that the process may have, in octets; the kernel ends a process that wants more. Default 512 MiB. */
   readonly memoryBytes?: number;
 };
@@ -32,7 +32,7 @@ export type Health = {
 };
 
 export type Attacked = {
-  readonly program: Program;
+  readonly program: ServerProcess;
   /** Greatest resident memory of the process so far, without files that it maps, in octets. */
   readonly peakBytes: () => number;
   /** Health since the start, or since the last call. */
@@ -44,12 +44,12 @@ export type Attacked = {
 /** Starts both programs and ends them with the test. */
 export async function startAttacked(test: TestContext, options: AttackOptions = {}): Promise<Attacked> {
   const { memoryBytes = 512 * MiB, ...start } = options;
-  const idle = await startProgram({
+  const idle = await spawnServer({
     ...start,
     ...(start.folder === undefined ? {} : { folder: `${start.folder}-idle` }),
   });
   const group = memoryGroup(memoryBytes, randomUUID());
-  const program = await startProgram(group === undefined ? start : { ...start, wrap: group.wrap });
+  const program = await spawnServer(group === undefined ? start : { ...start, wrap: group.wrap });
   const probe = new Worker(new URL('./health-probe.ts', import.meta.url), {
     workerData: { attacked: program.port, idle: idle.port, pid: program.process.pid },
   });
@@ -97,12 +97,12 @@ export async function assertLoopFree({ program, health }: Attacked, during: stri
   assert.equal((await health()).failures, 0, during);
 }
 
-function isAlive({ process: child }: Program): boolean {
+function isAlive({ process: child }: ServerProcess): boolean {
   return child.exitCode === null && child.signalCode === null;
 }
 
 /** Without the pages of files that are mapped, which the kernel takes back when others need them. */
-function peakOf({ process: child }: Program): number {
+function peakOf({ process: child }: ServerProcess): number {
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
   const kibibytes = (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { adminKey } from '../wire/program.ts';
+import { adminKey } from '../harness/exchange.ts';
 import { type Attacked, startAttacked } from './attacked-program.ts';
 
 type Sent = {

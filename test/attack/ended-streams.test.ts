@@ -10,6 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { send } from '../harness/exchange.ts';
+import { type ServerProcess, spawnServer } from '../harness/server-process.ts';
 import {
   ack,
   endHeaders,
@@ -21,7 +23,6 @@ import {
   request,
   uint32,
 } from '../wire/http2/raw-session.ts';
-import { type Program, send, startProgram } from '../wire/program.ts';
 import { firstPair } from '../wire/server/certificates.ts';
 
 type Form = (stream: number) => readonly Uint8Array[];
@@ -130,7 +131,7 @@ const folder = await mkdtemp(join(tmpdir(), 'comity-attack-'));
 const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
 await Promise.all([writeFile(cert, firstPair.cert), writeFile(key, firstPair.key)]);
 
-type Target = { readonly program: Program; readonly tlsPort: number };
+type Target = { readonly program: ServerProcess; readonly tlsPort: number };
 
 /** Behind a proxy `Upgrade: h2c` is not taken, and the address of the caller comes from a field. */
 const direct: Record<string, string> = { COMITY_TLS_CERT: cert, COMITY_TLS_KEY: key, COMITY_TLS_PORT: '0' };
@@ -141,14 +142,14 @@ const targets = new Map<Record<string, string>, Target>();
 async function living(env: Record<string, string>): Promise<Target> {
   const known = targets.get(env);
   if (known !== undefined && known.program.process.exitCode === null) return known;
-  const program = await startProgram({ env });
+  const program = await spawnServer({ env });
   const tlsPort = await printedTlsPort(program);
   const target = { program, tlsPort };
   targets.set(env, target);
   return target;
 }
 
-async function printedTlsPort(program: Program): Promise<number> {
+async function printedTlsPort(program: ServerProcess): Promise<number> {
   for (;;) {
     const port = /^and on https:\/\/\S+:(\d+)$/m.exec(program.stdout())?.[1];
     if (port !== undefined) return Number(port);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { adminKey } from '../wire/program.ts';
+import { adminKey } from '../harness/exchange.ts';
 import { type Attacked, startAttacked } from './attacked-program.ts';
 
 const env = {

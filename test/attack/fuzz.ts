@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { send } from '../harness/exchange.ts';
 import { endHeaders, frame, frameTypes, headerBlock, setting, uint32 } from '../wire/http2/raw-session.ts';
-import { send } from '../wire/program.ts';
 
 export type Numbers = {
   /** From 0 to `below` - 1. */

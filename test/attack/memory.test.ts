@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { adminKey } from '../harness/exchange.ts';
+import type { RunningServer } from '../harness/running-server.ts';
 import { endHeaders, endStream, frameTypes, get, request, setting } from '../wire/http2/raw-session.ts';
-import type { Program } from '../wire/program.ts';
-import { adminKey } from '../wire/program.ts';
 import { type Attacked, startAttacked } from './attacked-program.ts';
 
 const MiB = 1024 * 1024;
@@ -55,7 +55,7 @@ function many<T>(count: number, make: (index: number) => T): T[] {
 }
 
 /** Looks again each time a request was answered, so that no time is named. */
-async function until(program: Program, fits: () => boolean | Promise<boolean>): Promise<void> {
+async function until(program: RunningServer, fits: () => boolean | Promise<boolean>): Promise<void> {
   for (let looks = 0; looks < 2000; looks += 1) {
     if (await fits()) return;
     await program.send('GET', '/health/ready');
@@ -63,7 +63,7 @@ async function until(program: Program, fits: () => boolean | Promise<boolean>): 
   assert.fail('it never came to be so');
 }
 
-async function heldBytes(program: Program): Promise<number> {
+async function heldBytes(program: RunningServer): Promise<number> {
   const { body } = await program.send('GET', '/metrics');
   let bytes = 0;
   for (const [, number] of body.matchAll(/^comity_memory_bytes\{use="[a-z]+"\} (\d+)$/gm))
@@ -71,7 +71,7 @@ async function heldBytes(program: Program): Promise<number> {
   return bytes;
 }
 
-async function budgetOf(program: Program): Promise<number> {
+async function budgetOf(program: RunningServer): Promise<number> {
   const { body } = await program.send('GET', '/metrics');
   return Number(/^comity_memory_bytes_max (\d+)$/m.exec(body)?.[1] ?? 0);
 }
@@ -152,7 +152,7 @@ test('answers that wait behind closed windows of HTTP/2 stay within the budget',
 const list = '/api/v1/categories';
 
 /** @returns their ids */
-async function withRows(program: Program): Promise<readonly string[]> {
+async function withRows(program: RunningServer): Promise<readonly string[]> {
   const ids: string[] = [];
   for (let index = 0; index < rows; index += 1) {
     const name = String(index).padStart(rowBytes, '-');
@@ -164,7 +164,7 @@ async function withRows(program: Program): Promise<readonly string[]> {
 }
 
 /** The first page by ten at once, then one walk to the end. */
-async function listTenTimes(program: Program): Promise<void> {
+async function listTenTimes(program: RunningServer): Promise<void> {
   const page = async (from: string) => {
     const answer = await program.send('GET', `${list}?limit=1000${from}`);
     assert.equal(answer.status, 200, answer.body.slice(0, 200));

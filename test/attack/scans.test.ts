@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Answer, Program } from '../wire/program.ts';
+import type { Answer } from '../harness/exchange.ts';
+import type { RunningServer } from '../harness/running-server.ts';
 import { type Attacked, assertLoopFree, startAttacked } from './attacked-program.ts';
 
 const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.url));
@@ -12,18 +13,18 @@ const env = { COMITY_SCAN_TIMEOUT_MS: '1000', COMITY_LOOP_HELD_MS: '100' };
 /** 900 characters that stand nearly everywhere in the text. */
 const costly = (mark: number) => `%${'a'.repeat(895)}${mark}b%`;
 
-async function fill(program: Program, notes: number): Promise<void> {
+async function fill(program: RunningServer, notes: number): Promise<void> {
   for (let index = 0; index < notes; index += 1) {
     const made = await program.send('POST', '/api/v1/notes', { json: { text: 'a'.repeat(1_000_000) } });
     assert.equal(made.status, 201);
   }
 }
 
-function scan(program: Program, filter: object, anonymous: boolean): Promise<Answer> {
+function scan(program: RunningServer, filter: object, anonymous: boolean): Promise<Answer> {
   return program.send('QUERY', '/api/v1/notes', { json: { filter }, anonymous });
 }
 
-function costlyScan(program: Program, turn: number): Promise<Answer> {
+function costlyScan(program: RunningServer, turn: number): Promise<Answer> {
   const likes = Array.from({ length: 12 }, (_, index) => ({ text: { like: costly(turn * 12 + index) } }));
   return scan(program, { or: likes }, false);
 }

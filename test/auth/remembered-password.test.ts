@@ -1,11 +1,11 @@
 /** A password that is remembered for Basic (§5.2) against the login limit (§8), in the real program. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startProgram } from '../wire/program.ts';
+import { startServer } from '../harness/running-server.ts';
 import { basic } from './fixtures/requests.ts';
 
 test('a password that is remembered gives whoever is over the login limit no free guess', async (context) => {
-  const program = await startProgram({ env: { COMITY_LOGIN_ATTEMPTS: '3' } });
+  const program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '3' } });
   context.after(() => program.stop());
   const account = { email: 'ann@shop.example', password: 'correct horse battery staple' };
   const registered = await program.send('POST', '/api/v1/auth/register', { anonymous: true, json: account });

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import {
   base,
   bearer,
@@ -15,7 +16,6 @@ import {
   register,
   sessionCookieName,
 } from '../wire/auth/client.ts';
-import { type Program, startProgram } from '../wire/program.ts';
 import { openBrowser } from './chromium.ts';
 import {
   apiHost,
@@ -36,9 +36,9 @@ const attacker = 'mallory@shop.example';
 const password = 'correct horse battery staple';
 
 let pages: Pages;
-let program: Program;
+let program: RunningServer;
 /** Allows every origin, and so no credentials. */
-let open: Program;
+let open: RunningServer;
 let browser: Browser;
 let client: Client;
 let token: string;
@@ -48,8 +48,8 @@ let page: Page;
 before(async () => {
   pages = await servePages();
   [program, open] = await Promise.all([
-    startProgram({ env: { COMITY_CORS_ORIGINS: pages.origin(appHost) } }),
-    startProgram({ env: { COMITY_CORS_ORIGINS: '*' } }),
+    startServer({ env: { COMITY_CORS_ORIGINS: pages.origin(appHost) } }),
+    startServer({ env: { COMITY_CORS_ORIGINS: '*' } }),
   ]);
   client = openClient(program.port);
   ({ token } = await register(client, email, password));

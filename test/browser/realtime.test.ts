@@ -7,12 +7,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { adminKey, type Program, startProgram } from '../wire/program.ts';
+import { adminKey } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
 
 const page = new URL('../../examples/realtime-page/index.html', import.meta.url);
 
-async function makeCategory(program: Program, name: string): Promise<void> {
+async function makeCategory(program: RunningServer, name: string): Promise<void> {
   const answer = await program.send('POST', '/api/v1/categories', { json: { name } });
   assert.equal(answer.status, 201);
 }
@@ -28,7 +29,7 @@ test('the example page shows events as they happen, and those of a restart once 
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   const env = { COMITY_CORS_ORIGINS: origin };
-  let program = await startProgram({ folder, env });
+  let program = await startServer({ folder, env });
   const browser = await openBrowser();
   context.after(async () => {
     await browser.close();
@@ -54,8 +55,8 @@ test('the example page shows events as they happen, and those of a restart once 
   await tab.getByRole('listitem').filter({ hasText: 'before the restart' }).waitFor();
 
   const { port } = program;
-  assert.equal(await program.stop(), 0);
-  program = await startProgram({ folder, env: { ...env, COMITY_PORT: String(port) } });
+  await program.stop();
+  program = await startServer({ folder, env: { ...env, COMITY_PORT: String(port) } });
   for (const name of ['missed one', 'missed two']) await makeCategory(program, name);
   await status.filter({ hasText: 'following categories.*' }).waitFor();
   await tab.getByRole('listitem').filter({ hasText: 'missed two' }).waitFor();

@@ -2,22 +2,22 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { base, type Client, login, openClient, register, sessionCookieName } from '../wire/auth/client.ts';
-import { type Program, startProgram } from '../wire/program.ts';
 import { openBrowser } from './chromium.ts';
 import { apiHost, fetchFrom, jsonOf, servePages, statusOf, strangerHost } from './session-pages.ts';
 
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let program: Program;
+let program: RunningServer;
 let browser: Browser;
 let client: Client;
 let context: BrowserContext;
 let page: Page;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   client = openClient(program.port);
   await register(client, email, password);
   browser = await openBrowser();

@@ -15,15 +15,16 @@ import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { WebSocket } from 'ws';
 import { cert, key } from '../auth/mail/certificate.ts';
+import { adminKey } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { freePort } from '../wire/free-port.ts';
-import { adminKey, type Program, startProgram } from '../wire/program.ts';
 import { findCommand } from './command.ts';
 
 const guide = readFileSync('docs/guides/behind-a-proxy.md', 'utf8');
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_BEHIND_PROXY: 'on', COMITY_REALTIME_ATTEMPT_MS: '0' } });
+  program = await startServer({ env: { COMITY_BEHIND_PROXY: 'on', COMITY_REALTIME_ATTEMPT_MS: '0' } });
 });
 
 after(() => program?.stop());

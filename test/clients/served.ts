@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocketServer } from 'ws';
 import { cert, key } from '../auth/mail/certificate.ts';
-import { type Program, startProgram } from '../wire/program.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 
 export type Served = {
-  readonly program: Program;
+  readonly program: RunningServer;
   /** For files that clients are given; goes with the end. */
   readonly folder: string;
   /** `https://localhost:PORT` */
@@ -39,7 +39,7 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
     socket.on('message', (message) => socket.send(String(message)));
   });
   const tlsDestination = await listen(createTlsServer({ cert, key }, listener));
-  const program = await startProgram({
+  const program = await startServer({
     env: {
       COMITY_TLS_CERT: certificate,
       COMITY_TLS_KEY: join(folder, 'key.pem'),

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { inspect } from 'node:util';
 import { Agent, fetch, ProxyAgent, WebSocket as UndiciWebSocket } from 'undici';
 import { WebSocket } from 'ws';
-import { adminKey } from '../wire/program.ts';
+import { adminKey } from '../harness/exchange.ts';
 import { type Served, serveClients } from './served.ts';
 
 let served: Served;

@@ -7,8 +7,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { adminKey } from '../harness/exchange.ts';
+import { shopConfig } from '../harness/running-server.ts';
+import { spawnServer } from '../harness/server-process.ts';
 import { testServer } from '../postgres/cluster.ts';
-import { adminKey, shopConfig, startProgram } from '../wire/program.ts';
 import { OutputComparison } from './compare-output.ts';
 import { type Example, type Page, readExamples } from './read-examples.ts';
 import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
@@ -27,7 +29,7 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   const database = page.environment.COMITY_DATABASE_URL === undefined ? undefined : await testServer();
   const databaseUrl = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
   const configuration = configurationOf(page, folder);
-  const program = await startProgram({
+  const program = await spawnServer({
     env: { COMITY_DEVELOPMENT: 'on', ...page.environment, ...databaseUrl },
     ...configuration,
   });

@@ -15,8 +15,6 @@ import { createMetrics } from '../../src/observe/metrics.ts';
 import { type TestServer, testServer } from '../postgres/cluster.ts';
 import { type Answer, adminKey, forgetConnection, type RequestOptions, send } from './exchange.ts';
 
-export { type Answer, adminKey, type RequestOptions, send } from './exchange.ts';
-
 export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
 export const shopConfig: string = join(repositoryRoot, 'examples/shop/comity.config.ts');
 
@@ -36,8 +34,8 @@ export type RunningServer = {
   /** Warnings, and the log, a JSON object a line. */
   readonly stderr: () => string;
   send(method: string, path: string, options?: RequestOptions): Promise<Answer>;
-  /** Drains and closes. */
-  stop(): Promise<void>;
+  /** Drains and closes; again, it only waits for that. */
+  stop(): Promise<unknown>;
 };
 
 /** Starts a server by the settings of `env`, which are those of the environment. */
@@ -59,6 +57,12 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   const { url, tlsUrl, adminKey: madeKey, madeSecrets: senderSecrets } = running;
   const welcome = { url, tlsUrl, data: place.folder, adminKey: madeKey, senderSecrets, configuration };
   const port = Number(new URL(url).port);
+  const stop = async (): Promise<void> => {
+    await running.stop('the end of its test');
+    forgetConnection(port);
+    await place.remove();
+  };
+  let stopped: Promise<void> | undefined;
   return {
     url,
     port,
@@ -66,10 +70,9 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     stdout: () => welcomeText(welcome),
     stderr: () => stderr,
     send: (method, path, requestOptions) => send(port, method, path, requestOptions),
-    async stop() {
-      await running.stop('the end of its test');
-      forgetConnection(port);
-      await place.remove();
+    stop() {
+      stopped ??= stop();
+      return stopped;
     },
   };
 }

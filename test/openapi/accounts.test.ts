@@ -5,10 +5,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { takenContent } from '../../src/openapi/accounts/account-schemas.ts';
+import type { Answer, RequestOptions } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { Browser } from '../oidc/browser.ts';
 import { clientSecret, type OpenedProvider, openProviderServer } from '../oidc/open-provider.ts';
 import { codeIn, type MailServer, startMailServer } from '../wire/auth/fixtures/mail-server.ts';
-import { type Answer, type Program, type RequestOptions, startProgram } from '../wire/program.ts';
 import { accounts, documentOf, type Item, shopCollections } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
@@ -16,7 +17,7 @@ const document = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEn
 const auth = '/api/v1/auth';
 const anonymous = { anonymous: true } as const;
 
-let program: Program;
+let program: RunningServer;
 let mails: MailServer;
 let provider: OpenedProvider;
 let promised: Promised;
@@ -24,7 +25,7 @@ let promised: Promised;
 before(async () => {
   mails = await startMailServer();
   provider = await openProviderServer('example');
-  program = await startProgram({
+  program = await startServer({
     env: {
       COMITY_CORS_ORIGINS: 'https://a.example',
       COMITY_TRACE_METHOD: 'on',

@@ -2,7 +2,8 @@
  * Asks the real program and holds its answer to the document: the status, every header field, the media type and the content.
  */
 import assert from 'node:assert/strict';
-import type { Answer, Program, RequestOptions } from '../wire/program.ts';
+import type { Answer, RequestOptions } from '../harness/exchange.ts';
+import type { RunningServer } from '../harness/running-server.ts';
 import { faults, type Item, operationsOf, resolved } from './fixture.ts';
 
 /** HTTP's own, which OpenAPI leaves out. */
@@ -22,7 +23,7 @@ export type Promised = {
   readonly seen: ReadonlySet<string>;
 };
 
-export function promisedBy(document: Item, program: Pick<Program, 'send'>): Promised {
+export function promisedBy(document: Item, program: Pick<RunningServer, 'send'>): Promised {
   const patterns = operationsOf(document).map(({ path, method, item }) => ({
     method: method.toUpperCase(),
     // A literal segment comes before one that is captured, as in the router.

@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Answer, type Program, type RequestOptions, startProgram } from '../wire/program.ts';
+import type { Answer, RequestOptions } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { documentOf, type Item, shopCollections } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
@@ -12,11 +13,11 @@ import { type Promised, promisedBy } from './promised.ts';
 const env = { COMITY_CORS_ORIGINS: 'https://a.example', COMITY_TRACE_METHOD: 'on' };
 const document = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEnabled: true });
 
-let program: Program;
+let program: RunningServer;
 let promised: Promised;
 
 before(async () => {
-  program = await startProgram({ env });
+  program = await startServer({ env });
   promised = promisedBy(document, program);
 });
 

@@ -1,7 +1,8 @@
 /** The document of a program that is set up strictly: registration closed, addresses verified before a login, no mail server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Answer, type Program, startProgram } from '../wire/program.ts';
+import type { Answer } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { accounts, documentOf, type Item, shopCollections, shopReceiving } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
@@ -12,11 +13,11 @@ const document = documentOf(shopCollections, '3.2', {
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let program: Program;
+let program: RunningServer;
 let promised: Promised;
 
 before(async () => {
-  program = await startProgram({
+  program = await startServer({
     env: {
       COMITY_REGISTRATION: 'closed',
       COMITY_VERIFIED_EMAIL_REQUIRED: 'on',

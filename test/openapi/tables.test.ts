@@ -7,7 +7,8 @@ import { withTextBounds } from '../../src/openapi/text-bounds.ts';
 import { closeSchema } from '../../src/resources/document/closed-schema.ts';
 import { eventFields } from '../../src/resources/events/visibility.ts';
 import { operatorsOf } from '../../src/resources/query/comparison.ts';
-import { type Answer, type Program, startProgram } from '../wire/program.ts';
+import type { Answer } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { documentOf, type Item, operation, resolved, shopCollections, variety } from './fixture.ts';
 
 const schemasOf = (document: Item) => (document.components as { schemas: Record<string, Item> }).schemas;
@@ -81,7 +82,7 @@ test('says of each indexed text how many bytes it may take, unless the schema ke
 });
 
 test('takes with each method the media types that OPTIONS announces', async () => {
-  const program: Program = await startProgram();
+  const program: RunningServer = await startServer();
   try {
     const document = documentOf(shopCollections);
     for (const name of shopCollections.keys()) {

@@ -7,7 +7,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Program, shopConfig, startProgram } from '../wire/program.ts';
+import { shopConfig } from '../harness/running-server.ts';
+import { type ServerProcess, spawnServer } from '../harness/server-process.ts';
 import { startEcho } from './connections/echo-server.ts';
 import { growthOf, type MemorySample } from './connections/flat-memory.ts';
 import { type ResumingReader, startResuming } from './connections/resuming-reader.ts';
@@ -40,7 +41,7 @@ const env = {
 const gauges = ['comity_connections', 'comity_streams', 'comity_websockets', 'comity_tunnels'];
 
 it('keeps memory, files and counts flat and loses no event while connections of every kind come and go', async (context) => {
-  const program = await startProgram({ config: shopConfig, env });
+  const program = await spawnServer({ config: shopConfig, env });
   context.after(() => program.kill());
   const echo = await startEcho();
   context.after(() => echo.close());
@@ -102,14 +103,14 @@ it('keeps memory, files and counts flat and loses no event while connections of 
 });
 
 /** @returns the id of an event that was acknowledged */
-async function post(program: Program): Promise<string> {
+async function post(program: ServerProcess): Promise<string> {
   const json = { type: eventType, data: { object: { text: 'x'.repeat(200) } } };
   const answer = await program.send('POST', '/api/v1/events', { json });
   assert.ok(answer.status < 300, `${answer.status} ${answer.body}`);
   return String(answer.json().id);
 }
 
-async function postUntil(program: Program, isOver: () => boolean): Promise<readonly string[]> {
+async function postUntil(program: ServerProcess, isOver: () => boolean): Promise<readonly string[]> {
   const ids: string[] = [];
   do {
     ids.push(await post(program));
@@ -118,7 +119,11 @@ async function postUntil(program: Program, isOver: () => boolean): Promise<reado
   return ids;
 }
 
-async function sampleUntil(program: Program, samples: MemorySample[], isOver: () => boolean): Promise<void> {
+async function sampleUntil(
+  program: ServerProcess,
+  samples: MemorySample[],
+  isOver: () => boolean,
+): Promise<void> {
   while (!isOver()) {
     const status = readFileSync(`/proc/${program.process.pid}/status`, 'utf8');
     const bytes = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
@@ -135,7 +140,7 @@ async function cutUntil(reader: ResumingReader, isOver: () => boolean): Promise<
 }
 
 /** Waits until the program counts nothing as open but the connection that asks. */
-async function calm(program: Program): Promise<void> {
+async function calm(program: ServerProcess): Promise<void> {
   const untilMs = performance.now() + calmMsMax;
   for (;;) {
     const { body } = await program.send('GET', '/metrics');
@@ -152,7 +157,7 @@ function gaugeOf(metrics: string, name: string): number {
   return Number(found[1]);
 }
 
-function filesOf({ process: { pid } }: Program): number {
+function filesOf({ process: { pid } }: ServerProcess): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 

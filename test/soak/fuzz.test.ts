@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { frameSequence, fuzz, requestText } from '../attack/fuzz.ts';
-import { startProgram } from '../wire/program.ts';
+import { spawnServer } from '../harness/server-process.ts';
 
 const seconds = Number(process.env.COMITY_SOAK_SECONDS ?? 3_600);
 const seed = Number(process.env.COMITY_FUZZ_SEED ?? Date.now() % 1_000_000_000);
@@ -16,7 +16,7 @@ for (const [what, make] of [
   ['HTTP/1.1 requests', requestText],
 ] as const) {
   it(`lives and answers its health through ${count} random ${what}`, async (context) => {
-    const program = await startProgram({ env: { COMITY_LOG_LEVEL: 'fatal' } });
+    const program = await spawnServer({ env: { COMITY_LOG_LEVEL: 'fatal' } });
     context.after(() => program.stop());
     const check = (): void => {
       assert.equal(program.process.exitCode, null, `the program ended:\n${program.stderr()}`);

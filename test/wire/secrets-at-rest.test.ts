@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
+import { startServer } from '../harness/running-server.ts';
 import { testServer } from '../postgres/cluster.ts';
-import { startProgram } from './program.ts';
 
 const main = resolve('src/main.ts');
 
@@ -18,7 +18,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     if (server !== undefined) after(() => server.dispose());
     const data = join(folder, 'data');
     const env = server === undefined ? {} : { COMITY_DATABASE_URL: server.url };
-    const program = await startProgram({ folder: data, env });
+    const program = await startServer({ folder: data, env });
     const json = { url: 'https://shop.example/h', events: ['*'], headers: { 'X-Token': 'value-5f1c09' } };
     const made = await program.send('POST', '/api/v1/endpoints', { json });
     assert.equal(made.status, 201, made.body);
@@ -43,7 +43,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     }
     assert.ok(files.some((file) => file.includes('"sealed":{"key":"')));
 
-    const again = await startProgram({ folder: data, env });
+    const again = await startServer({ folder: data, env });
     assert.equal((await again.send('GET', '/.well-known/jwks.json')).body, jwks.body);
     assert.doesNotMatch(again.stdout(), /whsec_/);
     await again.stop();

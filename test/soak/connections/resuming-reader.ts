@@ -3,7 +3,7 @@
  * keeps the ids in the order in which they came.
  */
 import { WebSocket } from 'ws';
-import { adminKey } from '../../wire/program.ts';
+import { adminKey } from '../../harness/exchange.ts';
 
 const reopenMs = 50;
 

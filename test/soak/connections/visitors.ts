@@ -7,7 +7,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { WebSocket } from 'ws';
-import { adminKey } from '../../wire/program.ts';
+import { adminKey } from '../../harness/exchange.ts';
 
 export type Site = {
   readonly port: number;

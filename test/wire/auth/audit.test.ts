@@ -1,14 +1,14 @@
 /** `/audit`: what happened to accounts and keys, for administrators to read and for nobody to write. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { asAdministrator, base, bearer, type Client, makeKey, openClient, register } from './client.ts';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   client = openClient(program.port);
 });
 

@@ -4,9 +4,10 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { adminKey } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { Browser } from '../../oidc/browser.ts';
 import { openProvider } from '../../oidc/open-provider.ts';
-import { adminKey, type Program, startProgram } from '../program.ts';
 import {
   type Answer,
   base,
@@ -29,14 +30,14 @@ const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
 let mail: MailServer;
-let program: Program;
+let program: RunningServer;
 let client: Client;
 let tokens: Tokens;
 let key: string;
 
 before(async () => {
   mail = await startMailServer();
-  program = await startProgram({
+  program = await startServer({
     config,
     env: {
       COMITY_SMTP_URL: mail.url,

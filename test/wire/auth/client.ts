@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { adminKey } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
 
 export const base = '/api/v1';
 

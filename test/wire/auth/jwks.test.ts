@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { type Client, openClient, register } from './client.ts';
 
 const publicUrl = 'https://api.shop.example';
 const path = '/.well-known/jwks.json';
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram({
+  program = await startServer({
     env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8', COMITY_PUBLIC_URL: publicUrl },
   });
   client = openClient(program.port);

@@ -1,7 +1,7 @@
 /** What keys are good for that others may hold (§5.2): those that stand in public pages, and those that were made with a key. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   type Answer,
   base,
@@ -14,12 +14,12 @@ import {
   type Tokens,
 } from './client.ts';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 let bob: Tokens;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   client = openClient(program.port);
   bob = await register(client, 'bob@shop.example', 'correct horse battery');
 });

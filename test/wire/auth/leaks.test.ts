@@ -13,8 +13,8 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { testServer } from '../../postgres/cluster.ts';
-import { type Program, startProgram } from '../program.ts';
 import {
   type Answer,
   type Asked,
@@ -63,7 +63,7 @@ function record(client: Client): Recorder {
 const contentOf = (answer: Answer): string => `${answer.rawHeaders.join('\n')}\n${answer.body}`;
 
 type Run = {
-  readonly program: Program;
+  readonly program: RunningServer;
   readonly secrets: Secrets;
   readonly recorder: Recorder;
   readonly mail: MailServer;
@@ -193,10 +193,10 @@ type Searched = { readonly found: readonly string[]; readonly secrets: number; r
 async function searchedRun(
   folder: string,
   env: Readonly<Record<string, string>>,
-  search: (program: Program, secrets: Secrets) => Promise<readonly string[]>,
+  search: (program: RunningServer, secrets: Secrets) => Promise<readonly string[]>,
 ): Promise<Searched> {
   const [mail, provider] = [await startMailServer(), await startOpenIdProvider()];
-  const program = await startProgram({
+  const program = await startServer({
     folder,
     env: {
       COMITY_LOG_LEVEL: 'debug',

@@ -1,7 +1,7 @@
 /** POST /auth/login of the running program. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   type Answer,
   base,
@@ -17,11 +17,11 @@ import {
 const ada = { email: 'ada@shop.example', password: 'correct horse' };
 const path = `${base}/auth/login`;
 const challenges = 'Bearer realm="comity", ApiKey realm="comity", Basic realm="comity", charset="UTF-8"';
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
   client = openClient(program.port);
   await register(client, ada.email, ada.password);
 });
@@ -176,7 +176,7 @@ test('logs nothing of a login but that it was', () => {
 });
 
 test('answers the sixth attempt after five failures with 429, on every carrier, for the account and for the address', async (context) => {
-  const limited = await startProgram({ env: { COMITY_BEHIND_PROXY: 'on' } });
+  const limited = await startServer({ env: { COMITY_BEHIND_PROXY: 'on' } });
   context.after(() => limited.stop());
   const other = openClient(limited.port);
   context.after(() => other.close());
@@ -217,7 +217,7 @@ test('answers the sixth attempt after five failures with 429, on every carrier, 
 });
 
 test('logs eight in at once from one address with the default limit', async (context) => {
-  const limited = await startProgram();
+  const limited = await startServer();
   context.after(() => limited.stop());
   const other = openClient(limited.port);
   context.after(() => other.close());

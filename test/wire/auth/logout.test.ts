@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   asAdministrator,
   base,
@@ -19,11 +19,11 @@ import {
   tokensOf,
 } from './client.ts';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
+  program = await startServer({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
   client = openClient(program.port);
 });
 

@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import { startServer } from '../../harness/running-server.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
 import { clientSecret, openProvider, type Person } from '../../oidc/open-provider.ts';
-import { type Answer, type RequestOptions, startProgram } from '../program.ts';
 import { codeIn, startMailServer } from './fixtures/mail-server.ts';
 
 const auth = '/api/v1/auth';
@@ -18,7 +19,7 @@ test('nothing that an intruder prepared outlives the recovery of an account by i
   const mail = await startMailServer();
   context.after(() => mail.close());
   const op = await openProvider(context, 'company');
-  const program = await startProgram({
+  const program = await startServer({
     env: {
       COMITY_SMTP_URL: mail.url,
       COMITY_OAUTH_COMPANY_ISSUER: op.issuer,

@@ -1,17 +1,18 @@
 /** Sign-in by a provider through the whole program (§5.3, surface "Auth"): what comes out of it is a session like any other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
 import { clientSecret, type OpenedProvider, openProviderServer } from '../../oidc/open-provider.ts';
-import { type Answer, type Program, startProgram } from '../program.ts';
 
 const base = '/api/v1';
-let program: Program;
+let program: RunningServer;
 let op: OpenedProvider;
 
 before(async () => {
   op = await openProviderServer('company');
-  program = await startProgram({
+  program = await startServer({
     env: {
       COMITY_OAUTH_COMPANY_ISSUER: op.issuer,
       COMITY_OAUTH_COMPANY_CLIENT_ID: 'comity',

@@ -1,7 +1,7 @@
 /** POST /auth/password of the running program. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   asAdministrator,
   base,
@@ -17,12 +17,12 @@ import {
 const path = `${base}/auth/password`;
 const password = 'correct horse';
 const newPassword = 'battery staple';
-let program: Program;
+let program: RunningServer;
 let client: Client;
 let count = 0;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
   client = openClient(program.port);
 });
 

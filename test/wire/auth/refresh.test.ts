@@ -1,14 +1,14 @@
 /** POST /auth/refresh of the running program. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { type Answer, base, bearer, type Client, login, openClient, register, tokensOf } from './client.ts';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
+  program = await startServer({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
   client = openClient(program.port);
 });
 

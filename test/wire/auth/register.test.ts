@@ -1,16 +1,16 @@
 /** POST /auth/register of the running program. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { base, bearer, type Client, openClient, sessionCookieName, setCookies } from './client.ts';
 
 const path = `${base}/auth/register`;
 const password = 'correct horse';
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   client = openClient(program.port);
 });
 
@@ -129,7 +129,7 @@ test('sets the session cookie where it is asked for, but for no page of another 
 });
 
 test('refuses everybody where registration is closed', async (context) => {
-  const closed = await startProgram({ env: { COMITY_REGISTRATION: 'closed' } });
+  const closed = await startServer({ env: { COMITY_REGISTRATION: 'closed' } });
   context.after(() => closed.stop());
   const answer = await closed.send('POST', path, { json: { email: 'ada@shop.example', password } });
   assert.equal(answer.status, 403, answer.body);

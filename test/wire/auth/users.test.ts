@@ -1,7 +1,7 @@
 /** `/users` (§5.1): accounts as administrators manage them, and as each sees its own. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   type Answer,
   asAdministrator,
@@ -18,13 +18,13 @@ import {
 
 const password = 'correct horse battery';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 let ada: Tokens;
 let bob: Tokens;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
   client = openClient(program.port);
   ada = await register(client, 'ada@shop.example', password);
   bob = await register(client, 'bob@shop.example', password);

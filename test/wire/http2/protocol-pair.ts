@@ -14,7 +14,7 @@ import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { adminKey } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
 import { type Connection, connectTo, type Received, type Sent } from '../stores/exchange.ts';
 import { type Asked, answerOf, type Pair } from '../stores/pair.ts';
 import { createSeeded, type Seeded } from '../stores/seeded.ts';

@@ -2,7 +2,7 @@
  * A client that does what one must when processes die under it: it asks again on another process, under the same
  * Idempotency-Key or If-Match, and where neither tells what became of a request, it looks.
  */
-import type { Answer, RequestOptions } from '../program.ts';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import type { Fleet } from './fleet.ts';
 
 /** What the service did that it never may, whatever dies: each is a sentence. */

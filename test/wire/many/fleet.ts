@@ -2,15 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 
 export type Fleet = {
   /** Processes that run now; at least one unless all are being started again. */
-  readonly running: readonly Program[];
+  readonly running: readonly ServerProcess[];
   /** One of those that run, or of those the given one is not. @throws when none runs */
-  pick(except?: Program): Program;
+  pick(except?: ServerProcess): ServerProcess;
   /** SIGKILL or SIGTERM to one of them; resolves when it serves again. @returns the exit code that SIGTERM led to */
-  restart(program: Program, how: 'kill' | 'stop'): Promise<number | null>;
+  restart(program: ServerProcess, how: 'kill' | 'stop'): Promise<number | null>;
   /** Ends of processes that nobody asked for. */
   readonly deaths: readonly string[];
   stop(): Promise<void>;
@@ -33,13 +34,13 @@ export async function startFleet(
     ...(config === undefined ? {} : { config }),
   };
   const deaths: string[] = [];
-  const asked = new Set<Program>();
-  let running: readonly Program[] = [];
+  const asked = new Set<ServerProcess>();
+  let running: readonly ServerProcess[] = [];
 
-  async function startOne(): Promise<Program> {
+  async function startOne(): Promise<ServerProcess> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const program = await startProgram(options);
+        const program = await spawnServer(options);
         program.process.once('exit', (code, signal) => {
           running = running.filter((other) => other !== program);
           if (!asked.has(program)) deaths.push(`${code ?? signal}: ${program.stderr().slice(-2000)}`);
@@ -53,7 +54,7 @@ export async function startFleet(
     }
   }
 
-  async function end(program: Program, how: 'kill' | 'stop'): Promise<number | null> {
+  async function end(program: ServerProcess, how: 'kill' | 'stop'): Promise<number | null> {
     asked.add(program);
     // A load balancer is told of a stop before it happens, and of a kill by its connections alone.
     if (how === 'stop') running = running.filter((other) => other !== program);
@@ -93,7 +94,7 @@ export async function startFleet(
 
 /** The same request to each of them at once. */
 export function sendToAll(
-  programs: readonly Program[],
+  programs: readonly ServerProcess[],
   method: string,
   path: string,
   options?: RequestOptions,

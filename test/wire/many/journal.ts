@@ -1,5 +1,5 @@
 /** What the clients of a mixed load know: what was acknowledged, and what may or may not have happened. */
-import type { Answer } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
 import type { Violations } from './client.ts';
 
 export type Made = { readonly path: string; readonly name: string; readonly etag: string };

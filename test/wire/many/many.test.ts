@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { type Answer, send } from '../../harness/exchange.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
 import { type TestServer, testServer } from '../../postgres/cluster.ts';
-import { type Answer, type Program, send } from '../program.ts';
 import { openRealtime } from '../realtime/realtime-client.ts';
 import { readEvents } from '../resources/event-reader.ts';
 import { type Fleet, sendToAll, startFleet } from './fleet.ts';
@@ -36,7 +37,7 @@ after(async () => {
 const one = () => at(0);
 const other = () => at(1);
 
-function at(index: number): Program {
+function at(index: number): RunningServer {
   const program = fleet.running[index];
   if (program === undefined) throw new Error('a process is gone');
   return program;
@@ -51,7 +52,7 @@ function product(more: Readonly<Record<string, unknown>> = {}): Record<string, u
   return { name: 'Shared', price: 1, categoryId, ...more };
 }
 
-async function create(program: Program, more?: Readonly<Record<string, unknown>>): Promise<Answer> {
+async function create(program: RunningServer, more?: Readonly<Record<string, unknown>>): Promise<Answer> {
   const answer = await program.send('POST', `${base}/products`, { json: product(more) });
   assert.equal(answer.status, 201, answer.body);
   return answer;

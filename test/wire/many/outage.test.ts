@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { startServer } from '../../harness/running-server.ts';
 import { ownCluster } from '../../postgres/cluster.ts';
-import { startProgram } from '../program.ts';
 
 const recoveryBoundMs = 20_000;
 
 test('answers 503 while the database is down, and is ready again only when it takes writes', async () => {
   const cluster = await ownCluster();
-  const program = await startProgram({ env: { COMITY_DATABASE_URL: cluster.url } });
+  const program = await startServer({ env: { COMITY_DATABASE_URL: cluster.url } });
   const path = '/api/v1/categories';
   try {
     await cluster.stop('immediate');
@@ -34,7 +34,7 @@ test('answers 503 while the database is down, and is ready again only when it ta
     const { items } = (await program.send('GET', `${path}?name=kept`)).json() as { items: unknown[] };
     assert.equal(items.length, 1);
   } finally {
-    assert.equal(await program.stop(), 0);
+    await program.stop();
     await cluster.dispose();
   }
 });

@@ -1,7 +1,7 @@
 /** The judge of the mixed load sees what it is there to see. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Answer } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
 import type { StreamedEvent } from '../resources/event-reader.ts';
 import { type Attempt, createJournal, type Fate } from './journal.ts';
 import { proveContested, proveEvents } from './proof.ts';

@@ -1,10 +1,10 @@
 /** What must hold after a mixed load, whatever died in it. Each that does not is a sentence. */
-import type { Program } from '../program.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
 import type { StreamedEvent } from '../resources/event-reader.ts';
 import type { Violations } from './client.ts';
 import type { Attempt, Journal } from './journal.ts';
 
-type Sender = Pick<Program, 'send'>;
+type Sender = Pick<RunningServer, 'send'>;
 type Resource = { readonly id: string; readonly name: string; readonly tags?: readonly string[] };
 type Envelope = { readonly id: string; readonly type: string; readonly data: { readonly object: Resource } };
 

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   asAdministrator,
   base,
@@ -19,20 +20,19 @@ import {
   register,
   type Tokens,
 } from '../auth/client.ts';
-import { type Program, startProgram } from '../program.ts';
 import { type Opened, type OpenOptions, openRealtime, refusalOf } from './realtime-client.ts';
 
 const password = 'correct horse battery staple';
 const app = 'https://app.example';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 let ada: Tokens;
 let bob: Tokens;
 
 before(async () => {
   const env = { COMITY_BEHIND_PROXY: 'on', COMITY_CORS_ORIGINS: app, COMITY_LOGIN_ATTEMPTS: '0' };
-  program = await startProgram({ env });
+  program = await startServer({ env });
   client = openClient(program.port);
   ada = await register(client, 'ada@shop.example', password);
   bob = await register(client, 'bob@shop.example', password);
@@ -164,7 +164,7 @@ test('admits a burst of attempts of an address, good or not, and says when to co
     COMITY_REALTIME_ATTEMPTS_MAX: '3',
     COMITY_REALTIME_ATTEMPT_MS: '60000',
   };
-  const limited = await startProgram({ env });
+  const limited = await startServer({ env });
   t.after(() => limited.stop());
   const headers = { 'X-Forwarded-For': '203.0.113.7' };
   const wrong = { headers: { ...headers, ...bearer('sk_wrong') } };
@@ -184,7 +184,7 @@ test('counts the attempts of a principal apart from its address, and admits the 
     COMITY_REALTIME_ATTEMPT_MS: '60000',
     COMITY_LOGIN_ATTEMPTS: '0',
   };
-  const limited = await startProgram({ env });
+  const limited = await startServer({ env });
   t.after(() => limited.stop());
   const asking = openClient(limited.port);
   t.after(() => asking.close());
@@ -228,6 +228,7 @@ for (const [version, option] of [
 test('ends every WebSocket with 1001 when the program stops', async () => {
   const opened = await open({ headers: bearer(ada.token) });
   await subscribed(opened, ['*']);
-  program.process.kill('SIGTERM');
+  const stopped = program.stop();
   assert.equal((await opened.closed).code, 1001);
+  await stopped;
 });

@@ -10,7 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Program, startProgram } from '../program.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const writers = 8;
@@ -39,7 +39,7 @@ export async function crashRounds(options: {
 }): Promise<CrashFigures> {
   const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
   const env = { ...ledgerEnvironment, ...options.env };
-  const start = () => startProgram({ folder, env, config: ledgerConfig });
+  const start = () => spawnServer({ folder, env, config: ledgerConfig });
   const figures: CrashFigures = {
     ...{ kills: 0, acknowledged: 0, repeated: 0, messages: 0, leftToDo: 0, attempts: 0 },
   };
@@ -72,7 +72,7 @@ export async function crashRounds(options: {
 
 /** New messages, and now and then one that was answered before. */
 async function keepSending(
-  program: Program,
+  program: ServerProcess,
   signal: AbortSignal,
   acknowledged: Map<string, Message>,
   figures: CrashFigures,
@@ -100,7 +100,7 @@ async function keepSending(
 }
 
 /** All of them write one sum, so they are handled one after the other: it takes a while, but never long without one being done. */
-async function quiet(program: Program): Promise<void> {
+async function quiet(program: ServerProcess): Promise<void> {
   let left = Number.POSITIVE_INFINITY;
   let endAt = 0;
   while (left > 0) {
@@ -113,7 +113,7 @@ async function quiet(program: Program): Promise<void> {
 }
 
 async function judge(
-  program: Program,
+  program: ServerProcess,
   acknowledged: ReadonlyMap<string, Message>,
   figures: CrashFigures,
 ): Promise<void> {

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { testServer } from '../../postgres/cluster.ts';
-import { type Program, startProgram } from '../program.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const copies = 30;
 
-async function becomesProcessed(program: Program, message: Message): Promise<void> {
+async function becomesProcessed(program: RunningServer, message: Message): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     const found = await allOf(program, `received?dedupeKey=${message.id}`);
     assert.equal(found.length, 1, 'a repetition was kept');
@@ -21,7 +21,7 @@ async function becomesProcessed(program: Program, message: Message): Promise<voi
   assert.fail('the message was never handled');
 }
 
-async function showOnce(programs: readonly Program[]): Promise<void> {
+async function showOnce(programs: readonly RunningServer[]): Promise<void> {
   const messages = [bankMessage({ amount: 5 }), bankMessage({ amount: 7 })];
   const answers = await Promise.all(
     messages.flatMap((message) =>
@@ -40,7 +40,7 @@ async function showOnce(programs: readonly Program[]): Promise<void> {
 
 describe('thirty copies of a message at once', { concurrency: 2 }, () => {
   test('are one message, handled once, with an embedded store', async () => {
-    const program = await startProgram({ env: ledgerEnvironment, config: ledgerConfig });
+    const program = await startServer({ env: ledgerEnvironment, config: ledgerConfig });
     try {
       await showOnce([program]);
     } finally {
@@ -52,7 +52,7 @@ describe('thirty copies of a message at once', { concurrency: 2 }, () => {
     const server = await testServer();
     const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
     const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: server.url };
-    const start = () => startProgram({ env, config: ledgerConfig, folder });
+    const start = () => startServer({ env, config: ledgerConfig, folder });
     const programs = [await start(), await start()];
     try {
       await showOnce(programs);

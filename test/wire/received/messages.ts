@@ -1,7 +1,8 @@
 /** Signed messages, sent as a sender does, with the libraries that senders and receivers use. */
 import { randomUUID } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import type { Answer, Program } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import type { RunningServer } from '../../harness/running-server.ts';
 
 export const bankSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 export const ledgerConfig = new URL('./fixtures/ledger.config.ts', import.meta.url).pathname;
@@ -25,7 +26,7 @@ export function signedFields({ id, body }: Message, at = new Date()): Readonly<R
   };
 }
 
-export function sendToBank(program: Pick<Program, 'send'>, message: Message): Promise<Answer> {
+export function sendToBank(program: Pick<RunningServer, 'send'>, message: Message): Promise<Answer> {
   return program.send('POST', '/api/v1/webhooks/bank', {
     anonymous: true,
     headers: signedFields(message),
@@ -36,7 +37,7 @@ export function sendToBank(program: Pick<Program, 'send'>, message: Message): Pr
 type Item = Readonly<Record<string, unknown>>;
 
 /** Every item of a list, page by page. */
-export async function allOf(program: Pick<Program, 'send'>, path: string): Promise<readonly Item[]> {
+export async function allOf(program: Pick<RunningServer, 'send'>, path: string): Promise<readonly Item[]> {
   const found: Item[] = [];
   let cursor: unknown = null;
   do {

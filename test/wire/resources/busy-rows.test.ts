@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type Answer, adminKey, type Program, type RequestOptions, startProgram } from '../program.ts';
+import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const base = '/api/v1';
@@ -16,10 +17,10 @@ const patchType = { 'Content-Type': 'application/json-patch+json' };
 
 const unlimited = { COMITY_RATE_LIMIT_WRITES: '0', COMITY_RATE_LIMIT_READS: '0' };
 
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
-  program = await startProgram({
+  program = await startServer({
     config,
     env: {
       ...unlimited,
@@ -32,7 +33,7 @@ before(async () => {
 });
 
 after(async () => {
-  assert.equal(await program?.stop(), 0);
+  await program?.stop();
 });
 
 type Asked = RequestOptions & { readonly method?: string; readonly path: string };

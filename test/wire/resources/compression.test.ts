@@ -13,16 +13,16 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
-let program: Program;
+let program: RunningServer;
 let large: string;
 let small: string;
 const articles = '/api/v1/articles';
 const longText = 'A sentence with the letters ä, € and 😀, over and over again. '.repeat(60);
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   large = `${articles}/large`;
   small = `${articles}/small`;
   const put = (path: string, body: string) =>

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { adminKey, type Program, startProgram } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 
 const rounds = Number(process.env['COMITY_SOAK_ROUNDS'] ?? (process.env['COMITY_SOAK'] === '1' ? 20 : 5));
 const writers = 12;
@@ -31,7 +32,7 @@ type Known = {
 type Event = { readonly type: string; readonly data: { readonly object: Record<string, unknown> } };
 
 const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-let program: Program | undefined;
+let program: ServerProcess | undefined;
 after(async () => {
   await program?.kill();
   await rm(folder, { recursive: true, force: true });
@@ -43,7 +44,7 @@ let steps = 0;
 
 for (let round = 1; round <= rounds; round += 1) {
   test(`round ${round}: what was acknowledged before the kill stands after it`, async () => {
-    const running = await startProgram({ folder });
+    const running = await spawnServer({ folder });
     program = running;
     const known = Array.from(
       { length: writers },
@@ -64,7 +65,7 @@ for (let round = 1; round <= rounds; round += 1) {
     await Promise.all(writing);
     agent.destroy();
 
-    const restarted = await startProgram({ folder });
+    const restarted = await spawnServer({ folder });
     program = restarted;
     const told = await eventsOf(restarted, round);
     for (const one of known) await check(restarted, one, told.get(one.id) ?? []);
@@ -133,7 +134,7 @@ function write(
 }
 
 /** The events of the round's resources, by resource, in log order. */
-async function eventsOf(running: Program, round: number): Promise<Map<string, Event[]>> {
+async function eventsOf(running: ServerProcess, round: number): Promise<Map<string, Event[]>> {
   const found = new Map<string, Event[]>();
   let query = `${path.replace('articles', 'events')}?limit=1000&data.object.id[like]=r${round}-%25`;
   for (;;) {
@@ -149,7 +150,7 @@ async function eventsOf(running: Program, round: number): Promise<Map<string, Ev
   }
 }
 
-async function check(running: Program, one: Known, told: readonly Event[]): Promise<void> {
+async function check(running: ServerProcess, one: Known, told: readonly Event[]): Promise<void> {
   const answer = await running.send('GET', `${path}/${one.id}`);
   const stands = answer.status === 404 ? null : Number(String(answer.json()['title']).slice('step '.length));
   const possible = one.pending === undefined ? [one.acknowledged] : [one.acknowledged, one.pending];
@@ -171,7 +172,7 @@ function stepOf({ data }: Event): number {
 }
 
 /** The next version is above all that were ever given. */
-async function checkVersion(running: Program): Promise<void> {
+async function checkVersion(running: ServerProcess): Promise<void> {
   const made = await running.send('POST', '/api/v1/categories', { json: { name: 'after' } });
   const rev = Number(String(made.headers.etag).slice(1, -1));
   assert.ok([...versions].every((version) => version < rev));

@@ -1,16 +1,16 @@
 /** Members with a default (§4.5): one that is removed has its default again, in every collection and by every method. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { asAdministrator, base, bearer, type Client, login, openClient, register } from '../auth/client.ts';
-import { type Program, startProgram } from '../program.ts';
 
 const password = 'correct horse battery';
 
-let program: Program;
+let program: RunningServer;
 let client: Client;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
   client = openClient(program.port);
 });
 

@@ -3,13 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const charactersMax = 2048;
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_DOCUMENT_CHARACTERS_MAX: String(charactersMax) } });
+  program = await startServer({ env: { COMITY_DOCUMENT_CHARACTERS_MAX: String(charactersMax) } });
 });
 
 after(() => program.stop());

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { adminKey } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
 
 export type StreamedEvent = { readonly id: string; readonly event: string; readonly data: string };
 

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, RequestOptions } from '../program.ts';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { readEvents } from './event-reader.ts';
 import { engineNames, openHouse } from './house-of-rules.ts';
 import type { Shop } from './shop-of-many.ts';

@@ -7,15 +7,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type Answer, type Program, startProgram } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { spawnServer } from '../../harness/server-process.ts';
 
-let program: Program;
+let program: RunningServer;
 let categoryId: string;
 let keys = 0;
 const products = '/api/v1/products';
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   categoryId = String(
     (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
   );
@@ -215,7 +217,7 @@ test('a browser form is sent on again with 303 to the same resource', async () =
 });
 
 test('a request that found no place in the line of its row leaves its key free for another try', async (t) => {
-  const hasty = await startProgram({ env: { COMITY_CHANGES_WAITING_MAX: '0' } });
+  const hasty = await startServer({ env: { COMITY_CHANGES_WAITING_MAX: '0' } });
   t.after(() => hasty.stop());
   const made = await hasty.send('POST', '/api/v1/categories', { json: { name: 'Contended' } });
   const path = String(made.headers.location);
@@ -235,10 +237,10 @@ test('keys of requests that were under way at a kill are free once the process i
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const env = { COMITY_RATE_LIMIT_WRITES: '0' };
-  const first = await startProgram({ folder, env });
+  const first = await spawnServer({ folder, env });
   const made = await first.send('POST', '/api/v1/categories', { json: { name: 'Contended' } });
   const path = String(made.headers.location);
-  const patch = (at: Program, index: number) =>
+  const patch = (at: RunningServer, index: number) =>
     at.send('PATCH', path, {
       json: { name: `n${index}` },
       headers: { 'Idempotency-Key': `"killed-${index}"` },
@@ -250,8 +252,8 @@ test('keys of requests that were under way at a kill are free once the process i
   await first.kill();
   const before = await Promise.allSettled(sent);
   assert.ok(before.some(({ status }) => status === 'rejected'));
-  const second = await startProgram({ folder, env });
-  t.after(() => second.kill());
+  const second = await startServer({ folder, env });
+  t.after(() => second.stop());
   // A store of one process knows at once; where others might hold the key, it is known after some signs of life that did not come.
   const isShared = process.env.COMITY_TEST_STORE === 'postgres';
   for (const index of indexes) {
@@ -264,13 +266,13 @@ test('keys of requests that were under way at a kill are free once the process i
 test('results are replayed after a kill and a restart', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const first = await startProgram({ folder });
+  const first = await spawnServer({ folder });
   const options = { json: { name: 'Once' }, headers: { 'Idempotency-Key': '"across-restarts"' } };
   const made = await first.send('POST', '/api/v1/categories', options);
   assert.equal(made.status, 201);
   await first.kill();
-  const second = await startProgram({ folder });
-  t.after(() => second.kill());
+  const second = await startServer({ folder });
+  t.after(() => second.stop());
   sameAnswer(made, await second.send('POST', '/api/v1/categories', options));
   const list = await second.send('GET', '/api/v1/categories');
   assert.equal((list.json()['items'] as unknown[]).length, 1);

@@ -4,14 +4,15 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Answer, type Program, startProgram } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
-let program: Program;
+let program: RunningServer;
 const labels = '/api/v1/labels';
 
 before(async () => {
   const config = fileURLToPath(new URL('../fixtures/labels.config.ts', import.meta.url));
-  program = await startProgram({ config });
+  program = await startServer({ config });
 });
 
 after(() => program.stop());

@@ -5,16 +5,17 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { adminKey, type Program, startProgram } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openRaw } from '../server/raw-client.ts';
 
-let program: Program;
+let program: RunningServer;
 const categories = '/api/v1/categories';
 const targetBytesMax = 8000;
 const bodyBytesMax = 1024 * 1024;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
 });
 
 after(() => program.stop());

@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseLink } from '../../../src/http/syntax/link.ts';
-import { type Answer, type Program, startProgram } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
-let program: Program;
+let program: RunningServer;
 let categoryId: string;
 const path = '/api/v1/products';
 const productsMade = 45;
@@ -15,7 +16,7 @@ const productsMade = 45;
 type Item = { readonly id: string; readonly name: string; readonly price: number };
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   categoryId = String(
     (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
   );

@@ -3,19 +3,19 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const origin = 'https://app.example';
 const path = '/api/v1/products';
-let named: Program;
-let any: Program;
-let withoutCredentials: Program;
+let named: RunningServer;
+let any: RunningServer;
+let withoutCredentials: RunningServer;
 
 before(async () => {
   [named, any, withoutCredentials] = await Promise.all([
-    startProgram({ env: { COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443` } }),
-    startProgram({ env: { COMITY_CORS_ORIGINS: '*' } }),
-    startProgram({ env: { COMITY_CORS_ORIGINS: origin, COMITY_CORS_CREDENTIALS: 'off' } }),
+    startServer({ env: { COMITY_CORS_ORIGINS: `${origin}, https://other.example:8443` } }),
+    startServer({ env: { COMITY_CORS_ORIGINS: '*' } }),
+    startServer({ env: { COMITY_CORS_ORIGINS: origin, COMITY_CORS_CREDENTIALS: 'off' } }),
   ]);
 });
 
@@ -24,7 +24,12 @@ after(() => Promise.all([named, any, withoutCredentials].map((program) => progra
 const list = (value: unknown) => String(value).split(', ').sort();
 const options = (target: string, headers: Record<string, string> = {}) =>
   named.send('OPTIONS', target, { anonymous: true, headers });
-const preflight = (program: Program, from: string, method: string, fields = 'authorization, content-type') =>
+const preflight = (
+  program: RunningServer,
+  from: string,
+  method: string,
+  fields = 'authorization, content-type',
+) =>
   program.send('OPTIONS', path, {
     anonymous: true,
     headers: {
@@ -188,7 +193,7 @@ const account = { password: 'correct horse battery staple' };
 let accounts = 0;
 
 /** Registers somebody, and logs in for a cookie with these fields. */
-async function logIn(program: Program, headers: Record<string, string>) {
+async function logIn(program: RunningServer, headers: Record<string, string>) {
   accounts += 1;
   const json = { ...account, email: `cors-${accounts}@shop.example` };
   const registered = await program.send('POST', '/api/v1/auth/register', { anonymous: true, json });

@@ -1,15 +1,15 @@
 /** Pages that end by octets (`pageBytesMax`): every list and QUERY gives what fits, at least one item, and a cursor to the rest. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const pageBytesMax = 4096;
 const notes = '/api/v1/notes';
 const ids: string[] = [];
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
-  program = await startProgram({ env: { COMITY_PAGE_BYTES_MAX: String(pageBytesMax) } });
+  program = await startServer({ env: { COMITY_PAGE_BYTES_MAX: String(pageBytesMax) } });
   for (let index = 0; index < 12; index += 1) {
     // The sixth alone is longer than a page.
     const text = String(index).padStart(index === 5 ? 6000 : 900, '-');

@@ -16,10 +16,12 @@ import { operationRequestsTable, operationsTable } from '../../../src/resources/
 import { noPreferences } from '../../../src/resources/preferences.ts';
 import type { Ask } from '../../../src/resources/resource.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { spawnServer } from '../../harness/server-process.ts';
 import { askOf } from '../../resources/ask.ts';
-import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
 
-let program: Program;
+let program: RunningServer;
 let categoryId: string;
 const products = '/api/v1/products';
 const later = { Prefer: 'respond-async' };
@@ -27,7 +29,7 @@ const later = { Prefer: 'respond-async' };
 const patienceMs = 10_000;
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   categoryId = String(
     (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
   );
@@ -43,7 +45,7 @@ async function make(fields: Record<string, unknown> = {}) {
 }
 
 /** Asks after an operation until it has ended: 303, or 200 with another status than pending. */
-async function ended(at: Program, location: string): Promise<Answer> {
+async function ended(at: RunningServer, location: string): Promise<Answer> {
   const until = Date.now() + patienceMs;
   for (;;) {
     const answer = await at.send('GET', location);
@@ -204,7 +206,7 @@ test('what is wrong with the request itself is refused at once, not accepted', a
 
 test('a result that happens to say pending is not taken for a pending operation', async (t) => {
   const config = fileURLToPath(new URL('../fixtures/orders.config.ts', import.meta.url));
-  const orders = await startProgram({ config });
+  const orders = await startServer({ config });
   t.after(() => orders.stop());
   const { headers } = await orders.send('POST', '/api/v1/orders', { json: { status: 'pending' } });
   const gone = await orders.send('DELETE', String(headers.location), { headers: later });
@@ -269,21 +271,21 @@ test('with an Idempotency-Key the result itself is answered, since a preference 
 test('an accepted operation survives a kill before it was carried out, and happens exactly once', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const first = await startProgram({ folder });
+  const first = await spawnServer({ folder });
   const category = await first.send('POST', '/api/v1/categories', { json: { name: 'Survivor' } });
   await first.kill();
 
   // A process that accepts, commits, and dies before it carries anything out: what a kill leaves at the worst moment.
   const location = await acceptOnly(folder, '/api/v1/categories', { name: 'Accepted' });
 
-  const second = await startProgram({ folder });
-  t.after(() => second.kill());
+  const second = await startServer({ folder });
+  t.after(() => second.stop());
   const answer = await ended(second, location);
   assert.equal(answer.status, 303);
   assert.equal((await second.send('GET', String(answer.headers.location))).json()['name'], 'Accepted');
   await second.stop();
-  const third = await startProgram({ folder });
-  t.after(() => third.kill());
+  const third = await startServer({ folder });
+  t.after(() => third.stop());
   const list = await third.send('GET', '/api/v1/categories?sort=createdAt');
   const names = (list.json()['items'] as { name: string }[]).map(({ name }) => name);
   assert.deepEqual(names, ['Survivor', 'Accepted']);
@@ -294,7 +296,7 @@ test('an accepted operation survives a kill before it was carried out, and happe
 test('many operations under a kill: each acknowledged one happens exactly once after the restart', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const first = await startProgram({ folder });
+  const first = await spawnServer({ folder });
   const acknowledged: string[] = [];
   let enough: () => void = () => undefined;
   const reached = new Promise<void>((resolve) => {
@@ -310,8 +312,8 @@ test('many operations under a kill: each acknowledged one happens exactly once a
   await reached;
   await first.kill();
   await settled;
-  const second = await startProgram({ folder });
-  t.after(() => second.kill());
+  const second = await startServer({ folder });
+  t.after(() => second.stop());
   const results = new Set<string>();
   for (const location of acknowledged) {
     const answer = await ended(second, location);
@@ -330,12 +332,15 @@ type Caller = Partial<Pick<Ask, 'known'>> & { readonly principal: Authenticated 
 type Meanwhile = {
   readonly title: string;
   readonly scheme: 'token' | 'key';
-  readonly change: (at: Program, paths: { readonly user: string; readonly key: string }) => Promise<Answer>;
+  readonly change: (
+    at: RunningServer,
+    paths: { readonly user: string; readonly key: string },
+  ) => Promise<Answer>;
   /** Of the error; undefined: the request is carried out. */
   readonly code: string | undefined;
 };
 
-const patch = (at: Program, path: string, json: unknown) =>
+const patch = (at: RunningServer, path: string, json: unknown) =>
   at.send('PATCH', path, { json, headers: { 'Content-Type': 'application/merge-patch+json' } });
 
 const meanwhiles: readonly Meanwhile[] = [
@@ -375,7 +380,7 @@ for (const { title, scheme, change, code } of meanwhiles) {
   test(`an accepted request ${title}, whichever process does it`, async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
     t.after(() => rm(folder, { recursive: true, force: true }));
-    const first = await startProgram({ folder });
+    const first = await startServer({ folder });
     const json = { email: 'author@example.com', password: 'correct horse battery staple' };
     const registered = await first.send('POST', '/api/v1/auth/register', { json, anonymous: true });
     const { token, user } = registered.json() as { token: string; user: { id: string } };
@@ -397,8 +402,8 @@ for (const { title, scheme, change, code } of meanwhiles) {
       { title: 'Later' },
       { principal, known: whole },
     );
-    const second = await startProgram({ folder });
-    t.after(() => second.kill());
+    const second = await startServer({ folder });
+    t.after(() => second.stop());
     const answer = await ended(second, location);
     if (code === undefined) return assert.equal(answer.status, 303, answer.body);
     assert.equal(answer.json().status, 'failed', answer.body);

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Answer } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
 import { readEvents } from './event-reader.ts';
 import { openShop, type Shop } from './shop-of-many.ts';
 

@@ -4,16 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { adminKey, type Program, type RequestOptions, startProgram } from '../program.ts';
+import { adminKey, type RequestOptions } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openRaw, type RawAnswer } from '../server/raw-client.ts';
 
-let program: Program;
+let program: RunningServer;
 let articlePath: string;
 let usedCategory: string;
 const products = '/api/v1/products';
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   const category = await program.send('POST', '/api/v1/categories', { json: { name: 'C' } });
   usedCategory = String(category.headers.location);
   const json = { name: 'P', price: 1, categoryId: category.json()['id'], sku: 'TAKEN' };

@@ -3,14 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
-let program: Program;
+let program: RunningServer;
 let categoryId: string;
 const path = '/api/v1/products';
 
 before(async () => {
-  program = await startProgram();
+  program = await startServer();
   categoryId = String(
     (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
   );

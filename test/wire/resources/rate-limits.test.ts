@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Answer, startProgram } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { startServer } from '../../harness/running-server.ts';
 import { openShop, type Shop, type ShopOptions } from './shop-of-many.ts';
 
 const products = '/api/v1/products';
@@ -138,7 +139,7 @@ test('a request that is carried out later was counted when it came, and only the
 });
 
 test('the program counts bad credentials by address, and asks nothing of health, metrics and documentation', async (context) => {
-  const program = await startProgram({
+  const program = await startServer({
     env: { COMITY_RATE_LIMIT_READS: '4', COMITY_RATE_LIMIT_WRITES: '0' },
   });
   context.after(() => program.stop());

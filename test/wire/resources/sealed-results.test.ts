@@ -5,15 +5,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type Answer, adminKey, type Program, type RequestOptions, startProgram } from '../program.ts';
+import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const base = '/api/v1';
 let folder: string;
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  program = await startProgram({ folder });
+  program = await startServer({ folder });
 });
 
 after(async () => {
@@ -75,8 +76,8 @@ for (const kind of kinds) {
   test(`shows the secret of ${kind.path} again after a restart`, async () => {
     const first = await ask(kind, 'restarted');
     assert.equal(first.status, 201, first.body);
-    await program.kill();
-    program = await startProgram({ folder });
+    await program.stop();
+    program = await startServer({ folder });
     const again = await ask(kind, 'restarted');
     assert.deepEqual([again.status, again.body], [201, first.body]);
   });

@@ -30,8 +30,9 @@ import { createListener } from '../../../src/server/listener.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Store, Table } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
+import { type Answer, type RequestOptions, send } from '../../harness/exchange.ts';
+import { shopConfig } from '../../harness/running-server.ts';
 import { knownAs } from '../../resources/known.ts';
-import { type Answer, type RequestOptions, send, shopConfig } from '../program.ts';
 
 export type Shop = {
   readonly port: number;

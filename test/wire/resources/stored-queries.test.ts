@@ -1,10 +1,13 @@
 /** What stored queries may cost: the bounds in octets on one query, on those of an owner and on all together. */
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 async function open(context: TestContext, env: Readonly<Record<string, string>>, folder?: string) {
-  const program = await startProgram({ env, ...(folder === undefined ? {} : { folder }) });
+  const program = await startServer({ env, ...(folder === undefined ? {} : { folder }) });
   context.after(() => program.stop());
   return program;
 }
@@ -12,7 +15,7 @@ async function open(context: TestContext, env: Readonly<Record<string, string>>,
 const json = { 'Content-Type': 'application/json' };
 
 /** A QUERY whose content is about `octets` long and is no other's. */
-function ask(program: Program, name: string, octets: number, anonymous = true) {
+function ask(program: RunningServer, name: string, octets: number, anonymous = true) {
   // Characters in no order, which compression does not make much shorter.
   let state = Number.parseInt(Buffer.from(name).toString('hex').slice(-8), 16);
   let filler = '';
@@ -24,7 +27,7 @@ function ask(program: Program, name: string, octets: number, anonymous = true) {
   return program.send('QUERY', '/api/v1/products', { body, headers: json, anonymous });
 }
 
-function assertWithoutLocation(answer: Awaited<ReturnType<Program['send']>>): void {
+function assertWithoutLocation(answer: Awaited<ReturnType<RunningServer['send']>>): void {
   assert.equal(answer.status, 200);
   for (const field of ['location', 'content-location', 'link'])
     assert.equal(answer.headers[field], undefined);
@@ -111,12 +114,12 @@ test('stores for all together up to their bound', async (context) => {
 
 test('still knows after a restart what an owner has stored', async (context) => {
   const env = { COMITY_STORED_QUERIES_PER_OWNER_BYTES_MAX: '30000' };
-  const first = await startProgram({ env });
-  const { folder } = first;
+  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  const first = await startServer({ env, folder });
   let count = 0;
   while ((await ask(first, `query ${count}`, 8000)).headers.location !== undefined) count += 1;
-  first.process.kill('SIGTERM');
-  await new Promise((resolve) => first.process.once('exit', resolve));
+  await first.stop();
   const second = await open(context, env, folder);
   assertWithoutLocation(await ask(second, 'one more', 8000));
   assert.notEqual((await ask(second, 'query 0', 8000)).headers.location, undefined);

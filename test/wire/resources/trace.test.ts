@@ -3,12 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { adminKey, type Program, startProgram } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
-let off: Program;
-let on: Program;
+let off: RunningServer;
+let on: RunningServer;
 
-// COMITY_TEST_PROTOCOL of test/wire/program.ts: over HTTP/2 names of fields are in lower case.
+// COMITY_TEST_PROTOCOL of test/harness/exchange.ts: over HTTP/2 names of fields are in lower case.
 const isHttp2 = process.env.COMITY_TEST_PROTOCOL === 'h2c';
 const version = isHttp2 ? 'HTTP/2.0' : 'HTTP/1.1';
 
@@ -18,7 +19,7 @@ function sent(name: string): string {
 }
 
 before(async () => {
-  [off, on] = await Promise.all([startProgram(), startProgram({ env: { COMITY_TRACE_METHOD: 'on' } })]);
+  [off, on] = await Promise.all([startServer(), startServer({ env: { COMITY_TRACE_METHOD: 'on' } })]);
 });
 
 after(() => Promise.all([off.stop(), on.stop()]));

@@ -2,17 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Answer, type Program, startProgram } from '../program.ts';
+import type { Answer } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const base = '/api/v1';
 const mergePatch = { 'Content-Type': 'application/merge-patch+json' };
 const jsonPatch = { 'Content-Type': 'application/json-patch+json' };
 
-let program: Program;
+let program: RunningServer;
 
 before(async () => {
-  program = await startProgram({ config });
+  program = await startServer({ config });
 });
 
 after(() => program?.stop());

@@ -6,15 +6,15 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parseLink } from '../../../src/http/syntax/link.ts';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openRaw } from '../server/raw-client.ts';
 
-let program: Program;
+let program: RunningServer;
 let path: string;
 
 before(async () => {
   const config = fileURLToPath(new URL('../fixtures/deprecated.config.ts', import.meta.url));
-  program = await startProgram({ config });
+  program = await startServer({ config });
   path = String((await program.send('POST', '/v2/leaving', { json: { name: 'x' } })).headers.location);
 });
 

@@ -1,15 +1,15 @@
 /** The memory budget at its edges: content that no share could ever hold, and who is refused while others hold theirs. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Program, startProgram } from '../program.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { openRaw, type RawClient } from './raw-client.ts';
 
 const MiB = 1024 * 1024;
 const share = 8 * MiB;
-let program: Program;
+let program: ServerProcess;
 
 before(async () => {
-  program = await startProgram({
+  program = await spawnServer({
     env: { COMITY_MEMORY_BYTES_MAX: String(16 * MiB), COMITY_MEMORY_SHARE_PERCENT: '50' },
   });
 });

@@ -16,8 +16,8 @@ import { createMetrics } from '../../../src/observe/metrics.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { migrateSchema } from '../../../src/store/postgres/schema/migrate.ts';
 import { storeTables } from '../../../src/store-tables.ts';
+import { adminKey } from '../../harness/exchange.ts';
 import { testServer } from '../../postgres/cluster.ts';
-import { adminKey } from '../program.ts';
 import { type Connection, connectTo, type Received, type Sent } from './exchange.ts';
 import { createSeeded, type Seeded } from './seeded.ts';
 

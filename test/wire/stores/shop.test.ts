@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { shopConfig } from '../program.ts';
+import { shopConfig } from '../../harness/running-server.ts';
 import { eventLists, everyMethod, refusals, shopResources } from './ask-shop.ts';
 import { chokes } from './ask-writes.ts';
 import { chapters, fixture, pairFor } from './chapters.ts';

@@ -5,14 +5,20 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
+import { send } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { testServer } from '../../postgres/cluster.ts';
-import { type Program, send, startProgram } from '../program.ts';
 import { attempted, items, localEgress, type Pair, startPair, stopPair } from './program-with-receiver.ts';
 
 const base = '/api/v1';
 const password = 'correct horse battery';
 
-async function adminSends(program: Program, method: string, path: string, json: object): Promise<string> {
+async function adminSends(
+  program: RunningServer,
+  method: string,
+  path: string,
+  json: object,
+): Promise<string> {
   const answer = await program.send(method, `${base}${path}`, { json });
   assert.ok(answer.status < 300, `${method} ${path}: ${answer.body}`);
   return answer.body === '' ? '' : String(answer.json().id);
@@ -39,15 +45,15 @@ async function ownerWithEndpoint({ program, receiver }: Pair, name: string, tena
   return { user, endpoint: String(made.json().id) };
 }
 
-async function post(program: Program, tenant: string): Promise<string> {
+async function post(program: RunningServer, tenant: string): Promise<string> {
   return adminSends(program, 'POST', '/events', { type: 'order.made', data: { object: {} }, tenant });
 }
 
-async function deliveries(program: Program, event: string): Promise<readonly Delivery[]> {
+async function deliveries(program: RunningServer, event: string): Promise<readonly Delivery[]> {
   return items<Delivery>(program, `${base}/deliveries?eventId=${event}`);
 }
 
-async function losesAccess(pair: Pair, other: Program): Promise<void> {
+async function losesAccess(pair: Pair, other: RunningServer): Promise<void> {
   const { program } = pair;
   for (const [name, change] of [
     ['moved', { tenant: 'south' }],
@@ -85,7 +91,7 @@ test('sends nothing either from another process on the same database', async () 
   const COMITY_SECRET_KEY = '3f'.repeat(32);
   const env = { COMITY_DATABASE_URL: server.url, COMITY_SECRET_KEY, ...localEgress };
   const pair = await startPair({ env });
-  const other = await startProgram({ env });
+  const other = await startServer({ env });
   try {
     await losesAccess(pair, other);
   } finally {

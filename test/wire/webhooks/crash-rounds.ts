@@ -14,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Received, type Receiver, startReceiver } from '../../../examples/receiver/start-receiver.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
-import { adminKey, type Program, startProgram } from '../program.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { allItems, eventually, items, localEgress, makeEndpoint } from './program-with-receiver.ts';
 
 const base = '/api/v1';
@@ -75,8 +76,8 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
   const came = new Map<string, Came>();
   const lives: Lives = { killedAt: [], overAt: [], duplicates: [] };
   const receiver = await startReceiver({ onReceived: (one) => note(came, one, lives, counted) });
-  const start = (): Promise<Program> =>
-    startProgram({ folder, env: { ...localEgress, ...fewAtATime, ...env } });
+  const start = (): Promise<ServerProcess> =>
+    spawnServer({ folder, env: { ...localEgress, ...fewAtATime, ...env } });
   let program = await start();
   const kill = async (): Promise<void> => {
     lives.killedAt.push(Date.now());
@@ -116,7 +117,7 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
     checkLives(came);
     const most = counted.duplicatesOfKillMax;
     assert.ok(most <= unsettledMax, `${most} came again after a kill, ${unsettledMax} may be unsettled`);
-    assert.equal(await program.stop(), 0);
+    await program.stop();
   } finally {
     await program.kill();
     await receiver.close();
@@ -193,7 +194,7 @@ function ask(port: number, agent: Agent, method: string, path: string, json: unk
 }
 
 type Round = {
-  readonly program: Program;
+  readonly program: ServerProcess;
   readonly receiver: Receiver;
   readonly round: number;
   readonly acknowledged: ReadonlySet<string>;
@@ -235,7 +236,7 @@ function checkLives(came: ReadonlyMap<string, Came>): void {
 }
 
 /** Once nothing is on its way any more, every delivery was acknowledged in the one attempt that is written down. */
-async function checkLog(program: Program): Promise<void> {
+async function checkLog(program: ServerProcess): Promise<void> {
   const count = async (filter: string): Promise<number> =>
     (await items<Delivery>(program, `${base}/deliveries?${filter}&limit=1`)).length;
   const settled = async (): Promise<true | undefined> =>

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
+import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { documentOf, shopCollections } from '../../openapi/fixture.ts';
 import { type Promised, promisedBy } from '../../openapi/promised.ts';
-import type { Answer, RequestOptions } from '../program.ts';
 import { attempted, eventually, type Pair, startPair, stopPair } from './program-with-receiver.ts';
 
 const base = '/api/v1';

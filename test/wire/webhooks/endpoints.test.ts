@@ -4,11 +4,11 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { type Program, startProgram } from '../program.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 type Arrival = { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string };
 
-let program: Program;
+let program: RunningServer;
 let receiver: Server;
 /** What the receiver answers at each path; default 204. */
 const answers = new Map<string, number>();
@@ -25,7 +25,7 @@ before(async () => {
     for (const listener of listeners.splice(0)) listener();
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  program = await startProgram({ env: { COMITY_EGRESS_ALLOW: '127.0.0.0/8' } });
+  program = await startServer({ env: { COMITY_EGRESS_ALLOW: '127.0.0.0/8' } });
 });
 
 after(async () => {

@@ -5,7 +5,7 @@ import { type Receiver, startReceiver } from '../../../examples/receiver/start-r
 import type { Delivery } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import type { Attempt } from '../../../src/webhooks/outbound/attempt-row.ts';
-import { type Program, type StartOptions, startProgram } from '../program.ts';
+import { type RunningServer, type StartOptions, startServer } from '../../harness/running-server.ts';
 
 const base = '/api/v1';
 const patienceMs = 20_000;
@@ -14,18 +14,18 @@ const againMs = 25;
 /** What the program needs to send to this machine. */
 export const localEgress = { COMITY_EGRESS_ALLOW: '127.0.0.0/8' };
 
-export type Pair = { readonly program: Program; readonly receiver: Receiver };
+export type Pair = { readonly program: RunningServer; readonly receiver: Receiver };
 
 export async function startPair(options: StartOptions = {}): Promise<Pair> {
   const receiver = await startReceiver();
-  const program = await startProgram({ ...options, env: { ...localEgress, ...options.env } });
+  const program = await startServer({ ...options, env: { ...localEgress, ...options.env } });
   return { program, receiver };
 }
 
 /** The receiver goes first: what it never answered would keep the program until its bound. */
 export async function stopPair({ program, receiver }: Pair): Promise<void> {
   await receiver.close();
-  assert.equal(await program.stop(), 0);
+  await program.stop();
 }
 
 /** Makes an endpoint, and the receiver trust its secret. */
@@ -43,7 +43,7 @@ export async function makeEndpoint(
 }
 
 /** @returns the id of the event */
-export async function postEvent(program: Program, type: string, object: unknown = {}): Promise<string> {
+export async function postEvent(program: RunningServer, type: string, object: unknown = {}): Promise<string> {
   const posted = await program.send('POST', `${base}/events`, { json: { type, data: { object } } });
   assert.equal(posted.status, 202, posted.body);
   return String(posted.json().id);
@@ -51,7 +51,7 @@ export async function postEvent(program: Program, type: string, object: unknown 
 
 /** Waits until the event's delivery to the endpoint has been tried so often. */
 export async function attempted(
-  program: Program,
+  program: RunningServer,
   eventId: string,
   endpointId: string,
   attemptCount = 1,
@@ -67,14 +67,14 @@ export async function attempted(
   };
 }
 
-export async function items<T>(program: Program, path: string): Promise<readonly T[]> {
+export async function items<T>(program: RunningServer, path: string): Promise<readonly T[]> {
   const answer = await program.send('GET', path);
   assert.equal(answer.status, 200, answer.body);
   return answer.json().items as readonly T[];
 }
 
 /** Every item of a list, page by page. */
-export async function allItems<T>(program: Program, path: string): Promise<readonly T[]> {
+export async function allItems<T>(program: RunningServer, path: string): Promise<readonly T[]> {
   const found: T[] = [];
   let from = '';
   for (;;) {

@@ -7,8 +7,8 @@ import { compose } from '../../../../src/compose.ts';
 import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { adminKey } from '../../../harness/exchange.ts';
 import { testServer } from '../../../postgres/cluster.ts';
-import { adminKey } from '../../program.ts';
 
 export type Engine = 'SQLite' | 'PostgreSQL';
 

@@ -35,7 +35,10 @@ before(async () => {
   process.env.TEST_ISSUER = issuer.url;
 });
 
-after(() => issuer?.close());
+after(async () => {
+  delete process.env.TEST_ISSUER;
+  await issuer?.close();
+});
 
 for (const engine of engineNames) {
   describe(`on ${engine}`, () => {

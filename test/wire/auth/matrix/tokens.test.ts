@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
 import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-keys.ts';
-import { type Program, startProgram } from '../../program.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   base,
@@ -28,7 +28,7 @@ const password = 'correct horse battery staple';
 
 let issuer: Issuer;
 let folder: string;
-let program: Program;
+let program: ServerProcess;
 let client: Client;
 let tokens: Tokens;
 
@@ -36,7 +36,7 @@ before(async () => {
   issuer = await startIssuer();
   folder = mkdtempSync(join(tmpdir(), 'comity-tokens-'));
   const env = { TEST_ISSUER: issuer.url, COMITY_RATE_LIMIT_READS: '0' };
-  program = await startProgram({ config, folder, env });
+  program = await spawnServer({ config, folder, env });
   client = openClient(program.port);
   await register(client, email, password);
   tokens = await login(client, email, password);

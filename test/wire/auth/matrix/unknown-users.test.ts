@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { type Program, startProgram } from '../../program.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   asAdministrator,
@@ -21,12 +21,12 @@ const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
 let mail: MailServer;
-let program: Program;
+let program: ServerProcess;
 let client: Client;
 
 before(async () => {
   mail = await startMailServer();
-  program = await startProgram({
+  program = await spawnServer({
     env: {
       COMITY_SMTP_URL: mail.url,
       COMITY_LOGIN_ATTEMPTS: '0',
@@ -115,7 +115,7 @@ describe('who is not there', () => {
 });
 
 /** Time that the processor spent on the program so far, in hundredths of a second; 0 where the system does not tell. */
-function ticksOf({ process: { pid } }: Program): number {
+function ticksOf({ process: { pid } }: ServerProcess): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
     return Number(fields[11]) + Number(fields[12]);

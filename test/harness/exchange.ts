@@ -4,6 +4,7 @@
  * With COMITY_TEST_PROTOCOL=h2c requests are sent over HTTP/2 with prior knowledge, all to a server on one connection, so that test/wire can
  * be run over either protocol. Answers look as they would over HTTP/1.1, without the fields of its connection.
  */
+import { channel } from 'node:diagnostics_channel';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 
@@ -51,37 +52,27 @@ export async function send(
   if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
   const sent = { port, method, path, headers, body };
   const answer = await (process.env['COMITY_TEST_PROTOCOL'] === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
-  remember(sent, answer);
+  if (exchanges.hasSubscribers) exchanges.publish(textOf(sent, answer));
   return answer;
 }
 
-/** How many exchanges a failing test is shown with, and how much of each content. */
-const rememberedMax = 3;
+/** Each exchange, for the report of a test that fails (scripts/testing/preload.ts). */
+const exchanges = channel('comity:exchange');
+
+function textOf({ method, path, headers, body }: Sent, answer: Answer): string {
+  const content = typeof body === 'string' ? body : body === undefined ? '' : `(${body.byteLength} octets)`;
+  return [
+    messageText(`${method} ${path}`, headers, content),
+    messageText(String(answer.status), answer.headers, answer.body),
+  ].join('\n\n');
+}
+
 const shownCharacters = 2000;
 
-let remembered: (readonly [Sent, Answer])[] = [];
-
-function remember(sent: Sent, answer: Answer): void {
-  remembered.push([sent, answer]);
-  if (remembered.length > rememberedMax) remembered.shift();
-}
-
-/** The last exchanges of this process as text, the newest last, and forgets them: for the report of a failing test. */
-export function takeRecentExchanges(): string {
-  const texts = remembered.map(([{ method, path, headers, body }, answer]) =>
-    [
-      messageText(`${method} ${path}`, headers, typeof body === 'string' ? body : ''),
-      messageText(String(answer.status), answer.headers, answer.body),
-    ].join('\n'),
-  );
-  remembered = [];
-  return texts.join('\n\n');
-}
-
-function messageText(start: string, headers: IncomingHttpHeaders, body: string): string {
+function messageText(start: string, headers: IncomingHttpHeaders, content: string): string {
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
-  const cut = body.length > shownCharacters ? `${body.slice(0, shownCharacters)} ...` : body;
-  return [start, ...fields, ...(cut === '' ? [] : ['', cut])].join('\n');
+  const shown = content.length > shownCharacters ? `${content.slice(0, shownCharacters)} ...` : content;
+  return [start, ...fields, ...(shown === '' ? [] : ['', shown])].join('\n');
 }
 
 function sendHttp1({ port, method, path, headers, body }: Sent): Promise<Answer> {

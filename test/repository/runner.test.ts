@@ -9,7 +9,13 @@ const runner = ownFiles(
   'package.json',
   'scripts/source-tree.ts',
   'scripts/test.ts',
-  'scripts/before-test-file.mjs',
+  'scripts/testing/preload.ts',
+  'scripts/testing/print.ts',
+  'scripts/testing/processor-time.ts',
+  'scripts/testing/protocol.ts',
+  'scripts/testing/reporter.ts',
+  'scripts/testing/run-files.ts',
+  'scripts/testing/shard.ts',
   'src/typebox-bundle.ts',
   'test/postgres/binaries.ts',
   'test/postgres/keeper.ts',
@@ -58,7 +64,7 @@ test('the runner counts a failed test and a file that cannot be loaded, and fail
 test('the runner counts a file without a test as failed', (t) => {
   const run = runTests(t, { 'test/a.test.ts': passing, 'test/b.test.ts': 'export const a = 1;\n' });
   assert.equal(run.lastLine, '1 passed, 1 failed');
-  assert.match(run.stdout, /^✖ test\/b\.test\.ts holds no test$/m);
+  assert.match(run.stdout, /^✖ test\/b\.test\.ts \(0 tests, .*\n {2}it holds no test$/m);
   assert.equal(run.status, 1);
 });
 
@@ -73,20 +79,52 @@ test('the runner ends a test that hangs and tells it', (t) => {
     "import { test } from 'node:test';\ntest('hangs', () => new Promise((done) => setTimeout(done, 3000)));\n";
   const run = runTests(t, { 'test/a.test.ts': hanging }, '--minutes', '0.005');
   assert.equal(run.lastLine, '0 passed, 1 failed');
-  assert.match(run.stdout, /timed out after 300ms/);
+  assert.match(run.stdout, /✖ hangs \(\d+ ms\)\n {2}'test did not finish before its parent/);
 });
 
 test('the runner ends a file that leaves something open, and says what', (t) => {
   const leaking = `${passing}setInterval(() => {}, 1000);\n`;
-  const bound = runner['scripts/test.ts']?.replace('fileGraceMs = 10_000', 'fileGraceMs = 1_000') ?? '';
-  const run = runTests(t, { 'scripts/test.ts': bound, 'test/a.test.ts': leaking }, '--minutes', '0.01');
-  assert.match(run.stdout, /This file has not ended within 1\.6 s\. Still open: .*Timeout/);
+  const run = runTests(t, { 'test/a.test.ts': leaking, 'test/b.test.ts': passing });
+  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}it leaves open: Timeout$/m);
+  assert.equal(run.lastLine, '2 passed, 1 failed');
   assert.equal(run.status, 1);
 });
 
-test('paths select files and folders, and only the soak tests have to be named', (t) => {
-  const files = { 'test/a.test.ts': passing, 'test/b/c.test.ts': passing, 'test/soak/d.test.ts': failing };
+test('the runner goes on in another process after a file that ends its own or never gives it back', (t) => {
+  const blocking = "import { test } from 'node:test';\ntest('blocks', () => { for (;;); });\n";
+  const grace = runner['scripts/testing/run-files.ts']?.replace('graceMs = 10_000', 'graceMs = 1_000') ?? '';
+  const run = runTests(
+    t,
+    {
+      'scripts/testing/run-files.ts': grace,
+      'test/a.test.ts': "import { test } from 'node:test';\ntest('exits', () => process.exit(0));\n",
+      'test/b.test.ts': blocking,
+      'test/c.test.ts': passing,
+    },
+    '--minutes',
+    '0.02',
+  );
+  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}its process ended with 0$/m);
+  assert.match(run.stdout, /^✖ test\/b\.test\.ts .*\n {2}it has not ended within 2\.2 s$/m);
+  assert.equal(run.lastLine, '1 passed, 2 failed');
+});
+
+test('a failed test is shown with its last exchanges with a server', (t) => {
+  const asking =
+    "import { channel } from 'node:diagnostics_channel';\nimport { test } from 'node:test';\n" +
+    "test('asks', () => { channel('comity:exchange').publish('GET /'); throw new Error('broken'); });\n";
+  assert.match(runTests(t, { 'test/a.test.ts': asking }).stdout, /the last exchanges:\n\s+GET \/\n/);
+});
+
+test('paths select files and folders; the full tier and the soak tests have to be asked for', (t) => {
+  const files = {
+    'test/a.test.ts': passing,
+    'test/b/c.test.ts': passing,
+    'test/full/e.test.ts': passing,
+    'test/soak/d.test.ts': failing,
+  };
   assert.equal(runTests(t, files).lastLine, '2 passed, 0 failed');
+  assert.equal(runTests(t, files, '--full').lastLine, '3 passed, 0 failed');
   assert.equal(runTests(t, files, 'test/b').lastLine, '1 passed, 0 failed');
   assert.equal(runTests(t, files, './test/a.test.ts', 'test/soak').lastLine, '1 passed, 1 failed');
   assert.equal(runTests(t, files, 'test/b/c').status, 1);

@@ -1,0 +1,24 @@
+/**
+ * Loaded before any test. Has tests import the schema library as the program does, and shows, with a test that fails, the last exchanges
+ * that it had with a running server.
+ */
+import { subscribe } from 'node:diagnostics_channel';
+import { afterEach, type TestContext } from 'node:test';
+import { useTypeboxBundle } from '../../src/typebox-bundle.ts';
+
+useTypeboxBundle();
+
+const shownExchanges = 3;
+const exchanges: string[] = [];
+
+subscribe('comity:exchange', (text) => {
+  exchanges.push(String(text));
+  if (exchanges.length > shownExchanges) exchanges.shift();
+});
+
+afterEach((context) => {
+  const last = exchanges.splice(0).join('\n\n');
+  // The hook of a suite has a context without the outcome of a test.
+  const { passed } = context as Partial<TestContext>;
+  if (passed === false && last !== '') (context as TestContext).diagnostic(`the last exchanges:\n${last}`);
+});

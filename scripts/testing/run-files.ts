@@ -1,0 +1,189 @@
+/**
+ * Runs test files in a few processes. Most share a process with others (shard.ts), which asks for its next file when one is over; a
+ * file may ask for a process of its own. Each file has a bound in time: what does not end by itself is ended, and fails.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Assignment, Ended, Failure, Report } from './protocol.ts';
+
+export type RunOptions = {
+  /** Processes at a time. */
+  readonly processes: number;
+  /** The bound of a file and of each of its tests, in ms. */
+  readonly timeoutMs: number;
+  /** Only tests whose title matches this regular expression. */
+  readonly name?: string;
+  /** Whether a file gets a process of its own. */
+  readonly isAlone: (file: string) => boolean;
+  /** Ends the run: files under way fail, others are not begun. */
+  readonly signal: AbortSignal;
+  readonly onFile: (result: FileResult) => void;
+};
+
+export type FileResult = {
+  readonly file: string;
+  readonly tests: readonly Ended[];
+  readonly remarks: readonly string[];
+  /** What went wrong outside of the tests: the file does not load, leaves something open, or its process ended. */
+  readonly problem: string | undefined;
+  /** What it has begun and not ended, by Node's names of resources. */
+  readonly leftOpen: readonly string[];
+  readonly durationMs: number;
+  readonly processorMs: number;
+};
+
+/** What a file may take beyond its bound, in which Node itself ends its tests and tells which they are. */
+const graceMs = 10_000;
+
+const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/** Resolves when all files have ended. */
+export async function runFiles(files: readonly string[], options: RunOptions): Promise<void> {
+  const alone = files.filter(options.isAlone);
+  const shared = files.filter((file) => !options.isAlone(file));
+  const next = (): string | undefined => (options.signal.aborted ? undefined : shared.shift());
+  const work = async (): Promise<void> => {
+    while (shared.length > 0 && !options.signal.aborted) await runShard(next, options);
+    for (let file = alone.shift(); file !== undefined && !options.signal.aborted; file = alone.shift()) {
+      await runAlone(file, options);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(options.processes, files.length) }, work));
+}
+
+/** One process for many files, until there is none left or one of them has broken it. */
+async function runShard(next: () => string | undefined, options: RunOptions): Promise<void> {
+  const child = start(here('shard.ts'), [], options);
+  let watch: FileWatch | undefined;
+  let isReady = false;
+  child.on('message', (report: Report) => {
+    if (report.kind === 'ready') isReady = true;
+    else watch?.take(report);
+    // It may be ready for the next file before its reporter has told of the last tests.
+    if (watch?.isOver() === true) {
+      const result = watch.result();
+      watch = undefined;
+      options.onFile(result);
+      if (leavesSomething(result)) return void child.kill('SIGKILL');
+    }
+    if (!isReady || watch !== undefined) return;
+    isReady = false;
+    const file = next() ?? null;
+    if (file !== null) watch = watchFile(file, child, options);
+    child.send({ file } satisfies Assignment);
+  });
+  const cause = await ended(child);
+  if (watch !== undefined) options.onFile((watch as FileWatch).result(cause));
+}
+
+/** What one file leaves behind, such as a test that was given up and still runs, is not for others to have. */
+function leavesSomething({ problem, tests, leftOpen }: FileResult): boolean {
+  const isGivenUp = tests.some(({ failure }) => failure !== undefined && isTimeout(failure));
+  return problem !== undefined || leftOpen.length > 0 || isGivenUp;
+}
+
+async function runAlone(file: string, options: RunOptions): Promise<void> {
+  const only = options.name === undefined ? [] : [`--test-name-pattern=${options.name}`];
+  const child = start(file, only, options);
+  const watch = watchFile(file, child, options);
+  child.on('message', (report: Report) => watch.take(report));
+  const cause = await ended(child);
+  options.onFile(watch.result(watch.hasEnded() ? undefined : cause));
+}
+
+function start(module: string, nodeOptions: readonly string[], options: RunOptions): ChildProcess {
+  const child = fork(module, {
+    execArgv: [
+      `--import=${new URL('preload.ts', import.meta.url).href}`,
+      `--test-reporter=${here('reporter.ts')}`,
+      '--test-reporter-destination=stdout',
+      ...nodeOptions,
+    ],
+    env: { ...process.env, COMITY_TEST_FILE_MS: String(options.timeoutMs) },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const end = (): void => void child.kill('SIGKILL');
+  options.signal.addEventListener('abort', end);
+  child.once('close', () => options.signal.removeEventListener('abort', end));
+  return child;
+}
+
+/** Resolves with why the process ended. */
+function ended(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(`its process did not start: ${error.message}`));
+    child.once('close', (code, signal) => resolve(`its process ended with ${signal ?? code}`));
+  });
+}
+
+type FileWatch = {
+  take(report: Report): void;
+  /** Whether all has been told, of the tests by their reporter and of the file by the process. */
+  isOver(): boolean;
+  hasEnded(): boolean;
+  result(cause?: string): FileResult;
+};
+
+function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions): FileWatch {
+  const startedAt = performance.now();
+  const tests: Ended[] = [];
+  const remarks: string[] = [];
+  let problem: string | undefined;
+  let suiteEnded = false;
+  let leftOpen: readonly string[] = [];
+  let processorMs: number | undefined;
+  const timer = setTimeout(() => {
+    problem = `it has not ended within ${(timeoutMs + graceMs) / 1000} s`;
+    child.kill('SIGKILL');
+  }, timeoutMs + graceMs);
+
+  function takeEnded(report: Ended): void {
+    if (!report.isSuite) return void tests.push(report);
+    if (report.title === file) suiteEnded = true;
+    if (report.failure !== undefined && isOwn(report.failure, tests)) problem = report.failure.text;
+  }
+
+  return {
+    take(report) {
+      if (report.kind === 'ended') takeEnded(report);
+      else if (report.kind === 'remark') remarks.push(report.text);
+      else if (report.kind === 'file-ended') {
+        processorMs = report.processorMs;
+        leftOpen = report.leftOpen;
+      }
+    },
+    isOver: () => suiteEnded && processorMs !== undefined,
+    hasEnded: () => processorMs !== undefined,
+    result(cause) {
+      clearTimeout(timer);
+      const durationMs = performance.now() - startedAt;
+      problem ??= cause ?? problemOf(tests, leftOpen);
+      return {
+        file,
+        tests,
+        remarks,
+        problem,
+        leftOpen,
+        durationMs,
+        processorMs: processorMs ?? 0,
+      };
+    },
+  };
+}
+
+/** A test that failed may not have come to where it closes what it opened. */
+function problemOf(tests: readonly Ended[], leftOpen: readonly string[]): string | undefined {
+  if (tests.length === 0) return 'it holds no test';
+  const isLeak = leftOpen.length > 0 && tests.every(({ failure }) => failure === undefined);
+  return isLeak ? `it leaves open: ${leftOpen.join(', ')}` : undefined;
+}
+
+/** Whether a suite failed for a reason that none of its tests tells. */
+function isOwn(failure: Failure, tests: readonly Ended[]): boolean {
+  if (isTimeout(failure)) return tests.every((test) => test.failure === undefined);
+  return failure.type !== 'subtestsFailed';
+}
+
+function isTimeout({ type }: Failure): boolean {
+  return type === 'testTimeoutFailure';
+}

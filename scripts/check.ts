@@ -1,40 +1,12 @@
 /**
  * Runs every check of the repository that needs no running program, and prints what they find.
- * `npm test` runs the same checks as tests, in test/repository/.
+ * `npm test` runs the same checks as tests, in test/repository/checks.test.ts.
  *
  * Usage: npm run check
  */
-
-import { findBoundsProblems } from './checks/bounds.ts';
-import { findTypeProblems } from './checks/compile.ts';
-import { findCycleProblems } from './checks/cycles.ts';
-import { findEmitterProblems } from './checks/emitters.ts';
-import { findGeneratedDocsProblems } from './checks/generated-docs.ts';
-import { findHeaderProblems } from './checks/headers.ts';
-import { findImportProblems } from './checks/imports.ts';
-import { findLintProblems } from './checks/lint.ts';
-import { findLockfileProblems } from './checks/lockfile.ts';
-import { findNameProblems } from './checks/names.ts';
-import type { Check } from './checks/problem.ts';
+import { checks } from './checks/all.ts';
 import { formatProblems } from './checks/problem.ts';
-import { findSizeProblems } from './checks/sizes.ts';
-import { findTraces } from './checks/traces.ts';
 import { repositoryRoot } from './source-tree.ts';
-
-const checks: Readonly<Record<string, Check>> = {
-  types: findTypeProblems,
-  lint: findLintProblems,
-  imports: findImportProblems,
-  cycles: findCycleProblems,
-  emitters: findEmitterProblems,
-  sizes: findSizeProblems,
-  names: findNameProblems,
-  headers: findHeaderProblems,
-  bounds: findBoundsProblems,
-  traces: findTraces,
-  lockfile: findLockfileProblems,
-  'generated docs': findGeneratedDocsProblems,
-};
 
 let failed = 0;
 for (const [name, check] of Object.entries(checks)) {

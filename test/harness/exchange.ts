@@ -44,14 +44,14 @@ export async function send(
 ): Promise<Answer> {
   const body = options.json === undefined ? options.body : JSON.stringify(options.json);
   const headers: Record<string, string | string[]> = {};
-  if (options.anonymous !== true) headers['Authorization'] = `Bearer ${adminKey}`;
+  if (options.anonymous !== true) headers.Authorization = `Bearer ${adminKey}`;
   if (options.json !== undefined) headers['Content-Type'] = 'application/json';
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     headers[name] = typeof value === 'string' ? value : [...value];
   }
   if (body !== undefined) headers['Content-Length'] = String(Buffer.byteLength(body));
   const sent = { port, method, path, headers, body };
-  const answer = await (process.env['COMITY_TEST_PROTOCOL'] === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
+  const answer = await (process.env.COMITY_TEST_PROTOCOL === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
   if (exchanges.hasSubscribers) exchanges.publish(textOf(sent, answer));
   return answer;
 }

@@ -92,8 +92,8 @@ const databases = new Map<string, TestServer>();
 
 export async function placeOf({ folder: given, env }: StartOptions): Promise<Place> {
   const folder = given ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
-  const isOnPostgres = process.env['COMITY_TEST_STORE'] === 'postgres';
-  if (isOnPostgres && env?.['COMITY_DATABASE_URL'] === undefined && !databases.has(folder)) {
+  const isOnPostgres = process.env.COMITY_TEST_STORE === 'postgres';
+  if (isOnPostgres && env?.COMITY_DATABASE_URL === undefined && !databases.has(folder)) {
     databases.set(folder, await testServer());
   }
   const database = databases.get(folder);
@@ -110,7 +110,7 @@ export async function placeOf({ folder: given, env }: StartOptions): Promise<Pla
 
 /** With COMITY_TEST_CONTENT=threads all content is parsed and checked on threads, however short: answers must be the same. */
 const onThreads: Readonly<Record<string, string>> =
-  process.env['COMITY_TEST_CONTENT'] === 'threads' ? { COMITY_CONTENT_INLINE_BYTES_MAX: '0' } : {};
+  process.env.COMITY_TEST_CONTENT === 'threads' ? { COMITY_CONTENT_INLINE_BYTES_MAX: '0' } : {};
 
 /** The settings of a server under test, with nothing of the tester's own environment. */
 export function environmentOf(

@@ -32,7 +32,7 @@ export async function spawnServer(options: SpawnOptions = {}): Promise<ServerPro
   const [command, commandArgs] = options.wrap?.(process.execPath, args) ?? [process.execPath, args];
   const child = spawn(command, commandArgs, {
     cwd: repositoryRoot,
-    env: { PATH: process.env['PATH'], ...environmentOf(options, place) },
+    env: { PATH: process.env.PATH, ...environmentOf(options, place) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findHeaderProblems } from '../../scripts/checks/headers.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
-
-test('each file of the repository opens by saying what it is', () => {
-  assertNoProblems(findHeaderProblems(repositoryRoot));
-});
 
 test('finds files that open with code, with an empty comment, or after a gap', (t) => {
   const root = makeTree(t, {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findImportProblems } from '../../scripts/checks/imports.ts';
 import type { FolderRow } from '../../scripts/folder-row.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree } from './fixture-tree.ts';
 
 const table: readonly FolderRow[] = [
@@ -20,10 +19,6 @@ const sound = {
     "import { Pool } from 'pg';\nimport { join } from 'node:path';\nexport const o = [Pool, join];\n",
   'src/main.ts': "import './store/open.ts';\nimport 'node:net';\n",
 };
-
-test('the repository follows its import table', () => {
-  assertNoProblems(findImportProblems(repositoryRoot));
-});
 
 test('a tree that follows its table is left alone', (t) => {
   assertNoProblems(findImportProblems(makeTree(t, sound), table));

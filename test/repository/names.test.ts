@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findNameProblems } from '../../scripts/checks/names.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
 
 const treeOf = (...paths: readonly string[]) => Object.fromEntries(paths.map((path) => [path, '']));
-
-test('files and folders of the repository are named for what they hold', () => {
-  assertNoProblems(findNameProblems(repositoryRoot));
-});
 
 test('finds names that say nothing, as a file, a folder or an ending', (t) => {
   const root = makeTree(

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findSizeProblems } from '../../scripts/checks/sizes.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree } from './fixture-tree.ts';
 
 const lines = (count: number): string => '// line\n'.repeat(count);
 const functionOf = (count: number, opening = 'export function long() {'): string =>
   `${opening}\n${'  // line\n'.repeat(count - 2)}}\n`;
 const messagesOf = (problems: readonly { message: string }[]) => problems.map(({ message }) => message);
-
-test('files and functions of the repository keep to the sizes', () => {
-  assertNoProblems(findSizeProblems(repositoryRoot));
-});
 
 test('a file may have 400 lines and not 401', (t) => {
   const root = makeTree(t, { 'src/edge.ts': lines(400), 'src/over.ts': lines(401) });

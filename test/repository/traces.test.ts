@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findTraces } from '../../scripts/checks/traces.ts';
-import { repositoryRoot } from '../../scripts/source-tree.ts';
 import { assertNoProblems, makeTree, placesOf } from './fixture-tree.ts';
-
-test('the repository depends on no machine, no registry host and no unwritten issue', () => {
-  assertNoProblems(findTraces(repositoryRoot));
-});
 
 test('finds absolute paths of one machine in any text', (t) => {
   const root = makeTree(t, {

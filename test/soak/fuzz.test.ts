@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { frameSequence, fuzz, requestText } from '../attack/fuzz.ts';
+import { frameSequence, fuzz, requestText } from '../full/attack/fuzz.ts';
 import { spawnServer } from '../harness/server-process.ts';
 
 const seconds = Number(process.env.COMITY_SOAK_SECONDS ?? 3_600);

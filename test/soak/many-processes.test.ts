@@ -1,7 +1,7 @@
-/** Processes that die on one database, for COMITY_SOAK_SECONDS (600): see test/wire/many/show.ts. */
+/** Processes that die on one database, for COMITY_SOAK_SECONDS (600): see test/full/many/show.ts. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { show } from '../wire/many/show.ts';
+import { show } from '../full/many/show.ts';
 
 const seconds = Number(process.env.COMITY_SOAK_SECONDS ?? 600);
 const secondsBetweenRestarts = 20;

@@ -26,13 +26,13 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       String(text),
     );
     assert.equal(printed.length, 3);
-    const secrets = ['value-5f1c09', String(made.json()['secret']), ...printed];
+    const secrets = ['value-5f1c09', String(made.json().secret), ...printed];
     const jwks = await program.send('GET', '/.well-known/jwks.json');
     await program.stop();
 
     const backup = join(folder, 'copy.db');
     execFileSync(process.execPath, [main, 'backup', backup], {
-      env: { PATH: process.env['PATH'], COMITY_DATA: data, ...env },
+      env: { PATH: process.env.PATH, COMITY_DATA: data, ...env },
     });
     const stored = readdirSync(data).filter((name) => name !== 'secret.key');
     const files = [backup, ...stored.map((name) => join(data, name))].map((path) => readFileSync(path));

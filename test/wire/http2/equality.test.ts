@@ -1,9 +1,9 @@
 /** Answers over HTTP/2 are those over HTTP/1.1, field for field, for the requests that hold the two stores to each other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { eventLists, everyMethod, refusals, shopResources } from '../../full/stores/ask-shop.ts';
+import type { Pair } from '../../full/stores/pair.ts';
 import { shopConfig } from '../../harness/running-server.ts';
-import { eventLists, everyMethod, refusals, shopResources } from '../stores/ask-shop.ts';
-import type { Pair } from '../stores/pair.ts';
 import { type ProtocolPair, startProtocolPair } from './protocol-pair.ts';
 
 let pair: ProtocolPair;

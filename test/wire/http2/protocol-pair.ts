@@ -14,10 +14,10 @@ import { compose, type Running } from '../../../src/compose.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { type Connection, connectTo, type Received, type Sent } from '../../full/stores/exchange.ts';
+import { type Asked, answerOf, type Pair } from '../../full/stores/pair.ts';
+import { createSeeded, type Seeded } from '../../full/stores/seeded.ts';
 import { adminKey } from '../../harness/exchange.ts';
-import { type Connection, connectTo, type Received, type Sent } from '../stores/exchange.ts';
-import { type Asked, answerOf, type Pair } from '../stores/pair.ts';
-import { createSeeded, type Seeded } from '../stores/seeded.ts';
 
 const firstTime = Date.UTC(2026, 0, 31, 12);
 const stepsMs = [0, 1, 999, 0, 1001, 60_000];

@@ -10,9 +10,7 @@ let categoryId: string;
 
 before(async () => {
   program = await startServer();
-  categoryId = String(
-    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
-  );
+  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
 });
 
 after(() => program.stop());
@@ -120,7 +118,7 @@ test('a collection that requires If-Match answers 428 without it', async () => {
   await program.send('PUT', '/api/v1/articles/strict', { json: { title: 'T' } });
   const bare = await program.send('PUT', '/api/v1/articles/strict', { json: { title: 'U' } });
   assert.equal(bare.status, 428);
-  assert.equal(bare.json()['code'], 'precondition_required');
+  assert.equal(bare.json().code, 'precondition_required');
   assert.equal(
     (await program.send('PATCH', '/api/v1/articles/strict', { json: { title: 'U' } })).status,
     428,
@@ -169,7 +167,7 @@ test('many writers with one If-Match have exactly one winner', async () => {
   const won = answers.filter(({ status }) => status === 200);
   assert.equal(won.length, 1);
   assert.equal(answers.filter(({ status }) => status === 412).length, 39);
-  assert.equal((await get(path, {})).json()['price'], won[0]?.json()['price']);
+  assert.equal((await get(path, {})).json().price, won[0]?.json().price);
 });
 
 test('many JSON Patch additions to one array lose none', async () => {
@@ -184,6 +182,6 @@ test('many JSON Patch additions to one array lose none', async () => {
     ),
   );
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
-  const tags = (await get(path, {})).json()['tags'] as string[];
+  const tags = (await get(path, {})).json().tags as string[];
   assert.equal(new Set(tags).size, 40);
 });

@@ -13,7 +13,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 
-const rounds = Number(process.env['COMITY_SOAK_ROUNDS'] ?? (process.env['COMITY_SOAK'] === '1' ? 20 : 5));
+const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? (process.env.COMITY_SOAK === '1' ? 20 : 5));
 const writers = 12;
 const path = '/api/v1/articles';
 
@@ -140,11 +140,11 @@ async function eventsOf(running: ServerProcess, round: number): Promise<Map<stri
   for (;;) {
     const answer = await running.send('GET', query);
     assert.equal(answer.status, 200, answer.body.slice(0, 200));
-    for (const event of answer.json()['items'] as Event[]) {
-      const id = String(event.data.object['id']);
+    for (const event of answer.json().items as Event[]) {
+      const id = String(event.data.object.id);
       found.set(id, [...(found.get(id) ?? []), event]);
     }
-    const cursor = answer.json()['nextCursor'];
+    const cursor = answer.json().nextCursor;
     if (cursor === null) return found;
     query = `${query.split('&cursor=')[0]}&cursor=${cursor}`;
   }
@@ -152,7 +152,7 @@ async function eventsOf(running: ServerProcess, round: number): Promise<Map<stri
 
 async function check(running: ServerProcess, one: Known, told: readonly Event[]): Promise<void> {
   const answer = await running.send('GET', `${path}/${one.id}`);
-  const stands = answer.status === 404 ? null : Number(String(answer.json()['title']).slice('step '.length));
+  const stands = answer.status === 404 ? null : Number(String(answer.json().title).slice('step '.length));
   const possible = one.pending === undefined ? [one.acknowledged] : [one.acknowledged, one.pending];
   assert.ok(
     possible.includes(stands),
@@ -168,7 +168,7 @@ async function check(running: ServerProcess, one: Known, told: readonly Event[])
 }
 
 function stepOf({ data }: Event): number {
-  return Number(String(data.object['title']).slice('step '.length));
+  return Number(String(data.object.title).slice('step '.length));
 }
 
 /** The next version is above all that were ever given. */

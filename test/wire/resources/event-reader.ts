@@ -31,7 +31,7 @@ const patienceMs = 15_000;
 
 export async function readEvents(port: number, options: ReaderOptions = {}): Promise<EventReader> {
   const headers: Record<string, string> = { Accept: 'text/event-stream' };
-  if (options.anonymous !== true) headers['Authorization'] = `Bearer ${options.bearer ?? adminKey}`;
+  if (options.anonymous !== true) headers.Authorization = `Bearer ${options.bearer ?? adminKey}`;
   if (options.lastEventId !== undefined) headers['Last-Event-ID'] = options.lastEventId;
   const path = options.path ?? '/api/v1/events';
   const asked: ClientRequest = request({ host: '127.0.0.1', port, path, headers, agent: false });

@@ -18,9 +18,7 @@ const products = '/api/v1/products';
 
 before(async () => {
   program = await startServer();
-  categoryId = String(
-    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
-  );
+  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
 });
 
 after(() => program.stop());
@@ -35,7 +33,7 @@ const post = (
 
 async function count(name: string): Promise<number> {
   const answer = await program.send('GET', `${products}?name=${name}&limit=1000`);
-  return (answer.json()['items'] as unknown[]).length;
+  return (answer.json().items as unknown[]).length;
 }
 
 function sameAnswer(one: Answer, other: Answer): void {
@@ -68,9 +66,9 @@ test('a replay emits no event', async () => {
   const key = newKey();
   const first = await post(key);
   await post(key);
-  const id = first.json()['id'];
+  const id = first.json().id;
   const events = await program.send('GET', `/api/v1/events?data.object.id=${id}`);
-  assert.equal((events.json()['items'] as unknown[]).length, 1);
+  assert.equal((events.json().items as unknown[]).length, 1);
 });
 
 test('a repeated PATCH is applied once', async () => {
@@ -85,7 +83,7 @@ test('a repeated PATCH is applied once', async () => {
   const first = await patch();
   assert.equal(first.status, 200);
   sameAnswer(first, await patch());
-  assert.deepEqual((await program.send('GET', path)).json()['tags'], ['once']);
+  assert.deepEqual((await program.send('GET', path)).json().tags, ['once']);
 });
 
 test('a repeated bulk-delete gives the first count', async () => {
@@ -106,7 +104,7 @@ test('the same key with other content, another target or another method is 422',
   const first = await post(key);
   const other = await post(key, body({ price: 2 }));
   assert.equal(other.status, 422);
-  assert.equal(other.json()['code'], 'idempotency_key_reused');
+  assert.equal(other.json().code, 'idempotency_key_reused');
   const headers = { 'Idempotency-Key': key };
   assert.equal((await program.send('POST', '/api/v1/notes', { json: body(), headers })).status, 422);
   const path = String(first.headers.location);
@@ -123,7 +121,7 @@ test('two at once make one resource: the other is told 409 with Retry-After, or 
   assert.ok(made.length >= 1);
   for (const answer of made) sameAnswer(made[0] as Answer, answer);
   for (const answer of running) {
-    assert.equal(answer.json()['code'], 'idempotency_key_in_use');
+    assert.equal(answer.json().code, 'idempotency_key_in_use');
     assert.match(String(answer.headers['retry-after']), /^\d+$/);
   }
   assert.equal(await count('Twins'), 1);
@@ -148,7 +146,7 @@ test('a refusal by the store is a result, and is replayed', async () => {
   await program.send('POST', products, { json: body({ sku: 'IDEM-1' }) });
   const first = await post(key, body({ sku: 'IDEM-1' }));
   assert.equal(first.status, 409);
-  assert.equal(first.json()['code'], 'unique_taken');
+  assert.equal(first.json().code, 'unique_taken');
   const again = await post(key, body({ sku: 'IDEM-1' }));
   assert.equal(again.status, 409);
   assert.equal(again.body, first.body);
@@ -182,8 +180,8 @@ for (const [what, key] of [
   test(`a key that is ${what} is 400`, async () => {
     const answer = await post(key);
     assert.equal(answer.status, 400);
-    assert.equal(answer.json()['code'], 'field_invalid');
-    assert.match(String(answer.json()['error']), /Idempotency-Key/);
+    assert.equal(answer.json().code, 'field_invalid');
+    assert.match(String(answer.json().error), /Idempotency-Key/);
   });
 }
 
@@ -275,5 +273,5 @@ test('results are replayed after a kill and a restart', async (t) => {
   t.after(() => second.stop());
   sameAnswer(made, await second.send('POST', '/api/v1/categories', options));
   const list = await second.send('GET', '/api/v1/categories');
-  assert.equal((list.json()['items'] as unknown[]).length, 1);
+  assert.equal((list.json().items as unknown[]).length, 1);
 });

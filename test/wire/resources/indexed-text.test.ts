@@ -19,9 +19,9 @@ after(() => program.stop());
 
 function refused(answer: Answer, pointer: string, bytesMax: number): void {
   assert.equal(answer.status, 422, answer.body);
-  assert.equal(answer.json()['code'], 'validation_failed');
+  assert.equal(answer.json().code, 'validation_failed');
   const message = `must take at most ${bytesMax} bytes, because it is indexed`;
-  assert.deepEqual(answer.json()['errors'], [{ pointer, message }]);
+  assert.deepEqual(answer.json().errors, [{ pointer, message }]);
 }
 
 test('takes a unique text of 2000 bytes and refuses one of 2001, in one, two, three and four bytes a character', async () => {
@@ -81,7 +81,7 @@ test('holds for PUT that creates, PUT that replaces, both patch formats, forms, 
 test('lists a text that is too long beside the other faults', async () => {
   const answer = await program.send('POST', labels, { json: { name: 'x'.repeat(2001), weight: 'heavy' } });
   assert.equal(answer.status, 422);
-  assert.deepEqual(answer.json()['errors'], [
+  assert.deepEqual(answer.json().errors, [
     { pointer: '/weight', message: 'must be a number' },
     { pointer: '/name', message: 'must take at most 2000 bytes, because it is indexed' },
   ]);

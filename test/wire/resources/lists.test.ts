@@ -17,9 +17,7 @@ type Item = { readonly id: string; readonly name: string; readonly price: number
 
 before(async () => {
   program = await startServer();
-  categoryId = String(
-    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
-  );
+  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
   for (let price = 1; price <= productsMade; price += 1) {
     const tags = [price % 2 === 0 ? 'even' : 'odd', ...(price % 5 === 0 ? ['five'] : [])];
     const name = price === 7 ? 'Émaillé KETTLE' : `Product ${String(price).padStart(2, '0')}`;
@@ -41,7 +39,7 @@ const list = (query: string, headers: Record<string, string> = {}) =>
 
 function items(answer: Answer): Item[] {
   assert.equal(answer.status, 200, answer.body);
-  return answer.json()['items'] as Item[];
+  return answer.json().items as Item[];
 }
 
 const prices = (answer: Answer) => items(answer).map(({ price }) => price);
@@ -64,7 +62,7 @@ test('a page has 20 items unless asked, in the order of creation, and says where
   const answer = await list('');
   assert.deepEqual(prices(answer), range(1, 20));
   assert.deepEqual(Object.keys(answer.json()), ['items', 'nextCursor']);
-  assert.equal(typeof answer.json()['nextCursor'], 'string');
+  assert.equal(typeof answer.json().nextCursor, 'string');
   assert.equal(answer.headers['content-type'], 'application/json');
 });
 
@@ -94,7 +92,7 @@ test('Link leads from the first page to the last and back, by cursor, missing an
     answer = await follow(answer, 'next');
     forwards.push(prices(answer));
   }
-  assert.equal(answer.json()['nextCursor'], null);
+  assert.equal(answer.json().nextCursor, null);
   assert.deepEqual(forwards.flat(), range(1, productsMade));
   const backwards: number[][] = [prices(answer)];
   while (linked(answer, 'prev') !== undefined) {
@@ -111,7 +109,7 @@ test('nextCursor walks the list too, also where many items are equal in the sort
   for (;;) {
     const answer = await list(query);
     seen.push(...items(answer).map(({ id }) => id));
-    const cursor = answer.json()['nextCursor'];
+    const cursor = answer.json().nextCursor;
     if (cursor === null) break;
     query = `sort=-categoryId&limit=7&cursor=${cursor}`;
   }
@@ -136,7 +134,7 @@ test('page numbers name the same pages, with all links, and a page beyond the en
   assert.deepEqual(prices(await follow(third, 'first')), range(1, 10));
   const beyond = await list('sort=price&limit=10&page=99');
   assert.deepEqual(items(beyond), []);
-  assert.equal(beyond.json()['nextCursor'], null);
+  assert.equal(beyond.json().nextCursor, null);
   assert.equal((await list('page=0')).status, 400);
   assert.equal((await list('page=x')).status, 400);
 });
@@ -227,13 +225,13 @@ for (const [query, sentence] of [
   test(`refuses ${query} with 400 and says what would work`, async () => {
     const answer = await program.send('GET', `${path}?${query}`, { anonymous: true });
     assert.equal(answer.status, 400);
-    assert.equal(answer.json()['code'], 'query_parameter_invalid');
-    assert.match(String(answer.json()['error']), sentence);
+    assert.equal(answer.json().code, 'query_parameter_invalid');
+    assert.match(String(answer.json().error), sentence);
   });
 }
 
 test('a cursor of one query does not continue another', async () => {
-  const cursor = (await list('sort=price&limit=5')).json()['nextCursor'];
+  const cursor = (await list('sort=price&limit=5')).json().nextCursor;
   assert.equal((await list(`sort=-price&limit=5&cursor=${cursor}`)).status, 400);
   assert.equal((await list(`sort=price&limit=5&price[gt]=3&cursor=${cursor}`)).status, 400);
   assert.equal((await program.send('GET', `/api/v1/categories?cursor=${cursor}`)).status, 400);
@@ -275,7 +273,7 @@ test('a list shows only what the caller may see, and its tag is not shared betwe
   await program.send('PUT', '/api/v1/articles/draft', { json: { title: 'Draft', published: false } });
   await program.send('PUT', '/api/v1/articles/silent', { json: { title: 'Silent' } });
   await program.send('PUT', '/api/v1/articles/open', { json: { title: 'Open', published: true } });
-  const slugs = (answer: Answer) => (answer.json()['items'] as { id: string }[]).map(({ id }) => id);
+  const slugs = (answer: Answer) => (answer.json().items as { id: string }[]).map(({ id }) => id);
   const mine = await program.send('GET', '/api/v1/articles?sort=id', { headers: { Prefer: 'count=exact' } });
   const theirs = await program.send('GET', '/api/v1/articles?sort=id', {
     anonymous: true,

@@ -186,7 +186,7 @@ test('where every origin is allowed the answer is *, never with credentials', as
 test('a malformed Origin is 400', async () => {
   const answer = await named.send('GET', path, { anonymous: true, headers: { Origin: 'app.example' } });
   assert.equal(answer.status, 400);
-  assert.equal(answer.json()['code'], 'field_invalid');
+  assert.equal(answer.json().code, 'field_invalid');
 });
 
 const account = { password: 'correct horse battery staple' };
@@ -244,21 +244,21 @@ test('an origin that may not send credentials gets no cookie, and changes nothin
   ] as const) {
     const planted = await logIn(program, headers);
     assert.equal(planted.status, 403, planted.body);
-    assert.equal(planted.json()['code'], 'cross_site_request');
+    assert.equal(planted.json().code, 'cross_site_request');
     assert.equal(planted.headers['set-cookie'], undefined);
     const Cookie = cookieOf(await logIn(program, {}));
     const json = { text: 'forged' };
     const forged = { anonymous: true, headers: { ...headers, Cookie }, json };
     const refused = await program.send('POST', '/api/v1/notes', forged);
     assert.equal(refused.status, 403, refused.body);
-    assert.equal(refused.json()['code'], 'cross_site_request');
+    assert.equal(refused.json().code, 'cross_site_request');
     assert.equal(refused.headers['www-authenticate'], undefined);
     const read = await program.send('GET', '/api/v1/notes', {
       anonymous: true,
       headers: { ...headers, Cookie },
     });
     assert.equal(read.status, 200, 'what is read by a foreign page the browser keeps from it');
-    assert.deepEqual(read.json()['items'], []);
+    assert.deepEqual(read.json().items, []);
   }
 });
 
@@ -275,7 +275,7 @@ test('a session that is over keeps nobody from reading what is public, nor from 
   assert.equal((await send('GET', path)).status, 200);
   const refused = await send('GET', '/api/v1/notes');
   assert.equal(refused.status, 401);
-  assert.equal(refused.json()['error'], 'no token provided');
+  assert.equal(refused.json().error, 'no token provided');
   const login = await logIn(named, { Cookie });
   assert.equal(login.status, 200);
   const again = { anonymous: true, headers: { Cookie: cookieOf(login) } };

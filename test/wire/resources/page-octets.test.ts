@@ -15,7 +15,7 @@ before(async () => {
     const text = String(index).padStart(index === 5 ? 6000 : 900, '-');
     const made = await program.send('POST', notes, { json: { text } });
     assert.equal(made.status, 201);
-    ids.push(String(made.json()['id']));
+    ids.push(String(made.json().id));
   }
 });
 

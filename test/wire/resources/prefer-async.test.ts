@@ -30,9 +30,7 @@ const patienceMs = 10_000;
 
 before(async () => {
   program = await startServer();
-  categoryId = String(
-    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
-  );
+  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
 });
 
 after(() => program.stop());
@@ -51,7 +49,7 @@ async function ended(at: RunningServer, location: string): Promise<Answer> {
     const answer = await at.send('GET', location);
     if (answer.status === 303) return answer;
     assert.equal(answer.status, 200, answer.body);
-    if (answer.json()['status'] !== 'pending') return answer;
+    if (answer.json().status !== 'pending') return answer;
     assert.equal(answer.headers['retry-after'], '1', 'a pending operation says when to ask again');
     assert.ok(Date.now() < until, `${location} is still pending`);
     await pause(10);
@@ -67,8 +65,8 @@ async function accepted(method: string, path: string, options: RequestOptions = 
   assert.match(String(answer.headers.location), /^\/api\/v1\/operations\/op_\w+$/);
   assert.equal(answer.headers['preference-applied'], 'respond-async');
   assert.equal(answer.headers['cache-control'], 'no-store');
-  assert.equal(answer.json()['status'], 'pending');
-  assert.equal(answer.headers.location, `/api/v1/operations/${answer.json()['id']}`);
+  assert.equal(answer.json().status, 'pending');
+  assert.equal(answer.headers.location, `/api/v1/operations/${answer.json().id}`);
   return String(answer.headers.location);
 }
 
@@ -100,7 +98,7 @@ test('PUT and PATCH answer 204 with return=minimal and 200 with return=represent
     assert.equal(minimal.headers['preference-applied'], 'return=minimal');
     const whole = await program.send(method, path, { json, headers: { Prefer: 'return=representation' } });
     assert.equal(whole.status, 200, method);
-    assert.equal(whole.json()['price'], json.price);
+    assert.equal(whole.json().price, json.price);
     assert.equal(whole.headers['preference-applied'], 'return=representation');
     const plain = await program.send(method, path, { json });
     assert.equal(plain.status, 200, method);
@@ -128,7 +126,7 @@ test('DELETE answers 204 unless return=representation asks for what is gone', as
   const whole = await program.send('DELETE', second.path, { headers: { Prefer: 'return=representation' } });
   assert.equal(whole.status, 200);
   assert.equal(whole.headers['preference-applied'], 'return=representation');
-  assert.equal(`${products}/${whole.json()['id']}`, second.path);
+  assert.equal(`${products}/${whole.json().id}`, second.path);
 });
 
 test('unknown preferences are ignored, and of two returns the first counts', async () => {
@@ -152,7 +150,7 @@ test('respond-async POST is accepted, and its operation ends in 303 to what was 
   assert.equal(answer.headers['cache-control'], 'no-store');
   const made = await program.send('GET', String(answer.headers.location));
   assert.equal(made.status, 200);
-  assert.equal(made.json()['name'], 'Later');
+  assert.equal(made.json().name, 'Later');
 });
 
 test('respond-async PUT and PATCH end in 303 to what was changed', async () => {
@@ -165,7 +163,7 @@ test('respond-async PUT and PATCH end in 303 to what was changed', async () => {
     const answer = await ended(program, location);
     assert.equal(answer.status, 303, `${method} ${answer.body}`);
     assert.equal(answer.headers.location, path);
-    assert.equal((await program.send('GET', path)).json()['price'], json.price);
+    assert.equal((await program.send('GET', path)).json().price, json.price);
   }
 });
 
@@ -177,7 +175,7 @@ test('respond-async DELETE ends in 303 to what was deleted', async () => {
   assert.equal(answer.headers.location, `${location}/result`);
   const result = await program.send('GET', String(answer.headers.location));
   assert.equal(result.status, 200);
-  assert.equal(result.json()['name'], 'Goner');
+  assert.equal(result.json().name, 'Goner');
   assert.equal((await program.send('GET', path)).status, 404);
 });
 
@@ -212,7 +210,7 @@ test('a result that happens to say pending is not taken for a pending operation'
   const gone = await orders.send('DELETE', String(headers.location), { headers: later });
   const location = String((await ended(orders, String(gone.headers.location))).headers.location);
   const result = await orders.send('GET', location);
-  assert.equal(result.json()['status'], 'pending');
+  assert.equal(result.json().status, 'pending');
   assert.equal(result.headers['retry-after'], undefined);
 });
 
@@ -220,10 +218,10 @@ test('an operation that the store refuses ends as failed, with the error', async
   const location = await accepted('POST', products, { json: body({ categoryId: 'none' }) });
   const answer = await ended(program, location);
   assert.equal(answer.status, 200);
-  assert.equal(answer.json()['status'], 'failed');
-  const outcome = answer.json()['outcome'] as Record<string, unknown>;
-  assert.equal(outcome['code'], 'reference_missing');
-  assert.equal(typeof outcome['error'], 'string');
+  assert.equal(answer.json().status, 'failed');
+  const outcome = answer.json().outcome as Record<string, unknown>;
+  assert.equal(outcome.code, 'reference_missing');
+  assert.equal(typeof outcome.error, 'string');
   assert.equal(answer.headers['retry-after'], undefined, 'it has ended');
   const result = await program.send('GET', `${location}/result`);
   assert.equal((result.json() as { code?: string }).code, 'reference_missing');
@@ -232,7 +230,7 @@ test('an operation that the store refuses ends as failed, with the error', async
 test('a failed operation changed nothing and emitted nothing', async () => {
   const taken = await make({ sku: 'ASYNC-1' });
   const location = await accepted('POST', products, { json: body({ sku: 'ASYNC-1', name: 'Ghost' }) });
-  assert.equal((await ended(program, location)).json()['status'], 'failed');
+  assert.equal((await ended(program, location)).json().status, 'failed');
   assert.ok(!(await program.send('GET', `${products}?name=Ghost`)).body.includes('Ghost'));
   const events = await program.send('GET', '/api/v1/events?order=desc&limit=1');
   assert.ok(
@@ -282,12 +280,12 @@ test('an accepted operation survives a kill before it was carried out, and happe
   t.after(() => second.stop());
   const answer = await ended(second, location);
   assert.equal(answer.status, 303);
-  assert.equal((await second.send('GET', String(answer.headers.location))).json()['name'], 'Accepted');
+  assert.equal((await second.send('GET', String(answer.headers.location))).json().name, 'Accepted');
   await second.stop();
   const third = await startServer({ folder });
   t.after(() => third.stop());
   const list = await third.send('GET', '/api/v1/categories?sort=createdAt');
-  const names = (list.json()['items'] as { name: string }[]).map(({ name }) => name);
+  const names = (list.json().items as { name: string }[]).map(({ name }) => name);
   assert.deepEqual(names, ['Survivor', 'Accepted']);
   assert.equal((await third.send('GET', location)).headers.location, answer.headers.location);
   assert.equal((await third.send('GET', String(category.headers.location))).status, 200);
@@ -322,7 +320,7 @@ test('many operations under a kill: each acknowledged one happens exactly once a
   }
   assert.equal(results.size, acknowledged.length);
   const list = await second.send('GET', '/api/v1/categories?limit=1000');
-  const names = (list.json()['items'] as { name: string }[]).map(({ name }) => name);
+  const names = (list.json().items as { name: string }[]).map(({ name }) => name);
   assert.equal(new Set(names).size, names.length, 'nothing was made twice');
 });
 

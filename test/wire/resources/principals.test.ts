@@ -19,7 +19,7 @@ before(async () => {
 
 after(() => shop.stop());
 
-const ids = (answer: Answer) => (answer.json()['items'] as { id: string }[]).map(({ id }) => id);
+const ids = (answer: Answer) => (answer.json().items as { id: string }[]).map(({ id }) => id);
 const any = { 'If-Match': '*' };
 
 async function noteOf(name: string, text = secret): Promise<string> {
@@ -54,7 +54,7 @@ test('a note is its author’s: to another principal it is 404 by every method, 
   const hidden = await shop.as('bob', 'GET', path);
   assert.equal(hidden.body, absent.body, 'a hidden note answers as one that is not there');
   assert.equal(hidden.headers['comity-trace']?.includes('visible'), true);
-  assert.equal((await shop.as('alice', 'GET', path)).json()['text'], secret);
+  assert.equal((await shop.as('alice', 'GET', path)).json().text, secret);
   assert.equal((await shop.as('root', 'GET', path)).status, 200);
 });
 
@@ -82,7 +82,7 @@ test('another’s published article is read and not changed: 403; the anonymous 
   }
   const refused = await shop.as('bob', 'DELETE', path, { headers: any });
   assert.equal(refused.headers['www-authenticate'], undefined);
-  assert.equal(refused.json()['code'], 'forbidden');
+  assert.equal(refused.json().code, 'forbidden');
   assert.equal(
     (await shop.as('alice', 'PATCH', path, { json: { title: 'mine' }, headers: any })).status,
     200,
@@ -156,7 +156,7 @@ test('a list tag of one principal is no 304 for another, and a cursor of one sho
     (await shop.as('erin', 'GET', `${notes}?limit=1`, { headers: { 'If-None-Match': etag } })).status,
     200,
   );
-  const cursor = first.json()['nextCursor'];
+  const cursor = first.json().nextCursor;
   assert.deepEqual(ids(await shop.as('erin', 'GET', `${notes}?limit=1&cursor=${cursor}`)), []);
 });
 
@@ -202,7 +202,7 @@ test('events of another’s notes and drafts are in no list, no read and no stre
   assert.ok(stream.events.every(({ data }) => !data.includes(secret)));
   const list = await shop.as('grace', 'GET', '/api/v1/events?limit=1000&type=notes.created');
   assert.deepEqual(
-    (list.json()['items'] as { data: { object: { id: string } } }[]).map(({ data }) => data.object.id),
+    (list.json().items as { data: { object: { id: string } } }[]).map(({ data }) => data.object.id),
     [own.slice(notes.length + 1)],
   );
   const hers = await shop.as('alice', 'GET', `/api/v1/events?data.object.id=${note.slice(notes.length + 1)}`);

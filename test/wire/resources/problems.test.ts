@@ -17,7 +17,7 @@ before(async () => {
   program = await startServer();
   const category = await program.send('POST', '/api/v1/categories', { json: { name: 'C' } });
   usedCategory = String(category.headers.location);
-  const json = { name: 'P', price: 1, categoryId: category.json()['id'], sku: 'TAKEN' };
+  const json = { name: 'P', price: 1, categoryId: category.json().id, sku: 'TAKEN' };
   await program.send('POST', products, { json });
   articlePath = '/api/v1/articles/one';
   await program.send('PUT', articlePath, { json: { title: 'T', published: true } });
@@ -119,15 +119,15 @@ for (const [status, code, method, path, options] of refusals) {
     assert.equal(plain.status, status, plain.body);
     assert.equal(plain.headers['content-type'], 'application/json');
     const body = plain.json();
-    assert.equal(body['code'], code);
-    assert.equal(typeof body['error'], 'string');
-    assert.notEqual(body['error'], '');
+    assert.equal(body.code, code);
+    assert.equal(typeof body.error, 'string');
+    assert.notEqual(body.error, '');
     assert.equal(plain.headers['cache-control'], 'no-store');
     assert.equal(plain.headers['api-version'], '1');
     assert.ok(plain.headers.date);
     assert.doesNotMatch(plain.body, /node:|\.ts:|at \w+ \(/, 'no stack trace');
 
-    const accept = asked.headers?.['Accept'];
+    const accept = asked.headers?.Accept;
     const wanted =
       accept === undefined ? 'application/problem+json' : `${accept}, application/problem+json;q=0.1`;
     const details = await program.send(method, target(), {
@@ -140,10 +140,10 @@ for (const [status, code, method, path, options] of refusals) {
     assert.equal(details.headers['content-type'], 'application/problem+json');
     assert.match(String(details.headers.vary), /\bAccept\b/);
     const problem = details.json();
-    assert.equal(problem['status'], status);
-    assert.equal(problem['type'], `/docs/errors#${code}`);
-    assert.equal(typeof problem['title'], 'string');
-    assert.equal(problem['detail'], body['error']);
+    assert.equal(problem.status, status);
+    assert.equal(problem.type, `/docs/errors#${code}`);
+    assert.equal(typeof problem.title, 'string');
+    assert.equal(problem.detail, body.error);
     for (const [name, value] of Object.entries(body)) assert.deepEqual(problem[name], value, name);
   });
 }
@@ -181,7 +181,7 @@ test('HEAD errors have the status, the type and the length, and no content', asy
 test('validation errors point at each member', async () => {
   const answer = await program.send('POST', products, { json: product({ name: '', price: 'x', extra: 1 }) });
   assert.equal(answer.status, 422);
-  const errors = answer.json()['errors'] as { pointer: string; message: string }[];
+  const errors = answer.json().errors as { pointer: string; message: string }[];
   assert.deepEqual(errors.map(({ pointer }) => pointer).sort(), ['/extra', '/name', '/price']);
   for (const { message } of errors) assert.equal(typeof message, 'string');
 });
@@ -288,8 +288,8 @@ for (const [message, code, headers, query] of [
   test(`${carrier === '' ? 'nothing' : carrier} is 401 "${message}" with every challenge`, async () => {
     const answer = await program.send('GET', `/api/v1/notes${query}`, { anonymous: true, headers });
     assert.equal(answer.status, 401);
-    assert.equal(answer.json()['error'], message);
-    assert.equal(answer.json()['code'], code);
+    assert.equal(answer.json().error, message);
+    assert.equal(answer.json().code, code);
     const challenges = String(answer.headers['www-authenticate']);
     for (const scheme of ['Basic realm="', 'Bearer realm="', 'ApiKey realm="']) {
       assert.ok(challenges.includes(scheme), `${scheme} is missing from ${challenges}`);

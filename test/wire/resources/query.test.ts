@@ -11,9 +11,7 @@ const path = '/api/v1/products';
 
 before(async () => {
   program = await startServer();
-  categoryId = String(
-    (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json()['id'],
-  );
+  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
   for (let price = 1; price <= 30; price += 1) {
     const tags = price % 2 === 0 ? ['even'] : ['odd'];
     const json = { name: `Product ${price}`, price, categoryId, tags, stock: 30 - price };
@@ -29,7 +27,7 @@ const json = (value: unknown, headers: Record<string, string> = {}) =>
   query('application/json', JSON.stringify(value), headers);
 
 function prices(answer: { json(): Record<string, unknown> }): number[] {
-  return (answer.json()['items'] as { price: number }[]).map(({ price }) => price);
+  return (answer.json().items as { price: number }[]).map(({ price }) => price);
 }
 
 test('the three media types and GET ask the same', async () => {
@@ -57,9 +55,9 @@ test('combines and, or, not, in and null', async () => {
 
 test('selects fields and pages by cursor', async () => {
   const first = await json({ sort: ['price'], limit: 12, fields: ['price'] });
-  const items = first.json()['items'] as Record<string, unknown>[];
+  const items = first.json().items as Record<string, unknown>[];
   assert.deepEqual(Object.keys(items[0] ?? {}), ['price']);
-  const cursor = first.json()['nextCursor'];
+  const cursor = first.json().nextCursor;
   const second = await json({ sort: ['price'], limit: 12, fields: ['price'], cursor });
   assert.deepEqual(prices(second).slice(0, 2), [13, 14]);
   const link = /<([^>]+)>; rel="?next"?/.exec(String(first.headers.link));
@@ -90,7 +88,7 @@ test('tells 400, 415, 422 and 406 apart', async () => {
 });
 
 test('an altered cursor is 400', async () => {
-  const cursor = String((await json({ sort: ['price'], limit: 2 })).json()['nextCursor']);
+  const cursor = String((await json({ sort: ['price'], limit: 2 })).json().nextCursor);
   const altered = `${cursor.slice(0, -2)}${cursor.endsWith('AA') ? 'BB' : 'AA'}`;
   assert.equal((await json({ sort: ['price'], limit: 2, cursor: altered })).status, 400);
   assert.equal((await json({ sort: ['-price'], limit: 2, cursor })).status, 400, 'of another query');

@@ -29,7 +29,7 @@ test('TRACE is 405 with an Allow that does not list it, as long as it is not ena
     const answer = await off.send('TRACE', path, { anonymous: true });
     assert.equal(answer.status, 405, path);
     assert.ok(!/TRACE/.test(String(answer.headers.allow)), path);
-    assert.equal(answer.json()['code'], 'method_not_allowed');
+    assert.equal(answer.json().code, 'method_not_allowed');
   }
   assert.ok(!/TRACE/.test(String((await off.send('OPTIONS', '*')).headers.allow)));
 });
@@ -94,7 +94,7 @@ test('TRACE and OPTIONS with two Max-Forwards are refused', async () => {
 test('TRACE with content is refused', async () => {
   const answer = await on.send('TRACE', '/api/v1/products', { anonymous: true, body: 'content' });
   assert.equal(answer.status, 400);
-  assert.equal(answer.json()['code'], 'content_unexpected');
+  assert.equal(answer.json().code, 'content_unexpected');
 });
 
 test('Allow lists TRACE where it is enabled, for a resource and for the server', async () => {

@@ -1,0 +1,29 @@
+/** Every check of the repository, by the name under which its findings are printed. */
+import { findBoundsProblems } from './bounds.ts';
+import { findTypeProblems } from './compile.ts';
+import { findCycleProblems } from './cycles.ts';
+import { findEmitterProblems } from './emitters.ts';
+import { findGeneratedDocsProblems } from './generated-docs.ts';
+import { findHeaderProblems } from './headers.ts';
+import { findImportProblems } from './imports.ts';
+import { findLintProblems } from './lint.ts';
+import { findLockfileProblems } from './lockfile.ts';
+import { findNameProblems } from './names.ts';
+import type { Check } from './problem.ts';
+import { findSizeProblems } from './sizes.ts';
+import { findTraces } from './traces.ts';
+
+export const checks: Readonly<Record<string, Check>> = {
+  types: findTypeProblems,
+  lint: findLintProblems,
+  imports: findImportProblems,
+  cycles: findCycleProblems,
+  emitters: findEmitterProblems,
+  sizes: findSizeProblems,
+  names: findNameProblems,
+  headers: findHeaderProblems,
+  bounds: findBoundsProblems,
+  traces: findTraces,
+  lockfile: findLockfileProblems,
+  'generated docs': findGeneratedDocsProblems,
+};

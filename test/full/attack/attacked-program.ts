@@ -1,0 +1,110 @@
+/**
+ * The program under attack: started as a process of its own with little memory, while a thread asks `/health/live` of it and of an idle
+ * twin. An attack passes when the program is alive, its memory stayed within the bound, and its health was answered
+ * as fast as the noise of the machine, seen in the idle twin, allows.
+ */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { TestContext } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { type ServerProcess, type SpawnOptions, spawnServer } from '../../harness/server-process.ts';
+import { memoryGroup } from './memory-group.ts';
+
+const MiB = 1024 * 1024;
+
+/** The issue that asked for this suite allows 100 ms; the idle twin tells how much of a delay is the machine's. */
+const healthMsMax = 100;
+const twinFactor = 3;
+
+export type AttackOptions = SpawnOptions & {
+  /** Memory that the process may have, in octets; the kernel ends a process that wants more. Default 512 MiB. */
+  readonly memoryBytes?: number;
+};
+
+export type Health = {
+  /** Answers received from the attacked program. */
+  readonly answers: number;
+  readonly failures: number;
+  /** Slowest answer of each, in ms; of the attacked one the part in which its event loop was busy (health-probe.ts). */
+  readonly attackedMs: number;
+  readonly idleMs: number;
+};
+
+export type Attacked = {
+  readonly program: ServerProcess;
+  /** Greatest resident memory of the process so far, without files that it maps, in octets. */
+  readonly peakBytes: () => number;
+  /** Health since the start, or since the last call. */
+  readonly health: () => Promise<Health>;
+  /** Asserts that the program lives, that no probe failed, and that none was slow beside the idle twin. */
+  readonly assertUnharmed: () => Promise<Health>;
+};
+
+/** Starts both programs and ends them with the test. */
+export async function startAttacked(test: TestContext, options: AttackOptions = {}): Promise<Attacked> {
+  const { memoryBytes = 512 * MiB, ...start } = options;
+  const idle = await spawnServer({
+    ...start,
+    ...(start.folder === undefined ? {} : { folder: `${start.folder}-idle` }),
+  });
+  const group = memoryGroup(memoryBytes, randomUUID());
+  const program = await spawnServer(group === undefined ? start : { ...start, wrap: group.wrap });
+  const probe = new Worker(new URL('./health-probe.ts', import.meta.url), {
+    workerData: { attacked: program.port, idle: idle.port, pid: program.process.pid },
+  });
+  const health = (): Promise<Health> => {
+    const answered = new Promise<Health>((resolve) => probe.once('message', resolve));
+    probe.postMessage('report');
+    return answered;
+  };
+  test.after(async () => {
+    await probe.terminate();
+    await Promise.all([idle.stop(), isAlive(program) ? program.stop() : undefined]);
+    group?.remove();
+  });
+  return {
+    program,
+    peakBytes: () => peakOf(program),
+    health,
+    async assertUnharmed() {
+      assert.ok(isAlive(program), `the program ended:\n${program.stdout()}\n${program.stderr()}`);
+      const seen = await health();
+      const peak = peakOf(program);
+      assert.ok(peak <= memoryBytes, `${peak} octets of ${memoryBytes} were resident`);
+      assert.equal(seen.failures, 0, `${seen.failures} of ${seen.answers} probes of /health/live failed`);
+      const allowed = healthMsMax + twinFactor * seen.idleMs;
+      assert.ok(
+        seen.attackedMs <= allowed,
+        `/health/live took ${seen.attackedMs} ms; ${allowed} are allowed`,
+      );
+      return seen;
+    },
+  };
+}
+
+/**
+ * Asserts that the program lives, that no probe of its health failed, and that no synchronous stretch of work held the event loop
+ * above its bound, by its own log. Unlike the time that health takes, this says nothing of how busy the machine is.
+ */
+export async function assertLoopFree({ program, health }: Attacked, during: string): Promise<void> {
+  assert.ok(isAlive(program), `${during}: the program ended:\n${program.stderr()}`);
+  const held = program
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('"kind":"loop-held"'));
+  assert.deepEqual(held, [], during);
+  assert.equal((await health()).failures, 0, during);
+}
+
+function isAlive({ process: child }: ServerProcess): boolean {
+  return child.exitCode === null && child.signalCode === null;
+}
+
+/** Without the pages of files that are mapped, which the kernel takes back when others need them. */
+function peakOf({ process: child }: ServerProcess): number {
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  const kibibytes = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0);
+  return (kibibytes('VmHWM') - kibibytes('RssFile')) * 1024;
+}

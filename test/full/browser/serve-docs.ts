@@ -1,0 +1,42 @@
+/** Serves a document and its pages with the header fields that the program sends with them. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { DocsAsset } from '../../../src/openapi/docs-assets.ts';
+
+export type Served = { readonly url: string; close(): Promise<void> };
+
+export async function serveDocs(document: unknown, assets: readonly DocsAsset[]): Promise<Served> {
+  const byPath = new Map(assets.map((asset) => [asset.path, asset]));
+  const json = JSON.stringify(document);
+  const server = createServer(async (request, response) => {
+    const path = (request.url ?? '').split('?', 1)[0] ?? '';
+    const asset = byPath.get(path);
+    if (asset !== undefined) {
+      response.writeHead(200, [
+        'Content-Type',
+        asset.mediaType,
+        'Cache-Control',
+        asset.cacheControl,
+        ...asset.fields,
+      ]);
+      response.end(await asset.read());
+    } else if (path === '/openapi.json') {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end(json);
+    } else {
+      response.writeHead(404);
+      response.end();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

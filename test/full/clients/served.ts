@@ -1,0 +1,86 @@
+/** One program on a cleartext and on a TLS port, with a destination of ours behind its tunnel, for the tests of a file. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WebSocketServer } from 'ws';
+import { cert, key } from '../../auth/mail/certificate.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+
+export type Served = {
+  readonly program: RunningServer;
+  /** For files that clients are given; goes with the end. */
+  readonly folder: string;
+  /** `https://localhost:PORT` */
+  readonly tlsUrl: string;
+  readonly tlsPort: number;
+  /** Path of the certificate, which clients are told to trust. */
+  readonly certificate: string;
+  /** Answers every request with its method and target, and every message of a WebSocket with itself. */
+  readonly destination: string;
+  readonly tlsDestination: string;
+  /** Key of a principal that may tunnel and nothing besides. */
+  readonly tunnelKey: string;
+  end(): Promise<void>;
+};
+
+export async function serveClients(env: Readonly<Record<string, string>> = {}): Promise<Served> {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-clients-'));
+  const certificate = join(folder, 'cert.pem');
+  writeFileSync(certificate, cert);
+  writeFileSync(join(folder, 'key.pem'), key);
+  const listener: RequestListener = (request, response) => {
+    response.end(`${request.method} ${request.url}`);
+  };
+  const destination = await listen(createServer(listener));
+  new WebSocketServer({ server: destination }).on('connection', (socket) => {
+    socket.on('message', (message) => socket.send(String(message)));
+  });
+  const tlsDestination = await listen(createTlsServer({ cert, key }, listener));
+  const program = await startServer({
+    env: {
+      COMITY_TLS_CERT: certificate,
+      COMITY_TLS_KEY: join(folder, 'key.pem'),
+      COMITY_TLS_PORT: '0',
+      COMITY_EGRESS_ALLOW: '127.0.0.0/8,::1',
+      COMITY_TUNNEL_PORTS: '1-65535',
+      COMITY_REALTIME_ATTEMPT_MS: '0',
+      ...env,
+    },
+  });
+  const tlsPort = Number(/https:\/\/127\.0\.0\.1:(\d+)/.exec(program.stdout())?.[1]);
+  const made = await program.send('POST', '/api/v1/keys', {
+    json: { name: 'tunnel', kind: 'secret', scopes: ['tunnel'] },
+  });
+  return {
+    program,
+    folder,
+    tlsPort,
+    tlsUrl: `https://localhost:${tlsPort}`,
+    certificate,
+    destination: `http://127.0.0.1:${portOf(destination)}`,
+    tlsDestination: `https://localhost:${portOf(tlsDestination)}`,
+    tunnelKey: String(made.json().key),
+    async end() {
+      await program.stop();
+      for (const server of [destination, tlsDestination]) {
+        server.closeAllConnections();
+        server.close();
+      }
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+async function listen<S extends Server>(server: S): Promise<S> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return server;
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}

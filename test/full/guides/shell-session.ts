@@ -1,0 +1,99 @@
+/**
+ * One shell, fed block by block as a reader would paste them, so that a variable set in one block is there in the next. Of
+ * the commands of the page, `npx comity` and the package `comity` are those of this repository, `node` is the one that runs
+ * the tests, and `curl` is curl.ts unless the machine's is asked for.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** A block that takes longer is taken for stuck. */
+const blockBoundMs = 30_000;
+
+export type SessionOptions = {
+  /** The shell: `bash`, `sh`. */
+  readonly shell: string;
+  /** Whether `curl` is the machine's own. */
+  readonly realCurl: boolean;
+  readonly environment: Readonly<Record<string, string>>;
+};
+
+export type ShellSession = {
+  /** Runs the block to its end and returns what it printed. */
+  run(block: string): Promise<{ readonly stdout: string; readonly stderr: string }>;
+  end(): Promise<void>;
+};
+
+/** Whether the machine has that command and it runs. */
+export function isInstalled(command: string): boolean {
+  return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
+}
+
+export function openShell(options: SessionOptions): ShellSession {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-docs-'));
+  const work = join(folder, 'work');
+  mkdirSync(work);
+  writeCommands(folder, options.realCurl);
+  writePackage(work);
+  const child = spawn(options.shell, [], {
+    cwd: work,
+    env: { PATH: `${folder}:${process.env.PATH}`, HOME: work, ...options.environment },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'close');
+  let said = '';
+  let count = 0;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  return {
+    async run(block) {
+      count += 1;
+      const at = (suffix: string) => join(folder, `${count}.${suffix}`);
+      const mark = `block ${count} is over`;
+      writeFileSync(at('sh'), block);
+      child.stdin.write(`. '${at('sh')}' >'${at('out')}' 2>'${at('err')}'; echo '${mark}'\n`);
+      const timer = setTimeout(() => child.kill('SIGKILL'), blockBoundMs);
+      while (!said.includes(mark)) {
+        const [more] = await Promise.race([once(child.stdout, 'data'), ended.then(() => [undefined])]);
+        if (more === undefined && !said.includes(mark)) throw new Error(`the shell ended in:\n${block}`);
+      }
+      clearTimeout(timer);
+      return { stdout: readFileSync(at('out'), 'utf8'), stderr: readFileSync(at('err'), 'utf8') };
+    },
+    async end() {
+      child.stdin.end();
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function writeCommands(folder: string, realCurl: boolean): void {
+  const commands: Record<string, string> = {
+    node: `exec '${process.execPath}' "$@"\n`,
+    npx: `[ "$1" = comity ] || exit 127\nshift\nexec '${process.execPath}' '${resolve('src/main.ts')}' "$@"\n`,
+    ...(realCurl
+      ? {}
+      : { curl: `exec '${process.execPath}' '${resolve('test/full/guides/curl.ts')}' "$@"\n` }),
+  };
+  for (const [name, text] of Object.entries(commands)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${text}`);
+    chmodSync(join(folder, name), 0o755);
+  }
+}
+
+/** The package `comity` of a project, without a build: each of its entries lets out what the file of src/ does. */
+function writePackage(work: string): void {
+  const folder = join(work, 'node_modules/comity');
+  mkdirSync(folder, { recursive: true });
+  const exports = { '.': './index.js', './webhooks': './webhooks.js' };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'comity', type: 'module', exports }));
+  const entries = { 'index.js': 'src/index.ts', 'webhooks.js': 'src/webhooks/index.ts' };
+  for (const [entry, source] of Object.entries(entries)) {
+    writeFileSync(join(folder, entry), `export * from '${pathToFileURL(resolve(source))}';\n`);
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Two senders on one store, with their own clocks and timers, and a receiver that speaks HTTP: what each event leads to while both run,
+ * and when one of them is gone from one moment to the next.
+ */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Pool } from 'undici';
+import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { Claim } from '../../../src/webhooks/outbound/claim.ts';
+import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
+import { engines } from '../../resources/shared-stores.ts';
+import { turnOver } from '../../webhooks/engine/fake-time.ts';
+import { answered, openSender } from '../../webhooks/engine/sender.ts';
+
+const endpointIds = Array.from({ length: 24 }, (_, at) => `ep_${at}`);
+const leases = { webhookLeaseMs: 2500, webhookTimeoutMs: 700 };
+const patienceMs = 20_000;
+
+type Receiver = {
+  /** How often each delivery came. */
+  readonly came: Map<string, number>;
+  /** Sends one to it. */
+  post(claim: Claim): Promise<ExchangeOutcome>;
+  /** Resolves when so many different ones have come. */
+  reached(count: number): Promise<void>;
+};
+
+async function openReceiver(context: TestContext): Promise<Receiver> {
+  const came = new Map<string, number>();
+  let heard: (() => void) | undefined;
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      const id = String(request.headers['webhook-id']);
+      came.set(id, (came.get(id) ?? 0) + 1);
+      response.writeHead(204).end();
+      heard?.();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const pool = new Pool(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { connections: 32 });
+  context.after(async () => {
+    await pool.destroy();
+    server.close();
+  });
+  return {
+    came,
+    async post({ delivery, endpoint }) {
+      const headers = { 'webhook-id': delivery.id };
+      const { pathname } = endpoint.url;
+      const { statusCode, body } = await pool.request({
+        path: pathname,
+        method: 'POST',
+        body: '{}',
+        headers,
+      });
+      await body.dump();
+      return answered(statusCode);
+    },
+    async reached(count) {
+      const end = performance.now() + patienceMs;
+      while (came.size < count) {
+        const next = new Promise<void>((resolve) => {
+          heard = resolve;
+        });
+        assert.ok(performance.now() < end, `${came.size} of ${count} came`);
+        await Promise.race([next, wait(1000, undefined, { ref: false })]);
+      }
+    },
+  };
+}
+
+/** A process that can die: then no timer of it rings, it hears of nothing, and writes nothing. */
+function mortal(store: Store): {
+  readonly store: Store;
+  readonly timers: Timers;
+  readonly life: { over: boolean };
+} {
+  const life = { over: false };
+  return {
+    life,
+    store: {
+      ...store,
+      onChange: (table, listener) => store.onChange(table, () => life.over || listener()),
+      onAppend: (listener) => store.onAppend(() => life.over || listener()),
+      commit: (unit) => (life.over ? new Promise<never>(() => undefined) : store.commit(unit)),
+    },
+    timers: {
+      after(ms, call) {
+        const timer = setTimeout(() => life.over || call(), ms);
+        timer.unref();
+        return () => clearTimeout(timer);
+      },
+    },
+  };
+}
+
+for (const [engine, open] of engines) {
+  test(`two processes on ${engine} send each event once, and one goes on for both`, async (context) => {
+    const [one, other] = await open(context);
+    const receiver = await openReceiver(context);
+    const { life, ...parts } = mortal(one);
+    const first = await openSender({
+      ...{ ...parts, pid: 1, settings: leases },
+      answer: (claim) => (life.over ? new Promise<never>(() => undefined) : receiver.post(claim)),
+    });
+    const second = await openSender({ store: other, pid: 2, settings: leases, answer: receiver.post });
+    const owned = () => [first, second].map(({ lanes }) => endpointIds.filter((id) => lanes.owns(id)).length);
+    const shared = new Promise<void>((resolve) => {
+      function look(): void {
+        if (Math.min(...owned()) > 0) resolve();
+      }
+      first.lanes.onChange(look);
+      second.lanes.onChange(look);
+      look();
+    });
+    await first.endpoints(endpointIds);
+    await first.engine.start();
+    await second.engine.start();
+    await Promise.race([shared, wait(patienceMs, undefined, { ref: false })]);
+    assert.ok(Math.min(...owned()) > 0, `${owned()} endpoints each`);
+
+    for (let round = 0; round < 5; round += 1) {
+      await first.events(2);
+      await second.events(2);
+    }
+    await receiver.reached(20 * endpointIds.length);
+    assert.deepEqual([...new Set(receiver.came.values())], [1], 'each once');
+    assert.deepEqual(
+      owned().reduce((sum, count) => sum + count),
+      endpointIds.length,
+    );
+
+    // What it has not written down would come a second time.
+    while (first.engine.counts().inFlight + first.engine.counts().settling > 0) await turnOver();
+    life.over = true;
+    const before = performance.now();
+    await second.events(2);
+    await receiver.reached(22 * endpointIds.length);
+    assert.deepEqual([...new Set(receiver.came.values())], [1], 'each once');
+    const waitedMs = performance.now() - before;
+    assert.ok(waitedMs > 500, `its lease was respected: ${waitedMs} ms`);
+    await second.close();
+  });
+}

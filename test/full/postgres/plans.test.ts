@@ -1,0 +1,341 @@
+/**
+ * That `bounded` is true of the statements: PostgreSQL walks an index, sorts nothing and visits as many rows as it returns, on tables
+ * small and large, whether it knows anything of what is in them, with the plan that it keeps after five executions.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import type { Field } from '../../../src/model/field.ts';
+import { always, type Filter, type Sort } from '../../../src/model/filter.ts';
+import { shapeOfFilter } from '../../../src/store/postgres/compile/filter.ts';
+import { bind } from '../../../src/store/postgres/compile/page-statement.ts';
+import { compileWalk } from '../../../src/store/postgres/compile/walk.ts';
+import { addressOf } from '../../../src/store/postgres/connection/address.ts';
+import type { Bindable, Call } from '../../../src/store/postgres/connection/connection.ts';
+import { createPointReads } from '../../../src/store/postgres/read/point-reads.ts';
+import { readHead, readTail } from '../../../src/store/postgres/read/tail.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
+import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import { serve } from '../../../src/store/serve.ts';
+import type { Position, Table } from '../../../src/store/store.ts';
+import { fields, tables, things } from '../../contract/fixture.ts';
+import { type TestServer, testServer } from '../../postgres/cluster.ts';
+
+/** Pages of two lengths, and whole rows. */
+const readings = [
+  { limit: 20, whole: false },
+  { limit: 1000, whole: false },
+  { limit: 20, whole: true },
+];
+const schema = 'comity';
+
+const shapes: readonly (readonly [string, Filter, readonly Field[]])[] = [
+  ['all by id', always, [fields.id]],
+  ['all by price, of which nine tenths tie or are null', always, [fields.price, fields.id]],
+  ['all by name and stock', always, [fields.name, fields.stock, fields.id]],
+  ['all by createdAt, which all tie', always, [fields.createdAt, fields.id]],
+  ['live by id, half of all', { op: 'eq', field: fields.live, value: true }, [fields.id]],
+  ['one category by price', { op: 'eq', field: fields.categoryId, value: 'c1' }, [fields.price, fields.id]],
+  [
+    'a category that is not there',
+    { op: 'eq', field: fields.categoryId, value: 'c9' },
+    [fields.price, fields.id],
+  ],
+  ['no category by price', { op: 'eq', field: fields.categoryId, value: null }, [fields.price, fields.id]],
+  ['prices above 1 by price', { op: 'gte', field: fields.price, value: 1 }, [fields.price, fields.id]],
+  ['prices to 180 by price', { op: 'lte', field: fields.price, value: 180 }, [fields.price, fields.id]],
+  ['prices to 1 of a category by price', pricesOf('c1', 1), [fields.price, fields.id]],
+  ['one sku by what no index orders', { op: 'eq', field: fields.sku, value: 's7' }, [fields.city, fields.id]],
+  [
+    'one id by what no index orders',
+    { op: 'eq', field: fields.id, value: 'row 000007' },
+    [fields.city, fields.id],
+  ],
+];
+
+/** Half of it with every run; the planner chooses alike from some thousands on. */
+const manyRows = process.env.COMITY_SOAK === '1' ? 100_000 : 50_000;
+
+for (const rows of [1000, manyRows]) {
+  describe(`bounded plans over ${rows} rows`, () => {
+    const loaded = loadedDatabase(tables, rows);
+    describe('just loaded', () => shapeTests(loaded));
+    describe('analysed', () => {
+      before(() => loaded.client().query('VACUUM ANALYZE'));
+      shapeTests(loaded);
+    });
+  });
+}
+
+describe('plans kept from when things were otherwise', () => {
+  const teamed: Table = {
+    ...things,
+    indexes: [[fields.price], [fields.owner, fields.price]],
+    unique: [],
+    references: [],
+  };
+  const loaded = loadedDatabase([teamed], 0);
+
+  test('walk the index of a prefix for a value that the statistics have not seen', async () => {
+    const client = loaded.client();
+    await load(client, 20_000, `json_build_object('price', g)`, 'big');
+    await client.query('VACUUM ANALYZE');
+    for (const direction of ['asc', 'desc'] as const) {
+      for (const owner of ['big', 'rare']) {
+        const filter: Filter = { op: 'eq', field: fields.owner, value: owner };
+        const sort = keysBy([fields.price, fields.id], direction);
+        for (const position of positionsOf(filter, [fields.price, fields.id])) {
+          const plan = await kept(client, pageCall(teamed, filter, sort, position, 20), 'owned');
+          const skipped = position.from === 'offset' ? position.offset : 0;
+          assert.ok(visited(plan) <= 21 + skipped, `${visited(plan)} rows of ${owner}`);
+        }
+      }
+    }
+  });
+
+  test('read by id along the primary key, though kept while the table was empty', async () => {
+    const client = loaded.client();
+    await client.query(`TRUNCATE ${schema}.things`);
+    const calls: Call[] = [];
+    const points = createPointReads(noting(calls), layoutsOf([teamed], schema), schema);
+    await Promise.all(['row 000001', 'row 000002', 'row 000003'].map((id) => points.read('things', id)));
+    const [call] = calls;
+    assert.ok(call !== undefined);
+    await execute(client, call, 'points');
+    await load(client, 20_000, `'{}'`);
+    const plan = await explain(client, call, 'points');
+    assert.equal(scansOf(plan).join(), 'Index Scan');
+    assert.equal(visited(plan), 3);
+  });
+
+  test('read the head and the tail of the log along the index of revisions', async () => {
+    const client = loaded.client();
+    await client.query(
+      `INSERT INTO ${schema}.events (id, rev, created_at, updated_at, type, collection, doc)
+       SELECT 'evt_' || g, g, 1, 1, 'x', 'things', '{}' FROM generate_series(1, 20000) g`,
+    );
+    const calls: Call[] = [];
+    const layout = layoutsOf([teamed], schema).find((each) => each.table.name === 'events');
+    assert.ok(layout !== undefined);
+    const sources = { read: noting(calls), scan: { read: async () => [] }, layout, schema };
+    const filter: Filter = { op: 'eq', field: fields.collection, value: 'things' };
+    await readHead(sources);
+    for (const asked of [always, filter]) {
+      for (const rev of [19_900, 100])
+        await readTail(sources, { after: { rev, id: '' }, filter: asked, limit: 50, bytesMax: 100_000 });
+    }
+    for (const [at, call] of calls.entries()) {
+      const plan = await kept(client, call, `log ${at}`);
+      assert.ok(visited(plan) <= 52, `${visited(plan)} rows: ${call.sql}`);
+    }
+  });
+});
+
+type Loaded = { readonly client: () => pg.Client };
+
+/** Has things past the committer, and no autovacuum that could come between. */
+function loadedDatabase(declared: readonly Table[], rows: number): Loaded {
+  let client: pg.Client | undefined;
+  let server: TestServer | undefined;
+  before(async () => {
+    server = await testServer();
+    await openSchema(addressOf(server.url), {
+      schema,
+      tables: declared,
+      observe: () => undefined,
+      connectTimeoutMs: 5000,
+    });
+    client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    for (const name of ['things', 'events']) {
+      await client.query(`ALTER TABLE ${schema}.${name} SET (autovacuum_enabled = off)`);
+    }
+    await load(
+      client,
+      rows,
+      `json_build_object('price', CASE WHEN g % 10 < 5 THEN NULL WHEN g % 10 < 9 THEN 1 ELSE g / 100.0 END,
+         'name', 'n' || g % 3, 'stock', 1, 'live', g % 2 = 0, 'sku', 's' || g,
+         'categoryId', CASE WHEN g % 2 = 0 THEN 'c1' END)`,
+    );
+  });
+  after(async () => {
+    await client?.end();
+    await server?.dispose();
+  });
+  return {
+    client() {
+      if (client === undefined) throw new Error('the database is not open yet');
+      return client;
+    },
+  };
+}
+
+async function load(client: pg.Client, rows: number, doc: string, owner = ''): Promise<void> {
+  await client.query(
+    `INSERT INTO ${schema}.things (id, rev, owner, created_at, updated_at, doc)
+     SELECT 'row ' || lpad(g::text, 6, '0'), 1, nullif('${owner}', ''), 1700000000000, 1700000000000, ${doc}
+     FROM generate_series(0, ${rows - 1}) g`,
+  );
+}
+
+function shapeTests({ client }: Loaded): void {
+  for (const [what, filter, keys] of shapes) {
+    for (const direction of ['asc', 'desc'] as const) {
+      test(`walk an index, without sorting, for ${what}, ${direction}`, async () => {
+        const sort = keysBy(keys, direction);
+        for (const [at, position] of positionsOf(filter, keys).entries()) {
+          for (const { limit, whole } of readings) {
+            // Their statements differ from those of pages by what they select.
+            if (whole && (direction === 'desc' || position.from === 'offset')) continue;
+            const call = pageCall(things, filter, sort, position, limit, whole);
+            const plan = await kept(client(), call, `page ${at} ${limit}`);
+            const skipped = position.from === 'offset' ? position.offset : 0;
+            const most = limit + 1 + skipped;
+            assert.ok(
+              visited(plan) <= most,
+              `${visited(plan)} rows, ${JSON.stringify(position)}: ${call.sql}`,
+            );
+          }
+        }
+      });
+    }
+  }
+}
+
+/** As a queue is read: the nulls of the category come first in its index. */
+function pricesOf(category: string, most: number): Filter {
+  const filters: readonly Filter[] = [
+    { op: 'eq', field: fields.categoryId, value: category },
+    { op: 'lte', field: fields.price, value: most },
+  ];
+  return { op: 'and', filters };
+}
+
+function keysBy(keys: readonly Field[], direction: 'asc' | 'desc'): readonly Sort[] {
+  return keys.map((field) => ({ field, direction }));
+}
+
+/** No page gives a null as key of rows that a range lets pass. */
+function positionsOf(filter: Filter, keys: readonly Field[]): readonly Position[] {
+  const prices =
+    filter.op === 'gte' || filter.op === 'lte' || filter.op === 'and' ? [1, 150] : [1, null, 150];
+  const beyond = prices.flatMap((price): Position[] => {
+    const key = keys.map((field) => (field === fields.price ? price : (middle.get(field) ?? 1)));
+    return [
+      { from: 'after', key },
+      { from: 'before', key },
+    ];
+  });
+  return [{ from: 'start' }, { from: 'offset', offset: 40 }, ...beyond];
+}
+
+/** A value amid each field's, so that pages in both directions are full or end at the filter. */
+const middle = new Map<Field, string | number>([
+  [fields.id, 'row 000500'],
+  [fields.createdAt, 1_700_000_000_000],
+  [fields.name, 'n1'],
+  [fields.city, 'nowhere'],
+]);
+
+function pageCall(
+  table: Table,
+  filter: Filter,
+  sort: readonly Sort[],
+  position: Position,
+  limit: number,
+  whole = false,
+): Call {
+  const layout = layoutsOf([table, ...tables.filter(({ name }) => name !== table.name)], schema)[0];
+  assert.ok(layout !== undefined);
+  const { shape, values } = shapeOfFilter(filter);
+  const service = serve(layout, shape, sort);
+  assert.ok(service !== undefined && service !== 'never');
+  // The most that is put around a walk: it must stay one.
+  const octets = whole ? undefined : ({ kind: 'cut', bytesMax: 1_000_000 } as const);
+  const common = { layout, schema, tableNumber: 1, filter: shape, sort };
+  const selection = { ...common, rows: limit + 1, whole, octets };
+  return bind(compileWalk(selection, service, position), sort, { values, position, limit });
+}
+
+/** A lane that answers nothing, and notes what it is asked. */
+function noting(calls: Call[]) {
+  return {
+    async send(call: Call): Promise<readonly []> {
+      calls.push(call);
+      return [];
+    },
+  };
+}
+
+type Node = {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Node[];
+};
+
+/** The plan that the server keeps for the call, which it made without looking at the values, is a walk. */
+async function kept(client: pg.Client, call: Call, name: string): Promise<Node> {
+  await execute(client, call, name);
+  const plan = await explain(client, call, name);
+  for (const node of nodesOf(plan)) {
+    assert.ok(!node['Node Type'].includes('Sort'), `${node['Node Type']}: ${call.sql}`);
+  }
+  for (const scan of scansOf(plan)) assert.match(scan, /^Index (Only )?Scan$/, call.sql);
+  return plan;
+}
+
+async function execute(client: pg.Client, call: Call, name: string): Promise<void> {
+  await client.query(`PREPARE ${statement(name)} AS ${call.sql}`);
+  for (let time = 0; time < 6; time += 1)
+    await client.query(`EXECUTE ${statement(name)}${literals(call.values)}`);
+  const { rows } = await client.query('SELECT generic_plans FROM pg_prepared_statements WHERE name = $1', [
+    name,
+  ]);
+  assert.ok(Number(rows[0]?.generic_plans) >= 1, `planned anew each time: ${call.sql}`);
+}
+
+async function explain(client: pg.Client, call: Call, name: string): Promise<Node> {
+  const sql = `EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE ${statement(name)}${literals(call.values)}`;
+  const { rows } = await client.query(sql);
+  const [{ Plan }] = rows[0]['QUERY PLAN'] as readonly [{ readonly Plan: Node }];
+  await client.query(`DEALLOCATE ${statement(name)}`);
+  return Plan;
+}
+
+function statement(name: string): string {
+  return pg.escapeIdentifier(name);
+}
+
+function literals(values: readonly Bindable[]): string {
+  if (values.length === 0) return '';
+  const texts = values.map((value) => {
+    if (value === null) return 'NULL';
+    return pg.escapeLiteral(
+      typeof value === 'object' ? `{${value.map((each) => `"${each}"`).join()}}` : String(value),
+    );
+  });
+  return `(${texts.join(', ')})`;
+}
+
+function nodesOf(node: Node): readonly Node[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+}
+
+/** How each table but that of the counters is read. */
+function scansOf(plan: Node): readonly string[] {
+  return nodesOf(plan)
+    .filter((node) => node['Relation Name'] !== undefined && node['Relation Name'] !== 'comity_counters')
+    .map((node) => node['Node Type']);
+}
+
+function visited(plan: Node): number {
+  let rows = 0;
+  for (const node of nodesOf(plan)) {
+    if (node['Relation Name'] === undefined || node['Relation Name'] === 'comity_counters') continue;
+    rows += node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
+  }
+  return rows;
+}

@@ -7,15 +7,13 @@
  *   --verbose   a line for each test      --times     the files by processor time
  *   --name      only tests whose title matches        --minutes   the bound, 3 by default
  */
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { offerServer } from '../test/postgres/run-server.ts';
-import { listFiles, repositoryRoot } from './source-tree.ts';
+import { repositoryRoot } from './source-tree.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
-
-/** One more than the reference machine has cores: some wait for servers, databases and browsers. Four take as long and fail in time. */
-const processes = 3;
+import { forgetConfiguration, isAlone, processes, selectFiles } from './testing/select-files.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,14 +26,14 @@ const { values: options, positionals } = parseArgs({
   },
 });
 
-const files = selectFiles(positionals);
+const files = selectFiles(positionals, options);
 if (files.length === 0) {
   console.error(`No test file is below ${positionals.join(' ')}`);
   process.exit(1);
 }
 forgetConfiguration();
-// Without compiled code kept, types are stripped again in each process that the tests start.
-process.env.NODE_COMPILE_CACHE ??= resolve(repositoryRoot, 'node_modules/.cache/comity');
+// Loops of kills and of races run longer in the full tier (test/harness/rounds.ts).
+if (options.full) process.env.COMITY_TEST_TIER = 'full';
 const server = await offerServer();
 const isGood = await runAll();
 await server.close();
@@ -54,8 +52,7 @@ async function runAll(): Promise<boolean> {
       processes,
       timeoutMs: Number(options.minutes) * 60_000,
       // Node knows the titles to run from the start of a process alone.
-      isAlone: (file) =>
-        name !== undefined || isBelow(pathOf(file), 'test/full') || isBelow(pathOf(file), 'test/soak'),
+      isAlone: name === undefined ? isAlone : () => true,
       ...(name === undefined ? {} : { name }),
       signal: interrupted.signal,
       onFile: (result) => {
@@ -68,33 +65,4 @@ async function runAll(): Promise<boolean> {
   );
   if (options.times) printProcessorTimes(results);
   return printTotals(results, performance.now() - startedAt) && !interrupted.signal.aborted;
-}
-
-/** Repository checks come first: they are quick, and what they find often explains the rest. */
-function selectFiles(paths: readonly string[]): readonly string[] {
-  const wanted = paths.map(pathOf);
-  const isWanted = (file: string): boolean => {
-    if (wanted.length > 0) return wanted.some((path) => isBelow(file, path));
-    return !isBelow(file, 'test/soak') && (options.full || !isBelow(file, 'test/full'));
-  };
-  const found = listFiles(repositoryRoot, 'test').filter(
-    (file) => file.endsWith('.test.ts') && isWanted(file),
-  );
-  const isCheck = (file: string): boolean => isBelow(file, 'test/repository');
-  return [...found.filter(isCheck), ...found.filter((file) => !isCheck(file))];
-}
-
-function pathOf(path: string): string {
-  return relative(repositoryRoot, resolve(path)).replaceAll('\\', '/');
-}
-
-function isBelow(file: string, folder: string): boolean {
-  return file === folder || file.startsWith(`${folder}/`);
-}
-
-/** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */
-function forgetConfiguration(): void {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('COMITY_') && !/^COMITY_(FUZZ|SOAK|TEST)(_|$)/.test(name)) delete process.env[name];
-  }
 }

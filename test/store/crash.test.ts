@@ -7,9 +7,10 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import { byId, idsOn, rowAt, things, walk } from '../contract/fixture.ts';
+import { roundsOf } from '../harness/rounds.ts';
 import { type Folder, folderFor } from './folder.ts';
 
-const rounds = process.env.COMITY_SOAK === '1' ? 40 : 5;
+const rounds = roundsOf(2, 5);
 const script = new URL('./crash-child.ts', import.meta.url).pathname;
 
 test(`keeps every acknowledged unit over ${rounds} kills at random moments`, async (context) => {

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { roundsOf } from '../../harness/rounds.ts';
 import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import {
   type Answer,
@@ -24,7 +25,7 @@ import { type Fleet, startFleet } from './fleet.ts';
 
 const processes = 3;
 /** More of all with COMITY_SOAK_ROUNDS=12 npm test -- test/full/many/logout.test.ts */
-const soakRounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 1);
+const soakRounds = roundsOf(1, 1);
 /** Each asks `processes` times for each of its credentials. */
 const logouts = 42 * soakRounds;
 const revocations = 20 * soakRounds;

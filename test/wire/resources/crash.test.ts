@@ -1,7 +1,7 @@
 /**
  * Durability (design §3): the program is killed at random moments while clients write. After the restart every acknowledged write
  * and its event are there, a write that was not acknowledged happened as a whole or not at all, and no version was given twice.
- * Five rounds; twenty with COMITY_SOAK=1, or as many as COMITY_SOAK_ROUNDS says.
+ * Two rounds, five in the full tier, or as many as COMITY_SOAK_ROUNDS says.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,9 +11,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 
-const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? (process.env.COMITY_SOAK === '1' ? 20 : 5));
+const rounds = roundsOf(2, 5);
 const writers = 12;
 const path = '/api/v1/articles';
 

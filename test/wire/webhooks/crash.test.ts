@@ -1,9 +1,10 @@
 /** Crashes lose no webhook (crash-rounds.ts says what is held). Three rounds here; `npm run soak` takes more, on both stores. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { roundsOf } from '../../harness/rounds.ts';
 import { crashRounds } from './crash-rounds.ts';
 
-const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 3);
+const rounds = roundsOf(1, 3);
 
 test('delivers every committed event across kills, twice only what was on its way', async (context) => {
   const figures = await crashRounds({ rounds, killsAgainOfTen: 0 });

@@ -1,16 +1,17 @@
 /**
  * Changes of one row by three processes on one database. Each process lets its own changes go one after the other, and their heads race: none
- * of them may starve. COMITY_SOAK_ROUNDS=10 makes it 1,000 changes for each process.
+ * of them may starve. COMITY_SOAK_ROUNDS=50 makes it 1,000 changes for each process.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { type Fleet, startFleet } from '../../full/many/fleet.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 import { type TestServer, testServer } from '../../postgres/cluster.ts';
-import { type Fleet, startFleet } from './fleet.ts';
 
-const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const processes = 3;
-const changesEach = 100 * Number(process.env.COMITY_SOAK_ROUNDS ?? 1);
+const changesEach = 20 * roundsOf(1, 5);
 
 let server: TestServer;
 let fleet: Fleet;

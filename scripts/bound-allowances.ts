@@ -108,6 +108,8 @@ const groups: readonly Group[] = [
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/resources/realtime/logged-event.ts', '#values'],
       ['src/webhooks/outbound/fan-out/event-rights.ts', 'members'],
+      ['src/webhooks/outbound/fan-out/gather.ts', 'lists', '#staying'],
+      ['src/webhooks/outbound/fan-out/with-deliveries.ts', 'endpoints'],
       ['src/resources/document/schema-errors.ts', 'seen'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],
       ['src/resources/query/sql-fields.ts', '#folded', '#qualifiers'],
@@ -134,6 +136,10 @@ const groups: readonly Group[] = [
       ['src/resources/take-content.ts', 'parameters'],
       ['src/resources/webhooks/handling/asking.ts', 'parameters'],
     ],
+  },
+  {
+    reason: 'The endpoints of one type of event, counted in `eventCandidates` (src/memory/bounds.ts).',
+    at: [['src/webhooks/outbound/fan-out/matcher.ts', 'byOwner', 'byTenant', 'asked', '#always']],
   },
   {
     reason: 'Inside something that is weighed as a whole: an entry of a cache, or the cache itself.',

@@ -16,6 +16,7 @@ import { endpointsCollection } from '../../../src/webhooks/outbound/collections.
 import { createEngine, type Engine } from '../../../src/webhooks/outbound/engine/engine.ts';
 import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
+import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
 import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
 import { createHealth } from '../../../src/webhooks/outbound/health/health.ts';
 import { createLanes } from '../../../src/webhooks/outbound/lanes/create-lanes.ts';
@@ -75,7 +76,9 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const newId = createIdSource(clock, () => Math.floor(Math.random() * 32));
   const rooms = await openRooms({ ...options, clock, newId, observed, notices });
   const { directory, wakes, lanes, health, engine } = rooms;
-  const told = withDeliveries(store, { directory, wakes, newId });
+  const observe = (observation: Observation): void => void observed.push(observation);
+  const expansion = createExpansion({ store, directory, wakes, newId, clock, observe });
+  const told = withDeliveries(store, { directory, wakes, expansion, newId, clock });
 
   async function put(changes: readonly Change[]): Promise<void> {
     expectCommitted(await store.commit({ changes, events: [] }));
@@ -109,6 +112,7 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
       await engine.drain(0);
       await lanes.close();
       await health.close();
+      await expansion.close();
       await wakes.close();
       await directory.close();
     },

@@ -225,7 +225,7 @@ function resourcesOf<S extends Store>(
     ],
     postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
     eventTypes,
-    resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`),
+    resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
   };
 }
 

@@ -166,7 +166,7 @@ const groups: readonly Group[] = [
     reason: 'One for each endpoint, or for each tenant or owner of endpoints: `endpointsMax`.',
     at: [
       ['src/webhooks/outbound/engine/alarm.ts', '#times'],
-      ['src/webhooks/outbound/engine/engine.ts', 'asking'],
+      ['src/webhooks/outbound/engine/engine.ts', 'asking', 'crowded'],
       ['src/webhooks/outbound/engine/looks.ts', '#wanted'],
       ['src/webhooks/outbound/engine/queues.ts', '#queues', '#idle'],
       ['src/webhooks/outbound/engine/reading.ts', 'waiting'],
@@ -192,7 +192,7 @@ const groups: readonly Group[] = [
       ['src/webhooks/inbound/handle/handler-threads.ts', '#threads', '#solitary'],
       ['src/webhooks/inbound/handle/thread-calls.ts', '#underWay'],
       ['src/webhooks/inbound/handle/thread.ts', 'runs'],
-      ['src/webhooks/outbound/engine/capacity.ts', '#quick'],
+      ['src/webhooks/outbound/engine/capacity.ts', '#quick', '#parties'],
       ['src/webhooks/outbound/engine/endpoint-queue.ts', '#taken', '#released'],
       ['src/webhooks/outbound/engine/engine.ts', 'held'],
     ],

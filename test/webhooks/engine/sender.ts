@@ -59,7 +59,7 @@ export type Sender = {
   /** What owners were told. */
   readonly notices: string[];
   endpoint(id: string, parts?: Partial<Endpoint>): Promise<void>;
-  endpoints(ids: readonly string[], parts?: Partial<Endpoint>): Promise<void>;
+  endpoints(ids: readonly string[], parts?: Partial<Endpoint>, owner?: string): Promise<void>;
   /** Writes an endpoint anew: its owner enables it, which starts its health afresh. */
   enable(id: string): Promise<void>;
   events(count: number): Promise<readonly string[]>;
@@ -84,8 +84,13 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
     expectCommitted(await store.commit({ changes, events: [] }));
   }
 
-  async function putEndpoints(ids: readonly string[], parts: Partial<Endpoint> = {}): Promise<void> {
-    await put([...directory.generationChanges(), ...newEndpoints(ids, parts, clock())]);
+  async function putEndpoints(
+    ids: readonly string[],
+    parts: Partial<Endpoint> = {},
+    endpointOwner = owner,
+  ): Promise<void> {
+    const made = newEndpoints(ids, parts, clock(), endpointOwner);
+    await put([...directory.generationChanges(), ...made]);
     await directory.refresh();
   }
 
@@ -158,7 +163,12 @@ async function openRooms(options: RoomOptions) {
   return { directory, wakes, lanes, health, engine };
 }
 
-function newEndpoints(ids: readonly string[], parts: Partial<Endpoint>, at: number): readonly Change[] {
+function newEndpoints(
+  ids: readonly string[],
+  parts: Partial<Endpoint>,
+  at: number,
+  endpointOwner: string,
+): readonly Change[] {
   const time = new Date(at).toISOString();
   const expect = { absent: true } as const;
   const secrets = JSON.stringify({ secrets: [], scopes: ['admin'] });
@@ -167,10 +177,10 @@ function newEndpoints(ids: readonly string[], parts: Partial<Endpoint>, at: numb
       ...{ id, url: `http://receiver.example/${id}`, events: ['order.*'], scheme: 'standard' },
       ...{ status: 'enabled', createdAt: time, updatedAt: time, ...parts },
     };
-    const next = withSearch(JSON.stringify(endpoint), owner, at);
+    const next = withSearch(JSON.stringify(endpoint), endpointOwner, at);
     return [
       { table: endpointsCollection.name, id, expect, next },
-      { table: endpointSecretsTable, id, expect, next: keptRow(secrets, owner, at, at) },
+      { table: endpointSecretsTable, id, expect, next: keptRow(secrets, endpointOwner, at, at) },
     ];
   });
 }

@@ -108,6 +108,8 @@ const groups: readonly Group[] = [
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/resources/realtime/logged-event.ts', '#values'],
       ['src/webhooks/outbound/fan-out/event-rights.ts', 'members'],
+      ['src/webhooks/outbound/fan-out/gather.ts', 'lists', '#staying'],
+      ['src/webhooks/outbound/fan-out/with-deliveries.ts', 'endpoints'],
       ['src/resources/document/schema-errors.ts', 'seen'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],
       ['src/resources/query/sql-fields.ts', '#folded', '#qualifiers'],
@@ -136,6 +138,10 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    reason: 'The endpoints of one type of event, counted in `eventCandidates` (src/memory/bounds.ts).',
+    at: [['src/webhooks/outbound/fan-out/matcher.ts', 'byOwner', 'byTenant', 'asked', '#always']],
+  },
+  {
     reason: 'Inside something that is weighed as a whole: an entry of a cache, or the cache itself.',
     at: [
       ['src/memory/octet-cache.ts', '#young', '#old'],
@@ -160,7 +166,7 @@ const groups: readonly Group[] = [
     reason: 'One for each endpoint, or for each tenant or owner of endpoints: `endpointsMax`.',
     at: [
       ['src/webhooks/outbound/engine/alarm.ts', '#times'],
-      ['src/webhooks/outbound/engine/engine.ts', 'asking'],
+      ['src/webhooks/outbound/engine/engine.ts', 'asking', 'crowded'],
       ['src/webhooks/outbound/engine/looks.ts', '#wanted'],
       ['src/webhooks/outbound/engine/queues.ts', '#queues', '#idle'],
       ['src/webhooks/outbound/engine/reading.ts', 'waiting'],
@@ -186,7 +192,7 @@ const groups: readonly Group[] = [
       ['src/webhooks/inbound/handle/handler-threads.ts', '#threads', '#solitary'],
       ['src/webhooks/inbound/handle/thread-calls.ts', '#underWay'],
       ['src/webhooks/inbound/handle/thread.ts', 'runs'],
-      ['src/webhooks/outbound/engine/capacity.ts', '#quick'],
+      ['src/webhooks/outbound/engine/capacity.ts', '#quick', '#parties'],
       ['src/webhooks/outbound/engine/endpoint-queue.ts', '#taken', '#released'],
       ['src/webhooks/outbound/engine/engine.ts', 'held'],
     ],

@@ -149,7 +149,7 @@ function resourcesOf(
   return [
     ...receiveResources({ ...settings, senders, base, accept }),
     ...senderResources({
-      ...{ base, senders, secrets, clock, ...settings, limits: settings },
+      ...{ base, senders, secrets, clock, ...settings, limits: settings, listLimits: settings },
       rotate: (name, how) => rotateSenderSecret({ store, clock, random }, name, how),
     }),
   ];

@@ -30,6 +30,7 @@ import { moveHeaderValues } from './webhooks/outbound/endpoint-headers.ts';
 import { createEngine, type Engine } from './webhooks/outbound/engine/engine.ts';
 import { type EventTypes, eventTypesOf } from './webhooks/outbound/event-types/event-types.ts';
 import { createEndpointDirectory, type FollowedDirectory } from './webhooks/outbound/fan-out/directory.ts';
+import { createExpansion } from './webhooks/outbound/fan-out/expansion.ts';
 import { createWants } from './webhooks/outbound/fan-out/wants.ts';
 import { withDeliveries } from './webhooks/outbound/fan-out/with-deliveries.ts';
 import { createHealth } from './webhooks/outbound/health/health.ts';
@@ -105,7 +106,8 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
   });
   await moveHeaderValues(withGeneration(store, directory), directory);
   const wakes = await createWakes({ ...options, directory });
-  const fannedOut = withDeliveries(store, { ...options, directory, wakes });
+  const expansion = createExpansion({ ...options, directory, wakes });
+  const fannedOut = withDeliveries(store, { ...options, directory, wakes, expansion });
   const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
   const events = createEventSource(options);
   const parts = { ...options, directory, wakes, policy, events, fannedOut };
@@ -127,6 +129,7 @@ export async function composeWebhooks<S extends Store>(options: WebhooksOptions<
     drain: (ms) => sender.engine.drain(ms),
     async close() {
       await sender.close();
+      await expansion.close();
       await wakes.close();
       await directory.close();
     },
@@ -222,7 +225,7 @@ function resourcesOf<S extends Store>(
     ],
     postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
     eventTypes,
-    resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`),
+    resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
   };
 }
 

@@ -38,6 +38,7 @@ import {
   endpointGenerationTable,
   endpointHealthTable,
   endpointSecretsTable,
+  fanOutTable,
   lanesTable,
   wakesTable,
   webhookKeysTable,
@@ -55,7 +56,7 @@ const ownTables: readonly Table[] = [
   ...[usersCollection, keysCollection, auditCollection].map(tableOf),
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
-  ...[attemptsTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
+  ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
   ...[receivedCollection].map(tableOf),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
 ];

@@ -5,6 +5,7 @@
  * - All shares together may have `max` requests under way.
  * - Each share may have `ownMax` of its own under way even then. Webhooks have at most `webhookInFlightMax` requests under way in one
  *   process, which bounds the whole.
+ * - How many of one tenant or owner are under way at all origins together, webhooks/outbound/engine/capacity.ts bounds.
  * - Other requests wait; when a place becomes free, the waiting shares take turns.
  */
 

@@ -39,6 +39,11 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
   ];
 }
 
+/** What a list takes that has no filters, sort keys or selection. */
+export function pagingParameters(limits: ListLimits, components: Components): readonly Item[] {
+  return [...pageParameters(components), ...limitParameters(limits, components)];
+}
+
 /** Where a page starts: the only parameters that a stored query takes. */
 export function pageParameters(components: Components): readonly Item[] {
   return [shared('page', components), shared('cursor', components)];

@@ -16,7 +16,7 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   webhookInFlightMax: integer(
     { unit: 'attempts', default: 512, least: 1, most: 65_536 },
-    'Attempts that one process has under way at once.',
+    'Attempts that one process has under way at once. Where several tenants or owners have endpoints, the last eighth is for those that have less than an eighth, so that endpoints of one that hang do not stop another.',
   ),
   webhookEndpointInFlightDefault: integer(
     { unit: 'attempts', default: 16, least: 1, most: 1024 },

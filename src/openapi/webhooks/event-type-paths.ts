@@ -1,6 +1,7 @@
 /** Types of events (surface "Webhooks out"), as in resources/webhooks/event-types. */
 import type { Components } from '../components.ts';
 import { ref } from '../item.ts';
+import { type ListLimits, pagingParameters } from '../list-parameters.ts';
 import type { PathDescription } from '../path-item.ts';
 import { pathParameter } from '../path-parameter.ts';
 import { gateOf, plainRead } from '../traits.ts';
@@ -10,7 +11,11 @@ export const webhookGate = gateOf([[{ bearing: 'webhooks', rule: 'principal' }, 
 
 const tag = 'event-types';
 
-export function eventTypePaths(base: string, components: Components): readonly PathDescription[] {
+export function eventTypePaths(
+  base: string,
+  limits: ListLimits,
+  components: Components,
+): readonly PathDescription[] {
   const schema = components.add('schemas', 'EventType', {
     description: 'A type of event.',
     type: 'object',
@@ -26,9 +31,9 @@ export function eventTypePaths(base: string, components: Components): readonly P
     required: ['type', 'description', 'schema', 'sample'],
   });
   const list = components.add('schemas', 'EventTypes', {
-    description: 'All that the caller may be told of.',
+    description: 'A page of all that the caller may be told of.',
     type: 'object',
-    properties: { items: { type: 'array', items: schema }, nextCursor: { type: 'null' } },
+    properties: { items: { type: 'array', items: schema }, nextCursor: { type: ['string', 'null'] } },
     required: ['items', 'nextCursor'],
   });
   const traits = { ...plainRead, gate: webhookGate };
@@ -43,8 +48,11 @@ export function eventTypePaths(base: string, components: Components): readonly P
           tag,
           summary: 'What endpoints can ask for',
           description: 'Each type with the schema of its object and a sample.',
-          traits,
+          parameters: pagingParameters(limits, components),
+          traits: { ...traits, proposalCodes: ['query_parameter_invalid'] },
+          preferences: ['count=exact'],
           content: { representation: { 'application/json': { schema: list } } },
+          representationFields: ['Link', 'X-Total-Count'],
         },
       ],
     },

@@ -1,6 +1,7 @@
 /** The senders as administrators see them, and the rotation of their secrets, as in resources/webhooks/senders. */
 import { actionDescription } from '../accounts/action.ts';
 import type { Components } from '../components.ts';
+import { pagingParameters } from '../list-parameters.ts';
 import type { Description } from '../operation.ts';
 import type { PathDescription } from '../path-item.ts';
 import { pathParameter } from '../path-parameter.ts';
@@ -14,13 +15,14 @@ const administrators = gateOf([['administrator', 'read']]);
 export function senderPaths({
   base,
   components,
+  limits,
   secretOverlapSecondsMax,
 }: ReceivingSetting): readonly PathDescription[] {
   const schema = components.add('schemas', 'Sender', senderSchema);
   const list = components.add('schemas', 'Senders', {
-    description: 'All senders that are declared.',
+    description: 'A page of the senders that are declared.',
     type: 'object',
-    properties: { items: { type: 'array', items: schema }, nextCursor: { type: 'null' } },
+    properties: { items: { type: 'array', items: schema }, nextCursor: { type: ['string', 'null'] } },
     required: ['items', 'nextCursor'],
   });
   const parameters = [pathParameter('name', 'Of the sender, as in its path.')];
@@ -35,7 +37,10 @@ export function senderPaths({
           id: 'listSenders',
           tag,
           summary: 'Whose webhooks are received',
-          traits,
+          parameters: pagingParameters(limits, components),
+          traits: { ...traits, proposalCodes: ['query_parameter_invalid'] },
+          preferences: ['count=exact'],
+          representationFields: ['Link', 'X-Total-Count'],
           content: {
             representation: {
               'application/json': { schema: list, example: { items: [senderExample], nextCursor: null } },

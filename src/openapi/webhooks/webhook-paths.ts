@@ -22,7 +22,7 @@ export function webhookPaths(
     ...endpointPaths(setting),
     ...deliveryPaths(setting),
     ...recoveryPaths(setting),
-    ...eventTypePaths(base, components),
+    ...eventTypePaths(base, listLimits, components),
     expungePath(base, components),
   ];
 }

@@ -5,6 +5,7 @@
  */
 import { formatLink } from '../../http/syntax/link.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
+import type { Asked } from '../query/asked.ts';
 import type { Ask, Representation } from '../resource.ts';
 import type { Listing, ListPage, Prepared } from './listing.ts';
 
@@ -49,8 +50,9 @@ function count(answer: ListAnswer, { principal, party }: Ask): MaybePromise<numb
 }
 
 function representation(answer: ListAnswer, page: ListPage, total: number | undefined): Representation {
+  const { prepared } = answer;
   const fields = [...(answer.fields?.(page) ?? []), ...varyByPreference];
-  if (answer.target !== undefined) fields.push('Link', links(answer, answer.target, page, total));
+  if (answer.target !== undefined) fields.push('Link', listLinks(answer.target, prepared.asked, page, total));
   if (total !== undefined) fields.push('X-Total-Count', String(total));
   return {
     content: page.body,
@@ -62,13 +64,13 @@ function representation(answer: ListAnswer, page: ListPage, total: number | unde
   };
 }
 
-function links(
-  answer: ListAnswer,
+/** The field value of `Link`: `first`, `prev` and `next` where there are such pages, and `last` with a count. */
+export function listLinks(
   { path, parameters }: ListTarget,
-  page: ListPage,
+  asked: Pick<Asked, 'limit' | 'page' | 'position'>,
+  page: Pick<ListPage, 'nextCursor' | 'previousCursor'>,
   total: number | undefined,
 ): string {
-  const { asked } = answer.prepared;
   const at = asked.position.from === 'page' ? asked.position.page : asked.page;
   const list: { target: string; rel: string }[] = [
     { target: target(path, at === undefined ? parameters : `${parameters}page=1&`), rel: 'first' },

@@ -16,11 +16,6 @@ export function shown(content: string): Shown {
   return { exists: true, visible: true, permitted: true, content, tag: contentTag(content) };
 }
 
-/** @param items JSON texts */
-export function shownList(items: readonly string[]): Shown {
-  return shown(`{"items":[${items.join(',')}],"nextCursor":null}`);
-}
-
 export function shownResource(
   pattern: string,
   permission: (principal: Principal) => Permission,

@@ -19,7 +19,8 @@ export type KnownEndpoint = {
 
 /** The endpoints that an event goes to, and what proves at the commit that they are all. */
 export type Matched = {
-  readonly endpoints: readonly KnownEndpoint[];
+  /** In groups, none in two of them; a group that many events share is the same array for them. */
+  readonly groups: readonly (readonly KnownEndpoint[])[];
   /** Fails as superseded when an endpoint was made, changed or removed meanwhile. Undefined: nothing to prove. */
   readonly guard: Change;
 };

@@ -45,6 +45,9 @@ export type EndpointHealth = {
 /** Attempts by `{delivery id}/{number from 1, six digits}`: those of one delivery are neighbours by id. */
 export const attemptsTable = 'attempts';
 
+/** Deliveries that a unit with many of them owes (fan-out/fan-out-parts.ts). A row goes when its deliveries are made. */
+export const fanOutTable = 'fan_out_parts';
+
 /** Tells other processes that an endpoint has something due that no event told them of. Rows last a minute. */
 export const wakesTable = 'webhook_wakes';
 

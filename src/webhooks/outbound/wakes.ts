@@ -3,14 +3,14 @@
  *
  * In the process that commits, by being told. In others that share the store, in two ways: an event that another process wrote is met in
  * the log, which is followed from its head, and matched against the directory as that process did; what no event tells of (a
- * resend, a test, a recovery) puts a row into a table of its own, in the same unit. Both are hints: an endpoint is named too often rather
+ * resend, a test, a recovery, deliveries that an event owed) puts a row into a table of its own, in the same unit. Both are hints: an endpoint is named too often rather
  * than too seldom, and where a hint is lost the sender's own round over all endpoints finds what is due.
  */
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { followEvents } from './fan-out/follow-events.ts';
-import { followWakeRows } from './fan-out/follow-wake-rows.ts';
+import { followWakeRows, type WakeRow } from './fan-out/follow-wake-rows.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
 import { wakesTable } from './tables.ts';
 
@@ -20,6 +20,8 @@ export type Wakes = {
    * @param deliveryId of a delivery that somebody asked for
    */
   changesFor(endpointId: string, deliveryId?: string): readonly Change[];
+  /** The same for several, without a delivery that somebody asked for: at most one row. */
+  changesForAll(endpointIds: ReadonlySet<string>): readonly Change[];
   /** Tells this process, after the commit. */
   announce(endpointIds: Iterable<string>, deliveryId?: string): void;
   /** Calls back with an endpoint that may have something due, however that came about and in whichever process. Returns the way to stop. */
@@ -52,13 +54,17 @@ export async function createWakes(options: WakesOptions): Promise<Wakes> {
   const followers = store.shared
     ? await Promise.all([followEvents(options, announce), followWakeRows(options, announce)])
     : [];
+  function rowsFor(wake: WakeRow): readonly Change[] {
+    if (!store.shared) return [];
+    const at = clock();
+    const next = keptRow(JSON.stringify(wake), null, at, at);
+    return [{ table: wakesTable, id: newId(), expect: { absent: true }, next }];
+  }
+
   return {
-    changesFor(endpointId, deliveryId) {
-      if (!store.shared) return [];
-      const at = clock();
-      const next = keptRow(JSON.stringify({ endpointId, deliveryId }), null, at, at);
-      return [{ table: wakesTable, id: newId(), expect: { absent: true }, next }];
-    },
+    changesFor: (endpointId, deliveryId) => rowsFor({ endpointId, deliveryId }),
+    changesForAll: (endpointIds) =>
+      endpointIds.size === 0 ? [] : rowsFor({ endpointIds: [...endpointIds] }),
     announce,
     onWake(listener) {
       const call: WakeListener = (endpointId, deliveryId) => listener(endpointId, deliveryId);

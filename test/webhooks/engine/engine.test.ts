@@ -278,6 +278,28 @@ test('keeps healthy endpoints as quick while a fifth of all hang', async () => {
   assert.ok(mixed <= 1.5 * healthy, `p95 ${mixed} ms beside hanging endpoints, ${healthy} ms without`);
 });
 
+test('sends for another owner at once while as many endpoints of one owner hang as there are attempts', async () => {
+  const answer: Answer = async ({ endpoint }, time) => {
+    const hangs = endpoint.endpoint.id.startsWith('ep_hanging');
+    await passed(time, hangs ? 15_000 : 10);
+    return hangs ? failure('timeout') : answered(200);
+  };
+  const { sender, close, begun, pass } = await scene(answer, { webhookInFlightMax: 64 });
+  const hanging = Array.from({ length: 100 }, (_, at) => `ep_hanging_${at}`);
+  await sender.endpoints(hanging, {}, 'usr_hanging');
+  await sender.endpoints(['ep_quiet'], {}, 'usr_quiet');
+  await sender.engine.start();
+  await sender.events(1);
+  await pass(100);
+  assert.equal(sender.engine.counts().inFlight, 56, 'all but an eighth hang');
+  for (let round = 0; round < 3; round += 1) {
+    await sender.events(1);
+    await pass(500);
+    assert.equal(begun.filter(({ endpoint }) => endpoint === 'ep_quiet').length, round + 2);
+  }
+  await close();
+});
+
 test('holds no more in memory for a long backlog, and lets it delay no other endpoint', async () => {
   const { sender, close, begun, pass, time } = await scene(after(10, () => answered(200)));
   await sender.endpoint('ep_long');

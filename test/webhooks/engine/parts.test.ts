@@ -224,7 +224,7 @@ describe('turns', () => {
 describe('capacity', () => {
   const hold = (): Holding => ({ sending: 0, slow: 0 });
   const beginMany = (capacity: Capacity, holding: Holding, count: number, at = 0): CapacityTicket[] =>
-    Array.from({ length: count }, () => capacity.begin(holding, at));
+    Array.from({ length: count }, () => capacity.begin(holding, 'all', at));
 
   test('is full at as many attempts as the setting says, and when as many answers wait to be written down', () => {
     const capacity = new Capacity(4);
@@ -234,7 +234,7 @@ describe('capacity', () => {
     for (const ticket of tickets) capacity.answered(ticket);
     assert.equal(capacity.full, false);
     for (const ticket of beginMany(capacity, holding, 3)) capacity.answered(ticket);
-    capacity.begin(holding, 0);
+    capacity.begin(holding, 'all', 0);
     assert.equal(capacity.full, true);
     assert.equal(capacity.settling, 7);
     capacity.settled();
@@ -245,18 +245,47 @@ describe('capacity', () => {
     const capacity = new Capacity(16);
     const [one, other, third] = [hold(), hold(), hold()];
     beginMany(capacity, one, 8);
-    assert.equal(capacity.admits(one, 2, 0), false);
-    assert.equal(capacity.admits(other, 2, 0), true);
+    assert.equal(capacity.admits(one, 'all', { parties: 1, endpoints: 2 }, 0), false);
+    assert.equal(capacity.admits(other, 'all', { parties: 1, endpoints: 2 }, 0), true);
     beginMany(capacity, other, 5);
-    assert.equal(capacity.admits(other, 2, 0), false);
-    assert.equal(capacity.admits(third, 2, 0), true);
+    assert.equal(capacity.admits(other, 'all', { parties: 1, endpoints: 2 }, 0), false);
+    assert.equal(capacity.admits(third, 'all', { parties: 1, endpoints: 2 }, 0), true);
   });
 
   test('gives all of it to an endpoint that is alone', () => {
     const capacity = new Capacity(16);
     const alone = hold();
     beginMany(capacity, alone, 15);
-    assert.equal(capacity.admits(alone, 0, 0), true);
+    assert.equal(capacity.isFullFor('all', 1, true), false);
+    assert.equal(capacity.admits(alone, 'all', { parties: 1, endpoints: 0 }, 0), true);
+  });
+
+  test('keeps the last eighth for parties that have less than that', () => {
+    const capacity = new Capacity(16);
+    const hanging = Array.from({ length: 14 }, hold);
+    for (const holding of hanging) capacity.begin(holding, 'one', 0);
+    assert.equal(capacity.full, false);
+    assert.equal(capacity.isFullFor('one', 1, false), true);
+    for (let begun = 0; begun < 2; begun += 1) {
+      assert.equal(capacity.isFullFor('other', 2, false), false);
+      capacity.begin(hold(), 'other', 0);
+    }
+    assert.equal(capacity.full, true);
+  });
+
+  test('gives the second half to parties in equal shares, and a share to the endpoints of its party', () => {
+    const capacity = new Capacity(16);
+    for (let begun = 0; begun < 9; begun += 1) capacity.begin(hold(), 'one', 0);
+    assert.equal(capacity.isFullFor('one', 1, false), false);
+    assert.equal(capacity.isFullFor('one', 2, false), true);
+    assert.equal(capacity.isFullFor('other', 2, false), false);
+    const [first, second] = [hold(), hold()];
+    for (let begun = 0; begun < 4; begun += 1) {
+      assert.equal(capacity.admits(first, 'other', { parties: 2, endpoints: 1 }, 0), true);
+      capacity.begin(first, 'other', 0);
+    }
+    assert.equal(capacity.admits(first, 'other', { parties: 2, endpoints: 1 }, 0), false);
+    assert.equal(capacity.admits(second, 'other', { parties: 2, endpoints: 1 }, 0), true);
   });
 
   test('lets endpoints with slow attempts begin no other while such hold half of it', () => {
@@ -265,13 +294,13 @@ describe('capacity', () => {
     const tickets = beginMany(capacity, hanging, 4);
     assert.equal(capacity.slowAt(999), 0);
     assert.equal(capacity.slowAt(1000), 4);
-    assert.equal(capacity.admits(hanging, 2, 1000), false);
-    assert.equal(capacity.admits(healthy, 2, 1000), true);
+    assert.equal(capacity.admits(hanging, 'all', { parties: 1, endpoints: 2 }, 1000), false);
+    assert.equal(capacity.admits(healthy, 'all', { parties: 1, endpoints: 2 }, 1000), true);
     const [first] = tickets;
     if (first !== undefined) capacity.answered(first);
     assert.deepEqual(hanging, { sending: 3, slow: 3 });
-    assert.equal(capacity.admits(hanging, 0, 1000), true);
-    capacity.begin(other, 1000);
+    assert.equal(capacity.admits(hanging, 'all', { parties: 1, endpoints: 0 }, 1000), true);
+    capacity.begin(other, 'all', 1000);
     assert.equal(capacity.easy, false);
   });
 });

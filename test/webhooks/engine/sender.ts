@@ -16,6 +16,7 @@ import { endpointsCollection } from '../../../src/webhooks/outbound/collections.
 import { createEngine, type Engine } from '../../../src/webhooks/outbound/engine/engine.ts';
 import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
+import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
 import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
 import { createHealth } from '../../../src/webhooks/outbound/health/health.ts';
 import { createLanes } from '../../../src/webhooks/outbound/lanes/create-lanes.ts';
@@ -58,7 +59,7 @@ export type Sender = {
   /** What owners were told. */
   readonly notices: string[];
   endpoint(id: string, parts?: Partial<Endpoint>): Promise<void>;
-  endpoints(ids: readonly string[], parts?: Partial<Endpoint>): Promise<void>;
+  endpoints(ids: readonly string[], parts?: Partial<Endpoint>, owner?: string): Promise<void>;
   /** Writes an endpoint anew: its owner enables it, which starts its health afresh. */
   enable(id: string): Promise<void>;
   events(count: number): Promise<readonly string[]>;
@@ -75,14 +76,21 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const newId = createIdSource(clock, () => Math.floor(Math.random() * 32));
   const rooms = await openRooms({ ...options, clock, newId, observed, notices });
   const { directory, wakes, lanes, health, engine } = rooms;
-  const told = withDeliveries(store, { directory, wakes, newId });
+  const observe = (observation: Observation): void => void observed.push(observation);
+  const expansion = createExpansion({ store, directory, wakes, newId, clock, observe });
+  const told = withDeliveries(store, { directory, wakes, expansion, newId, clock });
 
   async function put(changes: readonly Change[]): Promise<void> {
     expectCommitted(await store.commit({ changes, events: [] }));
   }
 
-  async function putEndpoints(ids: readonly string[], parts: Partial<Endpoint> = {}): Promise<void> {
-    await put([...directory.generationChanges(), ...newEndpoints(ids, parts, clock())]);
+  async function putEndpoints(
+    ids: readonly string[],
+    parts: Partial<Endpoint> = {},
+    endpointOwner = owner,
+  ): Promise<void> {
+    const made = newEndpoints(ids, parts, clock(), endpointOwner);
+    await put([...directory.generationChanges(), ...made]);
     await directory.refresh();
   }
 
@@ -109,6 +117,7 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
       await engine.drain(0);
       await lanes.close();
       await health.close();
+      await expansion.close();
       await wakes.close();
       await directory.close();
     },
@@ -154,7 +163,12 @@ async function openRooms(options: RoomOptions) {
   return { directory, wakes, lanes, health, engine };
 }
 
-function newEndpoints(ids: readonly string[], parts: Partial<Endpoint>, at: number): readonly Change[] {
+function newEndpoints(
+  ids: readonly string[],
+  parts: Partial<Endpoint>,
+  at: number,
+  endpointOwner: string,
+): readonly Change[] {
   const time = new Date(at).toISOString();
   const expect = { absent: true } as const;
   const secrets = JSON.stringify({ secrets: [], scopes: ['admin'] });
@@ -163,10 +177,10 @@ function newEndpoints(ids: readonly string[], parts: Partial<Endpoint>, at: numb
       ...{ id, url: `http://receiver.example/${id}`, events: ['order.*'], scheme: 'standard' },
       ...{ status: 'enabled', createdAt: time, updatedAt: time, ...parts },
     };
-    const next = withSearch(JSON.stringify(endpoint), owner, at);
+    const next = withSearch(JSON.stringify(endpoint), endpointOwner, at);
     return [
       { table: endpointsCollection.name, id, expect, next },
-      { table: endpointSecretsTable, id, expect, next: keptRow(secrets, owner, at, at) },
+      { table: endpointSecretsTable, id, expect, next: keptRow(secrets, endpointOwner, at, at) },
     ];
   });
 }

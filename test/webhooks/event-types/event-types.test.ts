@@ -92,6 +92,46 @@ describe('/event-types', async () => {
     assert.equal((await room.ask('ada', 'POST', 'event-types', { json: {} })).status, 405);
   });
 
+  test('is paged as any list is, by cursor in both directions and by number', async () => {
+    const all = (await list('root')).items.map(({ type }: { type: string }) => type);
+    const seen: string[] = [];
+    for (let cursor = ''; ; ) {
+      const page = await room.ask('root', 'GET', `event-types?limit=5${cursor}`);
+      seen.push(...page.json.items.map(({ type }: { type: string }) => type));
+      const { nextCursor } = page.json;
+      assert.equal(String(page.field('Link')).includes('rel="next"'), nextCursor !== null);
+      if (nextCursor === null) break;
+      cursor = `&cursor=${nextCursor}`;
+    }
+    assert.deepEqual(seen, all);
+    const second = await room.ask('root', 'GET', 'event-types?per_page=5&page=2');
+    assert.deepEqual(
+      second.json.items.map(({ type }: { type: string }) => type),
+      all.slice(5, 10),
+    );
+    const previous = /<([^>]*)>; rel="prev"/.exec(String(second.field('Link')))?.[1] ?? '';
+    const first = await room.ask('root', 'GET', previous.slice('/api/v1/'.length));
+    assert.deepEqual(
+      first.json.items.map(({ type }: { type: string }) => type),
+      all.slice(0, 5),
+    );
+    assert.notEqual(first.field('ETag'), second.field('ETag'));
+    const counted = await room.ask('root', 'GET', 'event-types?limit=1', {
+      headers: { Prefer: 'count=exact' },
+    });
+    assert.equal(counted.field('X-Total-Count'), String(all.length));
+  });
+
+  test('refuses a limit out of range, an altered cursor and what it has no parameter for', async () => {
+    const refused = ['limit=0', 'limit=1001', 'limit=x', 'limit=1&limit=2', 'page=0', 'sort=type', 'type=x'];
+    const cursors = ['cursor=', 'cursor=x', 'cursor=after.none', 'cursor=after.secrets.created'];
+    for (const query of [...refused, ...cursors]) {
+      const { status, json } = await room.ask('ada', 'GET', `event-types?${query}`);
+      assert.deepEqual([status, json.error?.code ?? json.code], [400, 'query_parameter_invalid'], query);
+    }
+    assert.equal((await room.ask('ada', 'GET', 'event-types?limit=1000')).status, 200);
+  });
+
   test('takes the sample of every type that may be posted as a posted event', async () => {
     const { items } = await list('root');
     let posted = 0;

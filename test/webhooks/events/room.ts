@@ -139,7 +139,7 @@ function roomOf(configuration: Configuration, settings: Settings, surroundings: 
     postedEvents: (serving) => postedEvents({ ...settings, eventTypes }, serving),
   });
   const room: Room = {
-    router: createRouter([...routes, ...eventTypeResources(eventTypes, `${base}/event-types`)]),
+    router: createRouter([...routes, ...eventTypeResources(eventTypes, `${base}/event-types`, settings)]),
     limits: { ...settings, traceEnabled: false },
     clock,
     authenticate: ({ fields }) => identify(fields.authorization),

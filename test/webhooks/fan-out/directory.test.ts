@@ -108,7 +108,7 @@ async function accounts(context: TestContext, plainOne: Store, plainOther: Store
   await directory.refresh();
   assert.equal(asked, 1, 'one question for all endpoints of an owner');
   const note = eventOf('notes.created', { owner: 'usr_ada' });
-  assert.equal(directory.matching(note).endpoints.length, 2);
+  assert.equal(directory.matching(note).groups.flat().length, 2);
   isDisabled = true;
   const account: Change = {
     table: 'users',
@@ -117,7 +117,7 @@ async function accounts(context: TestContext, plainOne: Store, plainOther: Store
     next: { ...keptRow('{}', null, 1, 1), search: '' },
   };
   assert.equal((await plainOther.commit({ changes: [account], events: [] })).outcome, 'committed');
-  await until(() => directory.matching(note).endpoints.length === 0, 'a disabled owner is told nothing');
+  await until(() => directory.matching(note).groups.flat().length === 0, 'a disabled owner is told nothing');
   assert.equal(directory.get(endpoints[0]?.id ?? '')?.principal, undefined);
   await change(
     plainOne,
@@ -138,7 +138,7 @@ async function many(context: TestContext, plain: Store): Promise<void> {
     endpoints.flatMap((endpoint) => [putEndpoint(endpoint, 'usr_ada'), putSecrets(endpoint.id, 'whsec_1')]),
   );
   await directory.refresh();
-  assert.equal(directory.matching(eventOf('products.created')).endpoints.length, 600);
+  assert.equal(directory.matching(eventOf('products.created')).groups.flat().length, 600);
   const another = await startProcess(context, plain);
   assert.deepEqual(
     [...another.directory.all()].map(({ endpoint }) => endpoint.id),

@@ -17,6 +17,7 @@ import {
   type DirectoryOptions,
   type FollowedDirectory,
 } from '../../../src/webhooks/outbound/fan-out/directory.ts';
+import { createExpansion, type Expansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
 import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
 import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
@@ -114,6 +115,8 @@ export type Process = {
   readonly store: Store;
   readonly directory: FollowedDirectory;
   readonly wakes: Wakes;
+  readonly expansion: Expansion;
+  readonly clock: () => number;
   /** Endpoints that were named, in order. */
   readonly woken: string[];
   readonly observed: Observation[];
@@ -139,11 +142,13 @@ export async function startProcess(
   const woken: string[] = [];
   wakes.onWake((id) => woken.push(id));
   context.after(async () => {
+    await expansion.close();
     await wakes.close();
     await directory.close();
   });
-  const store = withDeliveries(plain, { directory, wakes, newId });
-  return { plain, store, directory, wakes, woken, observed };
+  const expansion = createExpansion({ store: plain, directory, wakes, newId, clock: Date.now, observe });
+  const store = withDeliveries(plain, { directory, wakes, expansion, newId, clock: Date.now });
+  return { plain, store, directory, wakes, expansion, clock: Date.now, woken, observed };
 }
 
 export function putEndpoint(endpoint: Endpoint, owner: string | null, rev?: number): Change {

@@ -195,7 +195,6 @@ async function alone(process: Process): Promise<void> {
 test('a store with fan-out', async (context) => {
   const plain = await openEmbedded(context);
   const process = await startProcess(context, plain);
-  const { directory, wakes } = process;
   const seen: Unit[] = [];
   const spied = {
     ...plain,
@@ -205,7 +204,7 @@ test('a store with fan-out', async (context) => {
     },
     extra: () => 'kept',
   };
-  const store = withDeliveries(spied, { directory, wakes, newId });
+  const store = withDeliveries(spied, { ...process, newId });
 
   await context.test('passes units without events and all else on as they are', async () => {
     assert.equal(store.extra(), 'kept');
@@ -255,7 +254,7 @@ async function stubborn(plain: Store): Promise<void> {
   await committed(plain, { changes: [thing('there')], events: [] });
   let readings = 0;
   const directory = {
-    matching: () => ({ endpoints: [], guard: { ...thing('there'), next: null } }),
+    matching: () => ({ groups: [], guard: { ...thing('there'), next: null } }),
     async refresh() {
       readings += 1;
     },
@@ -264,7 +263,13 @@ async function stubborn(plain: Store): Promise<void> {
   const announce = (): void => assert.fail('nothing was made');
   const event = eventOf('products.created');
   const hasty = { ...plain, lines: new Lines({ changeWaitMs: 50 }) };
-  const store = withDeliveries(hasty, { directory, wakes: { announce }, newId });
+  const store = withDeliveries(hasty, {
+    directory,
+    wakes: { announce },
+    expansion: { look: announce },
+    newId,
+    clock: Date.now,
+  });
   await assert.rejects(store.commit({ changes: [], events: [event] }), StoreUnavailable);
   assert.ok(readings > 0);
   assert.equal(await plain.read('events', event.id), undefined);

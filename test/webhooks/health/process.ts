@@ -56,7 +56,13 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
     observe: (fact) => facts.push(fact),
   });
   const health = createHealth({
-    store: withDeliveries(store, { directory, wakes: { announce: () => undefined }, newId }),
+    store: withDeliveries(store, {
+      directory,
+      wakes: { announce: () => undefined },
+      expansion: { look: () => undefined },
+      newId,
+      clock,
+    }),
     directory,
     lanes: {
       onChange(listener) {

@@ -242,6 +242,7 @@ function roomOf(
     rotate,
     clock,
     limits: settings,
+    listLimits: settings,
   });
   const room: Room = {
     router: createRouter([...routes, ...own]),

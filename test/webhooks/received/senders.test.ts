@@ -38,6 +38,22 @@ const room = openInbox(await openSuiteStore(), {
 const rotate = (name: string, json?: object) =>
   room.ask('root', 'POST', `senders/${name}/rotate-secret`, json === undefined ? {} : { json });
 
+test('pages the declared senders as any list', async () => {
+  const { json } = await room.ask('root', 'GET', 'senders');
+  const names = json.items.map(({ name }: { name: string }) => name);
+  const first = await room.ask('root', 'GET', 'senders?limit=1');
+  assert.deepEqual(
+    first.json.items.map(({ name }: { name: string }) => name),
+    names.slice(0, 1),
+  );
+  const rest = await room.ask('root', 'GET', `senders?cursor=${first.json.nextCursor}`);
+  assert.deepEqual(
+    rest.json.items.map(({ name }: { name: string }) => name),
+    names.slice(1),
+  );
+  assert.equal((await room.ask('root', 'GET', 'senders?limit=0')).status, 400);
+});
+
 test('lists the declared senders to administrators alone', async () => {
   const { status, json } = await room.ask('root', 'GET', 'senders');
   assert.equal(status, 200);

@@ -9,25 +9,28 @@ import {
   type EventTypes,
   sampleEvent,
 } from '../../../webhooks/outbound/event-types/event-types.ts';
+import type { QueryLimits } from '../../query/asked.ts';
 import type { Ask, Resource } from '../../resource.ts';
-import { missing, type Shown, shown, shownList, shownResource } from '../shown-resource.ts';
+import { type DeclaredItem, declaredList } from '../declared-list.ts';
+import { missing, type Shown, shown, shownResource } from '../shown-resource.ts';
 
 /** @param path `/api/v1/event-types` */
-export function eventTypeResources(eventTypes: EventTypes, path: string): readonly Resource[] {
+export function eventTypeResources(
+  eventTypes: EventTypes,
+  path: string,
+  limits: QueryLimits,
+): readonly Resource[] {
   const texts = new Map([...eventTypes.values()].map((type) => [type.type, textOf(type)] as const));
-  const list = (ask: Ask): Shown => {
-    const items: string[] = [];
-    for (const type of eventTypes.values()) {
-      if (isTold(type, ask.principal)) items.push(texts.get(type.type) ?? '');
-    }
-    return shownList(items);
-  };
+  const itemsFor = (principal: Principal): readonly DeclaredItem[] =>
+    [...eventTypes.values()]
+      .filter((type) => isTold(type, principal))
+      .map(({ type }) => ({ name: type, text: texts.get(type) ?? '' }));
   const one = (ask: Ask): Shown => {
     const type = eventTypes.get(ask.captures[0] ?? '');
     if (type === undefined || !isTold(type, ask.principal)) return missing;
     return shown(texts.get(type.type) ?? '');
   };
-  return [shownResource(path, mayRead, list), shownResource(`${path}/{type}`, mayRead, one)];
+  return [declaredList(path, mayRead, itemsFor, limits), shownResource(`${path}/{type}`, mayRead, one)];
 }
 
 function mayRead(principal: Principal): Permission {

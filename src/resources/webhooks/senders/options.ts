@@ -2,6 +2,7 @@
 import type { DeclaredSender } from '../../../config/senders.ts';
 import type { SecretName, SenderSecrets } from '../../../webhooks/inbound/sender-secrets.ts';
 import type { ActionOptions } from '../../action/action.ts';
+import type { QueryLimits } from '../../query/asked.ts';
 
 export type SenderResourcesOptions = {
   /** `/api/v1` */
@@ -16,4 +17,5 @@ export type SenderResourcesOptions = {
   readonly clock: () => number;
   readonly secretOverlapSecondsMax: number;
   readonly limits: ActionOptions['limits'];
+  readonly listLimits: QueryLimits;
 };

@@ -80,7 +80,7 @@ export function createAccept(options: AcceptOptions): Accept {
     async keep(sender, verified) {
       const now = clock();
       const at = { ms: now, text: timeText(now) };
-      const commit = await store.commit(unitOf(sender, verified, newId(), at));
+      const commit = await store.commit(await unitOf(sender, verified, newId(), at));
       if (commit.outcome === 'committed') {
         options.accepted?.(sender.name);
         return told('accepted');

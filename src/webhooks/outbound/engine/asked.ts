@@ -12,7 +12,7 @@ import type { Row } from '../../../store/store.ts';
 import { deliveriesCollection } from '../collections.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import type { EngineParts } from './parts.ts';
-import { isSendable } from './roster.ts';
+import { isSendable, partyOf } from './roster.ts';
 
 /** Ids that wait in memory for one endpoint; those beyond are sent in their turn. */
 const askedMax = memoryBounds.askedDeliveries.entries;
@@ -26,8 +26,12 @@ export function ask(parts: EngineParts, queue: EndpointQueue, deliveryId: string
 /** Begins what was asked for, as far as there is room; to be called again when there is more. Never rejects. */
 export async function sendAsked(parts: EngineParts, queue: EndpointQueue): Promise<void> {
   const { capacity, asking, settings } = parts;
+  const known = parts.directory.get(queue.id);
+  const party = known === undefined ? '' : partyOf(known);
   for (const id of queue.asked) {
-    const isFull = capacity.full || queue.askedUnderWay >= settings.webhookResendsInFlightMax;
+    const isFull =
+      capacity.isFullFor(party, parts.turns.parties, parts.isAlone()) ||
+      queue.askedUnderWay >= settings.webhookResendsInFlightMax;
     if (isFull || !parts.isRunning()) break;
     // One that is being sent is sent again when that attempt is written down.
     if (!queue.takeAsked(id)) continue;
@@ -56,7 +60,7 @@ async function beginAsked(parts: EngineParts, queue: EndpointQueue, id: string):
         },
         probe: false,
         number: queue.window.began(),
-        ticket: capacity.begin(queue.holding, monotonic()),
+        ticket: capacity.begin(queue.holding, partyOf(endpoint), monotonic()),
       });
       return;
     }

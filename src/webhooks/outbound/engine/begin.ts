@@ -6,7 +6,7 @@ import { triggerOf } from '../../../model/delivery.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import type { EngineParts } from './parts.ts';
-import { isSendable } from './roster.ts';
+import { isSendable, partyOf } from './roster.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Attempts that begin in one turn: few, so that the turn of the next is soon. */
@@ -23,8 +23,14 @@ export function begin(parts: EngineParts, queue: EndpointQueue): void {
     if (queue.buffered === 0 && !fill(parts, queue)) return;
     if (isOverRate(parts, queue, known)) return;
     if (parts.capacity.full) break;
-    if (!parts.capacity.admits(queue.holding, parts.turns.size, parts.monotonic())) {
+    const party = partyOf(known);
+    const waiting = { parties: parts.turns.parties, endpoints: parts.turns.sizeOf(party) };
+    if (!parts.capacity.admits(queue.holding, party, waiting, parts.monotonic())) {
       parts.held.add(queue);
+      return;
+    }
+    if (parts.capacity.isFullFor(party, waiting.parties, parts.isAlone())) {
+      parts.crowded.add(queue);
       return;
     }
     beginOne(parts, queue, known);
@@ -88,7 +94,7 @@ function beginOne(parts: EngineParts, queue: EndpointQueue, endpoint: KnownEndpo
     claim: { ...due, endpoint, trigger: triggerOf(due.delivery) },
     probe: queue.breaker.began(),
     number: queue.window.began(),
-    ticket: parts.capacity.begin(queue.holding, parts.monotonic()),
+    ticket: parts.capacity.begin(queue.holding, partyOf(endpoint), parts.monotonic()),
   });
   // Where reading takes time, it is done while there is still something to send.
   if (queue.mayHoldMore && parts.store.shared && 2 * queue.buffered < queue.window.size) parts.read(queue);

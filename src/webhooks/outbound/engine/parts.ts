@@ -56,7 +56,11 @@ export type EngineParts = EngineOptions & {
   readonly alarm: Alarm;
   /** Where capacity is wanting for one endpoint though not for all. */
   readonly held: Set<EndpointQueue>;
+  /** Where it is wanting for the endpoint's party. */
+  readonly crowded: Set<EndpointQueue>;
   readonly turns: Turns<EndpointQueue>;
+  /** Whether all endpoints that are sent to are one party's. */
+  readonly isAlone: () => boolean;
   /** With deliveries that somebody asked for and that wait. */
   readonly asking: Set<EndpointQueue>;
   readonly isRunning: () => boolean;

@@ -26,6 +26,8 @@ export type Roster = {
   /** Compares now. */
   review(): void;
   ids(): Iterable<string>;
+  /** Parties with endpoints that are ours. */
+  readonly parties: number;
   close(): void;
 };
 
@@ -34,10 +36,16 @@ export function isSendable(known: KnownEndpoint | undefined): known is KnownEndp
   return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
 }
 
+/** Whose turn an endpoint waits in: its tenant's, or its owner's where there are no tenants. */
+export function partyOf({ endpoint, principal, owner }: KnownEndpoint): string {
+  return endpoint.tenant ?? principal?.tenant ?? owner ?? '';
+}
+
 export function createRoster({ directory, lanes, timers, onCome, onLeave, onLanes }: RosterOptions): Roster {
   /** Revisions of those that are ours. */
   const ours = new Map<string, number>();
   const disabled = new Set<string>();
+  let parties = 0;
   let cancel: (() => void) | undefined;
   /** The lanes were others for a time: whoever is ours may have been given up meanwhile. */
   let lanesChanged = false;
@@ -45,10 +53,12 @@ export function createRoster({ directory, lanes, timers, onCome, onLeave, onLane
   function review(): void {
     cancel?.();
     cancel = undefined;
+    const seen = new Set<string>();
     for (const known of directory.all()) {
       const { id, status } = known.endpoint;
       const before = ours.get(id);
       if (isSendable(known) && lanes.owns(id)) {
+        seen.add(partyOf(known));
         const returning = disabled.delete(id);
         if (before === known.rev && !returning && !lanesChanged) continue;
         ours.set(id, known.rev);
@@ -63,6 +73,7 @@ export function createRoster({ directory, lanes, timers, onCome, onLeave, onLane
       ours.delete(id);
       onLeave(id);
     }
+    parties = seen.size;
     lanesChanged = false;
     for (const id of disabled) if (directory.get(id) === undefined) disabled.delete(id);
   }
@@ -82,6 +93,9 @@ export function createRoster({ directory, lanes, timers, onCome, onLeave, onLane
   return {
     review,
     ids: () => ours.keys(),
+    get parties() {
+      return parties;
+    },
     close() {
       cancel?.();
       for (const stop of stops) stop();

@@ -12,6 +12,16 @@ export class Turns<T> {
     return this.#partyOf.size;
   }
 
+  /** Parties with a member. */
+  get parties(): number {
+    return this.#parties.size;
+  }
+
+  /** Members of the party. */
+  sizeOf(party: string): number {
+    return this.#parties.get(party)?.size ?? 0;
+  }
+
   has(member: T): boolean {
     return this.#partyOf.has(member);
   }

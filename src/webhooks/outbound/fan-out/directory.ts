@@ -112,7 +112,7 @@ function shownOf(state: DirectoryState, clock: () => number): Shown {
     all: () => state.endpoints.values(),
     size: () => state.endpoints.size,
     countOf: (owner) => state.counts.get(owner) ?? 0,
-    matching: (event) => ({ endpoints: state.matcher.matching(event), guard: state.generation.guard }),
+    matching: (event) => ({ groups: state.matcher.matching(event), guard: state.generation.guard }),
     generationChanges: (unit) => state.generation.next(clock(), unit),
   };
 }

@@ -2,6 +2,7 @@
 import { always } from '../../../model/filter.ts';
 import { isTailFull } from '../../../store/page-of-rows.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
+import { deliveriesPerUnitMax } from './fan-out-parts.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 
 /** Events of one reading, and octets of their documents, which are all in memory. */
@@ -20,7 +21,11 @@ export async function followEvents(
       const entries = await store.tail(position, always, eventsPerReadMax, { bytesMax: bytesPerReadMax });
       const endpoints = new Set<string>();
       for (const entry of entries) {
-        for (const { endpoint } of directory.matching(entry).endpoints) endpoints.add(endpoint.id);
+        const { groups } = directory.matching(entry);
+        const count = groups.reduce((sum, group) => sum + group.length, 0);
+        // Their deliveries were owed, and were told of when they were made.
+        if (count > deliveriesPerUnitMax) continue;
+        for (const group of groups) for (const { endpoint } of group) endpoints.add(endpoint.id);
       }
       position = entries.at(-1) ?? position;
       isFull = isTailFull(entries, eventsPerReadMax, bytesPerReadMax);

@@ -8,6 +8,11 @@ import { createFollower, type Followed, type Follower } from './follower.ts';
 /** Rows of one reading; they last a minute, and what is not among the newest waits for the sender's own round. */
 const rowsPerReadMax = 256;
 
+/** What a row says: one endpoint, or several. */
+export type WakeRow =
+  | { readonly endpointId: string; readonly deliveryId?: string | undefined }
+  | { readonly endpointIds: readonly string[] };
+
 /** Tells of rows that come from then on. @throws StoreUnavailable */
 export async function followWakeRows(
   { store, observe }: Followed,
@@ -31,8 +36,9 @@ export async function followWakeRows(
 
   async function read(): Promise<void> {
     for (const { doc } of await unseen()) {
-      const { endpointId, deliveryId } = JSON.parse(doc) as { endpointId: string; deliveryId?: string };
-      announce([endpointId], deliveryId);
+      const wake = JSON.parse(doc) as WakeRow;
+      if ('endpointIds' in wake) announce(wake.endpointIds);
+      else announce([wake.endpointId], wake.deliveryId);
     }
   }
 

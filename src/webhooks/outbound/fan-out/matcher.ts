@@ -1,6 +1,6 @@
 /**
  * Finds the endpoints of an event among all of them. What only the type and the collection decide (patterns, scopes, roles) is decided
- * once for each such pair and kept; what the event decides is asked of those alone whose owner or tenant is the event's, so
+ * once for each such pair and kept, and changed in place with an endpoint; what the event decides is asked of those alone whose owner or tenant is the event's, so
  * that ten thousand endpoints of ten thousand tenants cost an event one look into a map.
  */
 
@@ -12,7 +12,11 @@ import { type EventRights, type MatchedEvent, type OpenEvent, openEvent } from '
 import { createPatternIndex } from './pattern-index.ts';
 
 export type Matcher = {
-  matching(event: MatchedEvent): readonly KnownEndpoint[];
+  /**
+   * The endpoints in groups, none in two of them. The group of those that any event of the type goes to is the same array until an
+   * endpoint changes.
+   */
+  matching(event: MatchedEvent): readonly (readonly KnownEndpoint[])[];
   /** Puts an endpoint in the place of what it was before; undefined: it is new, or gone. */
   change(before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): void;
 };
@@ -35,84 +39,111 @@ export function createMatcher(rights: EventRights): Matcher {
         kept.clear();
         candidatesKept = 0;
       }
-      candidates = sorted(found, collection, rights);
-      candidatesKept += found.length;
+      candidates = new Candidates(collection, rights);
+      for (const known of found) candidates.add(known);
+      candidatesKept += candidates.size;
       kept.set(key, candidates);
     }
     return candidates;
   }
 
-  /** What is kept of other types stays. */
-  function forget(patterns: readonly string[]): void {
-    for (const key of kept.keys()) {
+  /** In place: to find them again costs by the number of all endpoints, and changes may follow one another without pause. */
+  function changeKept(before: Wanted | undefined, after: Wanted | undefined): void {
+    for (const [key, candidates] of kept) {
       const type = key.slice(key.indexOf(' ') + 1);
-      if (patterns.some((pattern) => matchesEventPattern(pattern, type))) kept.delete(key);
+      candidatesKept -= candidates.size;
+      if (before?.wants(type)) candidates.remove(before.known);
+      if (after?.wants(type)) candidates.add(after.known);
+      candidatesKept += candidates.size;
     }
   }
 
   return {
     change(before, after) {
-      const [left, came] = [patternsOf(before), patternsOf(after)];
-      if (before !== undefined) index.remove(before, left);
-      if (after !== undefined) index.add(after, came);
-      if (left.length + came.length > 0) forget([...left, ...came]);
+      const [left, came] = [wantedOf(before), wantedOf(after)];
+      if (left !== undefined) index.remove(left.known, left.patterns);
+      if (came !== undefined) index.add(came.known, came.patterns);
+      if (left !== undefined || came !== undefined) changeKept(left, came);
     },
     matching(event) {
       const { collection, owner } = event;
       const { always, byOwner, byTenant, asked } = candidatesOf(event.type, collection);
-      if (byOwner === undefined && byTenant === undefined && asked.length === 0) return always;
-      const found = [...always];
       const opened = openEvent(event);
-      const ask = (candidates: readonly KnownEndpoint[] | undefined): void => {
-        for (const known of candidates ?? []) if (rights.lets(known, collection, opened)) found.push(known);
+      const found: KnownEndpoint[] = [];
+      const ask = (candidates: Iterable<KnownEndpoint>): void => {
+        for (const known of candidates) if (rights.lets(known, collection, opened)) found.push(known);
       };
-      if (byOwner !== undefined && owner !== null) ask(byOwner.get(owner));
-      if (byTenant !== undefined) ask(byTenant.get(tenantOf(opened, rights.tenantFieldOf(collection))));
+      if (byOwner.size > 0 && owner !== null) ask(byOwner.get(owner) ?? []);
+      if (byTenant.size > 0) ask(byTenant.get(tenantOf(opened, rights.tenantFieldOf(collection))) ?? []);
       ask(asked);
-      return found;
+      return found.length === 0 ? [always] : [always, found];
     },
   };
 }
 
-/** None for one to which nothing is sent. */
-function patternsOf(known: KnownEndpoint | undefined): readonly string[] {
-  if (known === undefined || known.principal === undefined) return [];
-  return known.endpoint.status === 'enabled' ? known.endpoint.events : [];
-}
-
-/** Each endpoint stands in one of them. */
-type Candidates = {
-  /** Whatever is in the event. */
-  readonly always: readonly KnownEndpoint[];
-  /** By the owner or the tenant that the event must have, if nothing else. */
-  readonly byOwner: ReadonlyMap<string, readonly KnownEndpoint[]> | undefined;
-  readonly byTenant: ReadonlyMap<string, readonly KnownEndpoint[]> | undefined;
-  readonly asked: readonly KnownEndpoint[];
+type Wanted = {
+  readonly known: KnownEndpoint;
+  readonly patterns: readonly string[];
+  wants(type: string): boolean;
 };
 
-function sorted(endpoints: readonly KnownEndpoint[], collection: string, rights: EventRights): Candidates {
-  const always: KnownEndpoint[] = [];
-  const asked: KnownEndpoint[] = [];
-  const byOwner = new Map<string, KnownEndpoint[]>();
-  const byTenant = new Map<string, KnownEndpoint[]>();
-  for (const known of endpoints) {
-    const allowed = rights.permission(known, collection);
-    if (allowed === 'denied') continue;
-    if (allowed === 'granted') {
-      always.push(known);
-      continue;
-    }
-    const { tenant, owner } = keysOf(known, collection, rights);
-    if (tenant !== undefined) group(byTenant, tenant, known);
-    else if (owner !== undefined) group(byOwner, owner, known);
-    else asked.push(known);
+/** Undefined for one to which nothing is sent. */
+function wantedOf(known: KnownEndpoint | undefined): Wanted | undefined {
+  if (known === undefined || known.principal === undefined || known.endpoint.status !== 'enabled')
+    return undefined;
+  const patterns = known.endpoint.events;
+  return { known, patterns, wants: (type) => patterns.some((text) => matchesEventPattern(text, type)) };
+}
+
+/** The endpoints that want events of one type and collection. Each stands in one of the groups. */
+class Candidates {
+  /** By the owner or the tenant that the event must have, if nothing else. */
+  readonly byOwner = new Map<string, Set<KnownEndpoint>>();
+  readonly byTenant = new Map<string, Set<KnownEndpoint>>();
+  readonly asked = new Set<KnownEndpoint>();
+  /** Whatever is in the event. */
+  readonly #always = new Set<KnownEndpoint>();
+  #alwaysList: readonly KnownEndpoint[] | undefined;
+  readonly #collection: string;
+  readonly #rights: EventRights;
+  size = 0;
+
+  constructor(collection: string, rights: EventRights) {
+    this.#collection = collection;
+    this.#rights = rights;
   }
-  return {
-    always,
-    asked,
-    byOwner: byOwner.size === 0 ? undefined : byOwner,
-    byTenant: byTenant.size === 0 ? undefined : byTenant,
-  };
+
+  get always(): readonly KnownEndpoint[] {
+    this.#alwaysList ??= [...this.#always];
+    return this.#alwaysList;
+  }
+
+  add(known: KnownEndpoint): void {
+    const allowed = this.#rights.permission(known, this.#collection);
+    if (allowed === 'denied') return;
+    this.size += 1;
+    if (allowed === 'granted') {
+      this.#always.add(known);
+      this.#alwaysList = undefined;
+      return;
+    }
+    const { tenant, owner } = keysOf(known, this.#collection, this.#rights);
+    if (tenant !== undefined) group(this.byTenant, tenant, known);
+    else if (owner !== undefined) group(this.byOwner, owner, known);
+    else this.asked.add(known);
+  }
+
+  remove(known: KnownEndpoint): void {
+    const { tenant, owner } = keysOf(known, this.#collection, this.#rights);
+    const isAlways = this.#always.delete(known);
+    if (isAlways) this.#alwaysList = undefined;
+    const isGone =
+      isAlways ||
+      this.asked.delete(known) ||
+      ungroup(this.byTenant, tenant, known) ||
+      ungroup(this.byOwner, owner, known);
+    if (isGone) this.size -= 1;
+  }
 }
 
 type Keys = { readonly tenant?: string | undefined; readonly owner?: string | undefined };
@@ -132,10 +163,22 @@ function bare(rule: Rule | undefined): Rule | undefined {
   return typeof rule === 'object' && 'bearing' in rule ? rule.rule : rule;
 }
 
-function group(groups: Map<string, KnownEndpoint[]>, key: string, known: KnownEndpoint): void {
-  const list = groups.get(key);
-  if (list === undefined) groups.set(key, [known]);
-  else list.push(known);
+function group(groups: Map<string, Set<KnownEndpoint>>, key: string, known: KnownEndpoint): void {
+  const members = groups.get(key);
+  if (members === undefined) groups.set(key, new Set([known]));
+  else members.add(known);
+}
+
+/** @returns whether it was there */
+function ungroup(
+  groups: Map<string, Set<KnownEndpoint>>,
+  key: string | undefined,
+  known: KnownEndpoint,
+): boolean {
+  const members = key === undefined ? undefined : groups.get(key);
+  if (key === undefined || members?.delete(known) !== true) return false;
+  if (members.size === 0) groups.delete(key);
+  return true;
 }
 
 /** No tenant has the empty name. */

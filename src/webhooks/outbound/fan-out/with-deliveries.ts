@@ -7,21 +7,28 @@
  * its neighbours there, so that this process ends no generation meanwhile. A unit that ends the generation itself (it disables an endpoint and says so)
  * proves by that what the expectation would. Endpoints that the unit takes out of service are not told of its events.
  *
+ * More deliveries than one unit takes are owed by it (fan-out-parts.ts), and made in units of their own: neither the event loop nor the writer is held
+ * by the number of endpoints, and a unit that is put together anew costs little.
+ *
  * What the caller's own changes are refused for is the caller's to handle, in its own numbering.
  */
-import { readEndpoint } from '../../../model/endpoint.ts';
-import type { Change, Commit, Store, Unit } from '../../../store/store.ts';
-import { endpointsCollection } from '../collections.ts';
-import { endpointGenerationTable, generationLine } from '../tables.ts';
+import type { Change, Commit, MaybePromise, Store, Unit } from '../../../store/store.ts';
+import { generationLine } from '../tables.ts';
 import type { Wakes } from '../wakes.ts';
 import { deliveryChange } from './delivery-row.ts';
 import type { FollowedDirectory } from './directory.ts';
+import type { Expansion } from './expansion.ts';
+import { deliveriesPerUnitMax, partChanges } from './fan-out-parts.ts';
+import { endsGeneration, type Gathered, gather } from './gather.ts';
 
 export type FanOutOptions = {
   readonly directory: Pick<FollowedDirectory, 'matching' | 'refresh' | 'freshen'>;
   readonly wakes: Pick<Wakes, 'announce'>;
+  readonly expansion: Pick<Expansion, 'look'>;
   /** Without a prefix. */
   readonly newId: () => string;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
 };
 
 /** The same store but for `commit`; all that it has besides the contract stays. */
@@ -34,7 +41,7 @@ export function withDeliveries<S extends Store>(store: S, options: FanOutOptions
 }
 
 async function commitWithDeliveries(
-  store: Pick<Store, 'commit' | 'lines'>,
+  store: Pick<Store, 'commit' | 'lines' | 'processId'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit> {
@@ -43,7 +50,7 @@ async function commitWithDeliveries(
   const reading = directory.freshen();
   if (reading !== undefined) await reading;
   // Whoever ends the generation has the line already.
-  if (endsGeneration(unit) || !store.lines.isBusy(generationLine)) {
+  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
     const commit = await tryOnce(store, options, unit);
     if (commit !== undefined) return commit;
   }
@@ -59,72 +66,70 @@ async function commitWithDeliveries(
 
 /** @returns undefined where the generation of the endpoints had ended */
 async function tryOnce(
-  store: Pick<Store, 'commit'>,
+  store: Pick<Store, 'commit' | 'processId'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit | undefined> {
   const own = unit.changes.length;
-  const { added, endpoints } = fanOut(options, unit);
+  const made = fanOut(store, options, unit);
+  const { added, announce } = made instanceof Promise ? await made : made;
   const whole = { changes: [...unit.changes, ...added], events: unit.events };
-  const commit = await announced(store.commit(whole), endpoints, options);
+  const commit = await announced(store.commit(whole), announce);
   if (commit.outcome === 'committed' || commit.change < own) return commit;
   return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
 }
 
 /** Where nobody knows whether the unit was made, its endpoints are named all the same: a look for nothing costs less than a wait. */
-async function announced(
-  committing: Promise<Commit>,
-  endpoints: ReadonlySet<string>,
-  { wakes }: Pick<FanOutOptions, 'wakes'>,
-): Promise<Commit> {
+async function announced(committing: Promise<Commit>, announce: () => void): Promise<Commit> {
   let isMade = true;
   try {
     const commit = await committing;
     isMade = commit.outcome === 'committed';
     return commit;
   } finally {
-    if (isMade && endpoints.size > 0) wakes.announce(endpoints);
+    if (isMade) announce();
   }
 }
 
 type FanOut = {
-  /** The guard, where it is needed, then a delivery for each event and endpoint. */
+  /** The guard, where it is needed, then a delivery for each event and endpoint, or the rows of those that are owed. */
   readonly added: readonly Change[];
-  readonly endpoints: ReadonlySet<string>;
+  /** To be called after the commit. */
+  readonly announce: () => void;
 };
 
-function fanOut({ directory, newId }: FanOutOptions, { changes, events }: Unit): FanOut {
-  const added: Change[] = [];
+function fanOut(
+  { processId }: Pick<Store, 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+): MaybePromise<FanOut> {
+  const gathered = gather(options.directory, unit);
+  if (gathered instanceof Promise) return gathered.then((all) => addedTo(processId, options, all));
+  return addedTo(processId, options, gathered);
+}
+
+function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
+  const { lists, total } = gathered;
+  const guards = gathered.guard === undefined ? [] : [gathered.guard];
+  if (total > deliveriesPerUnitMax) {
+    const { expansion, clock, newId } = options;
+    return partChanges(lists, processId, clock(), newId).then((parts) => ({
+      added: [...guards, ...parts],
+      announce: () => expansion.look(),
+    }));
+  }
+  const added: Change[] = guards;
   const endpoints = new Set<string>();
-  const leaving = leavingEndpoints(changes);
-  let isProven = endsGeneration({ changes });
-  for (const event of events) {
-    const matched = directory.matching(event);
-    if (!isProven) {
-      isProven = true;
-      added.push(matched.guard);
-    }
-    for (const known of matched.endpoints) {
-      const { id } = known.endpoint;
-      if (leaving?.has(id)) continue;
-      endpoints.add(id);
-      added.push(deliveryChange(event, known, event.createdAt, newId));
+  for (const [list, events] of lists) {
+    for (const known of list) {
+      endpoints.add(known.endpoint.id);
+      for (const event of events) added.push(deliveryChange(event, known, event.createdAt, options.newId));
     }
   }
-  return { added, endpoints };
-}
-
-function endsGeneration({ changes }: Pick<Unit, 'changes'>): boolean {
-  return changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
-}
-
-/** Those that the unit removes or disables. */
-function leavingEndpoints(changes: readonly Change[]): ReadonlySet<string> | undefined {
-  let leaving: Set<string> | undefined;
-  for (const { table, id, next } of changes) {
-    if (table !== endpointsCollection.name) continue;
-    const isLeft = next === null || next.deletedAt !== null || readEndpoint(next.doc).status === 'disabled';
-    if (isLeft) leaving = (leaving ?? new Set()).add(id);
-  }
-  return leaving;
+  return {
+    added,
+    announce() {
+      if (endpoints.size > 0) options.wakes.announce(endpoints);
+    },
+  };
 }

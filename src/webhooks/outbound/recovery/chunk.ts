@@ -4,7 +4,7 @@
  *
  *   no delivery           the event was missed, as while the endpoint was disabled: there is a delivery now
  *   failed, tried later   or never again: it is tried now, as if asked for by hand, and its schedule stays where it was
- *   delivered, or due     left alone
+ *   delivered, or due     left alone; so is one that the unit of the event owes and that is about to be made
  *
  * Events for one endpoint alone, which tests make, are not for recoveries.
  */
@@ -15,6 +15,7 @@ import { isTailFull } from '../../../store/page-of-rows.ts';
 import type { Change, LogPosition, Row, Store, TailEntry } from '../../../store/store.ts';
 import { deliveriesCollection } from '../collections.ts';
 import { deliveryChange } from '../fan-out/delivery-row.ts';
+import { owedTo } from '../fan-out/fan-out-parts.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { createdOf, findPlace, slackMs } from './find-place.ts';
 import { isBeyond } from './log-place.ts';
@@ -63,6 +64,7 @@ export async function nextChunk(
   const counts = { examined: 0, matching: 0, resent: 0, created: 0 };
   const changes: Change[] = [];
   let after = from;
+  let owed: ReadonlySet<string> | undefined;
   let isLast = !isTailFull(entries, chunkEventsMax, chunkBytesMax);
   for (const entry of entries) {
     const created = createdOf(entry.doc);
@@ -75,6 +77,8 @@ export async function nextChunk(
     counts.examined += 1;
     if (isTestEvent(entry) || !wants(known, entry)) continue;
     counts.matching += 1;
+    owed ??= await owedTo(store, known.endpoint.id);
+    if (owed.has(entry.id)) continue;
     const { kind, change } = await remedy(parts, entry, known, at);
     if (kind !== 'none') counts[kind] += 1;
     if (change !== undefined && !recovery.dryRun) changes.push(change);

@@ -1,0 +1,237 @@
+/**
+ * Events that thousands of endpoints of many owners want, on both stores: the unit of the event stays small, the event loop free, and each endpoint gets
+ * its delivery once, whoever is killed meanwhile and however often endpoints change.
+ */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Delivery } from '../../../src/model/delivery.ts';
+import { always, byId } from '../../../src/model/filter.ts';
+import { authenticated } from '../../../src/model/principal.ts';
+import { watchLoop } from '../../../src/observe/loop-watch.ts';
+import type { Observation } from '../../../src/observe/observation.ts';
+import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-generation.ts';
+import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
+import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
+import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
+import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/outbound/fan-out/fan-out-parts.ts';
+import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
+import { fanOutTable } from '../../../src/webhooks/outbound/tables.ts';
+import { engines } from '../../resources/shared-stores.ts';
+import {
+  addEndpoint,
+  change,
+  endpointOf,
+  eventOf,
+  newId,
+  type Process,
+  putEndpoint,
+  putSecrets,
+  startProcess,
+  until,
+} from './fixture.ts';
+
+const owners = 200;
+/** What the event log and other rows add to a unit of deliveries. */
+const besidesMax = 4;
+
+const principalOf = async (owner: string | null) =>
+  owner === null ? undefined : authenticated({ id: owner, scopes: ['read', 'webhooks'] });
+
+for (const [engine, open] of engines) {
+  test(`events that thousands of endpoints want, on ${engine}`, { timeout: 300_000 }, async (context) => {
+    const [plainOne, plainOther] = await open(context);
+    const units: Unit[] = [];
+    const one = await startProcess(context, recording(plainOne, units), { principalOf });
+    const other = await startProcess(context, plainOther, { principalOf });
+    const reach = (count: number) =>
+      `reach ${count} endpoints once each, in small units, with the event loop free`;
+    const ids = [...(await addMany(one, 2000))];
+    await other.directory.refresh();
+    await context.test(reach(2000), () => reaches(one, units, ids));
+    await context.test('are delivered although the process is killed after any of its units', (inner) =>
+      killed(inner, one, other, ids),
+    );
+    await context.test('are owed to an endpoint until its delivery is made, and to no removed one', (inner) =>
+      owed(inner, one),
+    );
+    await context.test('are many in one unit, and reach each endpoint once', () => together(one, ids));
+    await context.test('are committed while matching endpoints change without a pause', () =>
+      restless(one, other),
+    );
+    ids.push(...(await addMany(one, 8000)));
+    await context.test(reach(10_000), () => reaches(one, units, ids));
+  });
+}
+
+async function reaches(process: Process, units: Unit[], ids: readonly string[]): Promise<void> {
+  const held: Observation[] = [];
+  const watch = watchLoop({ heldMs: 50, observe: (seen) => held.push(seen), onDelay: () => undefined });
+  units.length = 0;
+  process.woken.length = 0;
+  const event = eventOf('products.created');
+  assert.equal((await process.store.commit({ changes: [], events: [event] })).outcome, 'committed');
+  await settled(process.plain);
+  watch.close();
+  assert.deepEqual(held, []);
+  const largest = Math.max(...units.map(({ changes }) => changes.length));
+  assert.ok(largest <= deliveriesPerUnitMax + besidesMax, `${largest} changes in one unit`);
+  assert.deepEqual(await toldOf(process.plain, event), [...ids].sort());
+  await until(() => new Set(process.woken).size === ids.length, 'each is named to the sender');
+}
+
+/** Each process is one that commits a few units and then none any more. */
+async function killed(
+  context: TestContext,
+  one: Process,
+  other: Process,
+  ids: readonly string[],
+): Promise<void> {
+  const events: EventEntry[] = [];
+  for (const unitsLeft of [1, 2, 7]) {
+    let left = unitsLeft;
+    const dying: Store = {
+      ...one.plain,
+      processId: `dead-${unitsLeft}`,
+      commit: (unit) => (left-- > 0 ? one.plain.commit(unit) : new Promise(() => undefined)),
+    };
+    const { directory, wakes } = one;
+    const parts = { directory, wakes, newId, clock: Date.now };
+    const expansion = createExpansion({ ...parts, store: dying, observe: () => undefined });
+    const event = eventOf('products.created');
+    const store = withDeliveries(dying, { ...parts, expansion });
+    assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
+    await until(() => left <= 0, 'the units were committed');
+    events.push(event);
+  }
+  // Two that find the same rows: the process that started anew, and another one.
+  const survivors = [one, other].map(({ plain, directory, wakes }) =>
+    createExpansion({
+      ...{ directory, wakes, newId, clock: Date.now, observe: () => undefined },
+      store: { ...plain, hasEnded: (processId) => processId.startsWith('dead-') },
+    }),
+  );
+  context.after(() => Promise.all(survivors.map((survivor) => survivor.close())));
+  await settled(one.plain);
+  for (const event of events) assert.deepEqual(await toldOf(one.plain, event), [...ids].sort());
+}
+
+async function owed(context: TestContext, process: Process): Promise<void> {
+  const { plain, directory, wakes } = process;
+  const [kept, removed] = [
+    await addEndpoint(process, 'usr_1', { events: ['products.*'] }),
+    await addEndpoint(process, 'usr_1', { events: ['products.*'] }),
+  ];
+  const sleeping = { ...plain, processId: 'asleep' };
+  const parts = { directory, wakes, newId, clock: Date.now };
+  const store = withDeliveries(sleeping, { ...parts, expansion: { look: () => undefined } });
+  const event = eventOf('products.created');
+  assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');
+  assert.deepEqual([...(await owedTo(plain, kept.id))], [event.id]);
+  await drop(process, removed.id);
+  const awake = createExpansion({ ...parts, store: sleeping, observe: () => undefined });
+  context.after(() => awake.close());
+  await settled(plain);
+  assert.deepEqual([...(await owedTo(plain, kept.id))], []);
+  const told = await toldOf(plain, event);
+  assert.ok(told.includes(kept.id) && !told.includes(removed.id));
+  await drop(process, kept.id);
+}
+
+/** As a bulk deletion has them, of rows of several owners. */
+async function together(process: Process, ids: readonly string[]): Promise<void> {
+  const some = await Promise.all(
+    ['usr_1', 'usr_2'].map((owner) => addEndpoint(process, owner, { events: ['notes.*'] })),
+  );
+  const events = Array.from({ length: 300 }, (_, at) => eventOf('notes.deleted', { owner: `usr_${at % 3}` }));
+  const shared = [eventOf('products.deleted'), eventOf('products.deleted')];
+  const unit = { changes: [], events: [...events, ...shared] };
+  assert.equal((await process.store.commit(unit)).outcome, 'committed');
+  await settled(process.plain);
+  for (const [at, event] of events.entries()) {
+    const owner = at % 3 === 0 ? undefined : some[(at % 3) - 1];
+    assert.deepEqual(await toldOf(process.plain, event), owner === undefined ? [] : [owner.id]);
+  }
+  for (const event of shared) assert.deepEqual(await toldOf(process.plain, event), [...ids].sort());
+  for (const { id } of some) await drop(process, id);
+}
+
+/** Changes wait in the lines of their process, as those of the resource of endpoints do; what the two processes do is a race. */
+async function restless(one: Process, other: Process): Promise<void> {
+  let isOver = false;
+  let changes = 0;
+  const changing = [one, other].map(async (process) => {
+    while (!isOver) {
+      const plain = withGeneration(process.plain, process.directory);
+      const { id } = await addEndpoint({ ...process, plain }, 'usr_1', { events: ['products.*'] });
+      await drop({ ...process, plain }, id);
+      changes += 2;
+    }
+  });
+  const events = Array.from({ length: 10 }, () => eventOf('products.updated'));
+  for (const event of events) {
+    assert.equal((await one.store.commit({ changes: [], events: [event] })).outcome, 'committed');
+  }
+  isOver = true;
+  await Promise.all(changing);
+  assert.ok(changes > 0);
+  await settled(one.plain);
+}
+
+function recording(store: Store, units: Unit[]): Store {
+  return {
+    ...store,
+    commit(unit) {
+      units.push(unit);
+      return store.commit(unit);
+    },
+  };
+}
+
+async function addMany(process: Process, count: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  while (ids.length < count) {
+    const changes: Change[] = [];
+    for (let at = 0; at < 500; at += 1) {
+      const endpoint = endpointOf({ events: ['products.*'] });
+      changes.push(putEndpoint(endpoint, `usr_${at % owners}`), putSecrets(endpoint.id, 'whsec_1'));
+      ids.push(endpoint.id);
+    }
+    await change(process.plain, process.directory, changes);
+  }
+  await process.directory.refresh();
+  return ids;
+}
+
+async function drop(process: Process, id: string): Promise<void> {
+  const changes: Change[] = [];
+  for (const table of ['endpoints', 'endpoint_secrets']) {
+    const row = await process.plain.read(table, id);
+    if (row !== undefined) changes.push({ table, id, expect: { rev: row.rev }, next: null });
+  }
+  await change(process.plain, process.directory, changes);
+}
+
+/** Nothing is owed any more. */
+async function settled(store: Store): Promise<void> {
+  const plan = store.plan({ table: fanOutTable, filter: always, sort: byId, limit: 1 });
+  for (let looks = 0; (await plan.rows({ from: 'start' })).length > 0; looks += 1) {
+    assert.ok(looks < 5000, 'deliveries are still owed');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Ids of the endpoints with a delivery of the event, sorted; one with two is named twice. */
+async function toldOf(store: Store, event: EventEntry): Promise<readonly string[]> {
+  const field = deliveriesCollection.fields.get('eventId');
+  assert.ok(field !== undefined);
+  const filter = { op: 'eq', field, value: event.id } as const;
+  const plan = store.plan({ table: deliveriesCollection.name, filter, sort: byId, limit: 1000 });
+  const ids: string[] = [];
+  for (let position: Keyset = { from: 'start' }; ; ) {
+    const rows = await plan.rows(position);
+    for (const { doc } of rows) ids.push((JSON.parse(doc) as Delivery).endpointId);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < 1000) return ids.sort();
+    position = { from: 'after', key: [last.id] };
+  }
+}

@@ -63,6 +63,14 @@ export const memoryBounds = {
     setting: 'resultCacheBytesMax',
     atBound: dropped,
   },
+  eventBatches: {
+    file: 'src/resources/events/shared-batches.ts',
+    name: 'kept',
+    holds: 'events as event streams send them, until the log changes',
+    chosenBy: 'anyone who may read events',
+    octets: 16 * MiB,
+    atBound: dropped,
+  },
   sqliteShapes: {
     file: 'src/store/sqlite/plan.ts',
     name: 'createCompiledShapes',

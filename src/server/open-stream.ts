@@ -14,6 +14,9 @@ import type { ContentSink, ContentStream, HeldMemory } from '../http/message.ts'
 import type { MemoryLease } from '../memory/budget.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
+/** With less waiting, a client is ready for more. */
+const readyBytesMax = 16 * 1024;
+
 type Mode = 'open' | 'ended' | 'left' | 'drained';
 
 /** Starts a stream whose status line and fields are written. */
@@ -36,6 +39,7 @@ class OpenStream implements ContentSink {
     this.memory = {
       whenRoom: (octets, go) => this.#lease.whenRoom(octets, go),
       set: (octets) => this.#lease.set(octets),
+      share: (octets) => this.#lease.share(octets),
     };
   }
 
@@ -53,10 +57,10 @@ class OpenStream implements ContentSink {
     if (this.#mode === 'left' || this.#mode === 'drained') this.#tellProducer();
   }
 
-  write(text: string): boolean {
+  write(content: string | Uint8Array): boolean {
     if (this.#mode !== 'open') return false;
     const { sink, context } = this.#exchange;
-    sink.write(text, this.#onFlushed);
+    sink.write(content, this.#onFlushed);
     if (sink.writableLength <= context.limits.streamBufferBytesMax) return this.#isReady();
     context.observe({ kind: 'stream-cut', peer: this.#exchange.peer, waitingBytes: sink.writableLength });
     this.#onLeft();
@@ -91,7 +95,7 @@ class OpenStream implements ContentSink {
 
   #isReady(): boolean {
     const { sink } = this.#exchange;
-    return sink.writableLength < sink.writableHighWaterMark;
+    return sink.writableLength < readyBytesMax;
   }
 
   readonly #onLeft = (): void => {

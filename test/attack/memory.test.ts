@@ -253,6 +253,35 @@ test('long lists, their slow readers, event streams and WebSockets stay within t
   });
 });
 
+test('event streams and WebSockets whose clients take nothing end by themselves and give their memory back', async (t) => {
+  const attacked = await startAttacked(t, {
+    env: { COMITY_ANSWER_STALL_TIMEOUT_MS: '500', COMITY_REALTIME_CLOSE_MS: '100' },
+  });
+  const { program } = attacked;
+  for (let index = 0; index < 8; index += 1) {
+    const name = String(index).padStart(rowBytes, '-');
+    assert.equal((await program.send('POST', list, { json: { name } })).status, 201);
+  }
+  const clients = many(10, () => new SlowClient(program.port));
+  for (const client of clients) {
+    client.socket.write(
+      'GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nLast-Event-ID: evt_0\r\n\r\n',
+    );
+    client.socket.once('data', () => client.stall());
+  }
+  const sockets = many(10, () => openSocket(program.port));
+  await until(program, () => sockets.every(({ status }) => status === 101));
+  for (const socket of sockets) {
+    socket.stall();
+    socket.socket.write(subscription);
+  }
+  await until(program, async () => (await heldBytes(program)) > 2 * rowBytes);
+  await until(program, async () => (await heldBytes(program)) === 0);
+  const { body } = await program.send('GET', '/metrics');
+  assert.match(body, /^comity_faults_total\{kind="stream-cut"\} 10$/m);
+  for (const { socket } of [...clients, ...sockets]) socket.destroy();
+});
+
 /** Everything of categories, from the oldest event kept. Masked by zeros. */
 const subscription = ((): Buffer => {
   const text = Buffer.from('{"subscribe":["categories.*"],"after":"evt_0"}');

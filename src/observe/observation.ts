@@ -46,6 +46,8 @@ export type Observation =
       /** The route's pattern. */
       readonly route: string | undefined;
       readonly heldMs: number;
+      /** Of that, processor time of the thread: the program's own work. The rest is other programs'. */
+      readonly busyMs: number;
     }
   | { readonly kind: 'failed'; readonly id: string; readonly error: unknown }
   | {

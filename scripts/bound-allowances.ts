@@ -66,6 +66,7 @@ const groups: readonly Group[] = [
       ['src/connections/tunnel/open-tunnels.ts', 'cuts', 'waiting'],
       ['src/connections/tunnel/relay/memory.ts', 'spares'],
       ['src/connections/tunnel/relay/relays.ts', 'relays'],
+      ['src/resources/events/shared-batches.ts', 'underWay'],
       ['src/resources/realtime/hub.ts', '#listeners'],
       ['src/resources/realtime/readers.ts', 'held'],
       ['src/resources/realtime/socket.ts', '#subscriptions'],

@@ -141,7 +141,7 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
 }
 
 function streamLimitsOf({ eventBatchBytesMax, streamHeartbeatMs }: Settings) {
-  return { batchEventsMax: 100, batchBytesMax: eventBatchBytesMax, heartbeatMs: streamHeartbeatMs };
+  return { batchBytesMax: eventBatchBytesMax, heartbeatMs: streamHeartbeatMs };
 }
 
 function operationsOf(

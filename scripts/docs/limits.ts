@@ -5,7 +5,7 @@
  */
 import type { IntegerSetting, Setting } from '../../src/config/setting.ts';
 import { settings, variableOf } from '../../src/config/settings.ts';
-import { type MemoryBound, memoryBounds } from '../../src/memory/bounds.ts';
+import { type MemoryBound, memoryBounds, rowReads } from '../../src/memory/bounds.ts';
 
 export const path = 'docs/reference/limits.md';
 
@@ -36,7 +36,25 @@ export function render(): string {
     const lines = limits.filter(([, setting]) => kindOf(setting) === is).map(settingRow);
     return `\n## ${title}\n\n${text}\n\n| variable | default | unit | meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
   });
-  return `${preamble}${rows.join('\n')}\n${sections.join('')}`;
+  return `${preamble}${rows.join('\n')}\n${rowsReadText()}${sections.join('')}`;
+}
+
+/** What the store gives at once to the program itself. */
+function rowsReadText(): string {
+  const lines = rowReads.map(
+    ({ reads, rows, rowOctets, file }) =>
+      `| ${reads} | ${rows} | ${sizeOf(rowOctets)} | ${sizeOf(rows * rowOctets)} | \`${file}\` |`,
+  );
+  return `
+## What the program reads at once for itself
+
+Pages for clients end by octets (\`COMITY_PAGE_BYTES_MAX\`), and so do reads of the event log (\`COMITY_EVENT_BATCH_BYTES_MAX\`). Reads of the
+program's own tables end by a number of rows, whose length is bounded by what may be written to them.
+
+| what | rows | a row, at most | together | in |
+|---|---|---|---|---|
+${lines.join('\n')}
+`;
 }
 
 function rowOf(bound: MemoryBound): string {

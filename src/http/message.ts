@@ -71,8 +71,10 @@ export type RequestMemory = {
 export type HeldMemory = {
   /** Calls back, at once or later, when there is room for so many octets more, which count from then on. */
   whenRoom(octets: number, go: () => void): void;
-  /** Exactly so many octets are held from now on. */
+  /** Exactly so many octets are held from now on, besides shared ones. */
   set(octets: number): void;
+  /** Exactly these octets are held from now on, counted once however many hold them; undefined: none. */
+  share(octets: Uint8Array | undefined): void;
 };
 
 export type ReceivedContent =
@@ -110,7 +112,7 @@ export type ContentStream = {
 
 export type ContentSink = {
   /** False: the client reads slowly; wait for `onReady` before writing more. */
-  write(text: string): boolean;
+  write(content: string | Uint8Array): boolean;
   onReady(listener: () => void): void;
   end(): void;
   /** Of what the producer holds for this client; given back when the stream ends. */

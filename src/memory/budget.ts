@@ -37,8 +37,6 @@ export type Holder = {
   readonly isReserved: boolean;
 };
 
-/** What several hold is no one's share. */
-const everybody: Holder = { name: '', isReserved: false };
 /** Kept for administrators. */
 const reservedPart = 1 / 8;
 
@@ -63,8 +61,8 @@ export class MemoryBudget {
   readonly #refusals = new Map<MemoryUse, { count: number; toldMs: number }>();
   readonly #byUse = new Map<MemoryUse, number>(memoryUses.map((use) => [use, 0]));
   readonly #byHolder = new Map<string, number>();
-  /** Octets that several answers send at once, counted once; by identity. */
-  readonly #shared = new Map<Uint8Array, number>();
+  /** Octets that several send at once, by identity, and how many of each holder do: counted once in the sum and once for each holder. */
+  readonly #shared = new Map<Uint8Array, Map<string, number>>();
   /** By holder, so that one of many streams holds up none but its own. */
   readonly #waiting = new Map<string, Waiting[]>();
   #bytes = 0;
@@ -123,36 +121,57 @@ export class MemoryBudget {
   }
 
   /** @internal of MemoryLease */
-  change(use: MemoryUse, holder: Holder, bytes: number): void {
-    this.#bytes += bytes;
-    this.#byUse.set(use, (this.#byUse.get(use) ?? 0) + bytes);
-    const held = (this.#byHolder.get(holder.name) ?? 0) + bytes;
-    if (held === 0) this.#byHolder.delete(holder.name);
-    else this.#byHolder.set(holder.name, held);
+  change(use: MemoryUse, { name }: Holder, bytes: number): void {
+    this.#addToSum(use, bytes);
+    this.#addToHolder(name, bytes);
     if (bytes < 0 && this.#waiting.size > 0) this.#admitSoon();
   }
 
-  /** @internal of MemoryLease. Counts the octets unless somebody holds them already; false where there is no room. */
-  beginSharing(use: MemoryUse, { isReserved }: Holder, octets: Uint8Array): boolean {
-    const uses = this.#shared.get(octets) ?? 0;
-    if (uses === 0) {
-      const bytesMax = isReserved ? this.bytesMax : this.#openBytesMax;
-      if (this.#bytes + octets.length > bytesMax) return false;
-      this.change(use, everybody, octets.length);
-    }
-    this.#shared.set(octets, uses + 1);
-    return true;
+  /** @internal of MemoryLease. Whether there is room for the octets, or somebody holds them already. */
+  hasRoomToShare({ isReserved }: Holder, octets: Uint8Array): boolean {
+    const bytesMax = isReserved ? this.bytesMax : this.#openBytesMax;
+    return this.#shared.has(octets) || this.#bytes + octets.length <= bytesMax;
   }
 
   /** @internal of MemoryLease */
-  endSharing(use: MemoryUse, octets: Uint8Array): void {
-    const uses = (this.#shared.get(octets) ?? 1) - 1;
-    if (uses > 0) {
+  beginSharing(use: MemoryUse, { name }: Holder, octets: Uint8Array): void {
+    const uses = this.#shared.get(octets) ?? new Map<string, number>();
+    if (uses.size === 0) {
       this.#shared.set(octets, uses);
+      this.#addToSum(use, octets.length);
+    }
+    const ofHolder = uses.get(name) ?? 0;
+    if (ofHolder === 0) this.#addToHolder(name, octets.length);
+    uses.set(name, ofHolder + 1);
+  }
+
+  /** @internal of MemoryLease */
+  endSharing(use: MemoryUse, { name }: Holder, octets: Uint8Array): void {
+    const uses = this.#shared.get(octets);
+    const ofHolder = uses?.get(name);
+    if (uses === undefined || ofHolder === undefined) return;
+    if (ofHolder > 1) {
+      uses.set(name, ofHolder - 1);
       return;
     }
-    this.#shared.delete(octets);
-    this.change(use, everybody, -octets.length);
+    uses.delete(name);
+    this.#addToHolder(name, -octets.length);
+    if (uses.size === 0) {
+      this.#shared.delete(octets);
+      this.#addToSum(use, -octets.length);
+    }
+    if (this.#waiting.size > 0) this.#admitSoon();
+  }
+
+  #addToSum(use: MemoryUse, bytes: number): void {
+    this.#bytes += bytes;
+    this.#byUse.set(use, (this.#byUse.get(use) ?? 0) + bytes);
+  }
+
+  #addToHolder(name: string, bytes: number): void {
+    const held = (this.#byHolder.get(name) ?? 0) + bytes;
+    if (held === 0) this.#byHolder.delete(name);
+    else this.#byHolder.set(name, held);
   }
 
   /** @internal of MemoryLease. Who waits already goes first, and what the turn has no time for waits for the next. */
@@ -243,14 +262,21 @@ export class MemoryLease {
     return grown;
   }
 
-  /** Counts octets that several leases may hold: once for all of them. */
+  /** Counts octets that several leases may hold, besides its own; false where there is no room for them. */
   growShared(octets: Uint8Array): boolean {
-    if (!this.#budget.beginSharing(this.#use, this.holder, octets)) return false;
-    this.#shared = octets;
+    if (!this.#budget.hasRoomToShare(this.holder, octets)) return false;
+    this.#share(octets);
     return true;
   }
 
-  /** Counts exactly so many octets from now on, which are there already: they cannot be refused. */
+  /** Counts exactly these octets from now on, which are there already and which several leases may hold; undefined: none. */
+  share(octets: Uint8Array | undefined): void {
+    if (!this.isOpen) return;
+    this.#share(octets);
+    this.#change(-this.#bytes);
+  }
+
+  /** Counts exactly so many octets from now on, besides shared ones; they are there already and cannot be refused. */
   set(bytes: number): void {
     if (this.isOpen) this.#change(bytes - this.#bytes);
   }
@@ -265,10 +291,16 @@ export class MemoryLease {
   release(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
-    const shared = this.#shared;
-    this.#shared = undefined;
-    if (shared !== undefined) this.#budget.endSharing(this.#use, shared);
+    this.#share(undefined);
     this.#change(-this.#bytes);
+  }
+
+  /** The new ones first, so that octets which stay shared are never uncounted. */
+  #share(octets: Uint8Array | undefined): void {
+    const before = this.#shared;
+    this.#shared = octets;
+    if (octets !== undefined) this.#budget.beginSharing(this.#use, this.holder, octets);
+    if (before !== undefined) this.#budget.endSharing(this.#use, this.holder, before);
   }
 
   #change(bytes: number): void {

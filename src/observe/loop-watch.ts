@@ -6,7 +6,7 @@
  * told of with the request that it was for. A stretch above the bound that belongs to no walk is told of without a request.
  *
  * A machine with too few processors delays every thread, and nothing here could mend that: a delay is told of only where this
- * thread was at work for at least half of it. The metric has all delays.
+ * thread was at work for at least half of it, and with the processor time that it took (`busyMs`). The metric has all delays.
  */
 import type { Observe } from './observation.ts';
 
@@ -26,46 +26,57 @@ export type LoopWatchOptions = {
   readonly observe: Observe;
   /** Receives each delay, in seconds. */
   readonly onDelay: (seconds: number) => void;
+  /** Milliseconds that never go back; default: `performance.now`. */
+  readonly monotonic?: () => number;
+  /** Processor time of this thread in ms; default: what the system says. */
+  readonly workedMs?: () => number;
 };
 
 const sampleMs = 20;
 const microsecondsPerMillisecond = 1000;
 
-export function watchLoop({ heldMs, observe, onDelay }: LoopWatchOptions): LoopWatch {
-  let sampledAt = performance.now();
+export function watchLoop(options: LoopWatchOptions): LoopWatch {
+  const { heldMs, observe, onDelay, monotonic = () => performance.now(), workedMs = threadMs } = options;
+  let sampledAt = monotonic();
   let worked = workedMs();
   let isTold = false;
 
-  /** Work of this thread since the last sample: an upper bound for that of a stretch within. */
-  const wasAtWork = (stretchMs: number): boolean => workedMs() - worked >= stretchMs / 2;
+  /** Processor time of this thread since the last sample, which a stretch within began after: at most `sampleMs` too much. */
+  const busyMsOf = (stretchMs: number): number => Math.min(stretchMs, workedMs() - worked);
+  const isOwn = (heldMs: number, busyMs: number): boolean => busyMs >= heldMs / 2;
 
   const timer = setInterval(() => {
-    const now = performance.now();
+    const now = monotonic();
     const delayMs = Math.max(0, now - sampledAt - sampleMs);
     onDelay(delayMs / 1000);
-    if (delayMs >= heldMs && !isTold && wasAtWork(delayMs)) {
-      observe({ kind: 'loop-held', id: undefined, method: undefined, route: undefined, heldMs: delayMs });
+    if (delayMs >= heldMs && !isTold) {
+      const busyMs = busyMsOf(delayMs);
+      const nothing = { id: undefined, method: undefined, route: undefined };
+      if (isOwn(delayMs, busyMs)) observe({ kind: 'loop-held', ...nothing, heldMs: delayMs, busyMs });
     }
     isTold = false;
-    sampledAt = performance.now();
+    sampledAt = monotonic();
     worked = workedMs();
   }, sampleMs);
   timer.unref();
 
   return {
-    begin: () => performance.now(),
+    begin: monotonic,
     end(begun, request, route = 'none') {
-      const tookMs = performance.now() - begun;
-      if (tookMs < heldMs || !wasAtWork(tookMs)) return;
+      const tookMs = monotonic() - begun;
+      if (tookMs < heldMs) return;
+      const busyMs = busyMsOf(tookMs);
+      if (!isOwn(tookMs, busyMs)) return;
       isTold = true;
-      observe({ kind: 'loop-held', id: request.id, method: request.method, route, heldMs: tookMs });
+      const { id, method } = request;
+      observe({ kind: 'loop-held', id, method, route, heldMs: tookMs, busyMs });
     },
     close: () => clearInterval(timer),
   };
 }
 
 /** Processor time of this thread. */
-function workedMs(): number {
+function threadMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / microsecondsPerMillisecond;
 }

@@ -31,8 +31,13 @@ export type Observation =
       readonly origin: 'uncaughtException' | 'unhandledRejection';
       readonly error: unknown;
     }
-  /** A reader of an event stream was too slow for its buffer. */
-  | { readonly kind: 'stream-cut'; readonly peer: string; readonly waitingBytes: number }
+  /** A reader of an event stream was too slow for its buffer, or took nothing for `answerStallTimeoutMs`. */
+  | {
+      readonly kind: 'stream-cut';
+      readonly peer: string;
+      readonly why: 'full' | 'stalled';
+      readonly waitingBytes: number;
+    }
   /** One synchronous stretch held the event loop for longer than `loopHeldMs`; for which request, where it was for one. */
   | {
       readonly kind: 'loop-held';
@@ -41,6 +46,8 @@ export type Observation =
       /** The route's pattern. */
       readonly route: string | undefined;
       readonly heldMs: number;
+      /** Of that, processor time of the thread: the program's own work. The rest is other programs'. */
+      readonly busyMs: number;
     }
   | { readonly kind: 'failed'; readonly id: string; readonly error: unknown }
   | {

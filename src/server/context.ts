@@ -18,6 +18,14 @@ export type OpenSocket = {
   /** Ends it with a status code of RFC 6455 §7.4. */
   close(code: number, reason: string): void;
   terminate(): void;
+  /** Ends it where its client takes nothing. */
+  sweep(nowMs: number): void;
+};
+
+/** An event stream, likewise. */
+export type HeldStream = {
+  close(): void;
+  sweep(nowMs: number): void;
 };
 
 /** The memory that requests, streams and WebSockets share. */
@@ -45,7 +53,7 @@ export type Context = {
   readonly proxy: HttpProxy | undefined;
   /** Connections of the listener's own port; not those of a server that the handler is mounted in. */
   readonly connections: ConnectionShares;
-  readonly streams: HeldAnswers<{ close(): void }>;
+  readonly streams: HeldAnswers<HeldStream>;
   /** Whoever opens a WebSocket adds it, and takes it out when it has closed. */
   readonly sockets: HeldAnswers<OpenSocket>;
   /** What they have together. */

@@ -21,8 +21,7 @@ const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
 /** Where content goes that is produced while it is sent: the answer of node:http, or a multiplexed stream. */
 export type AnswerSink = {
   readonly writableLength: number;
-  readonly writableHighWaterMark: number;
-  write(text: string, onFlushed: () => void): unknown;
+  write(content: string | Uint8Array, onFlushed: () => void): unknown;
   end(): unknown;
   on(event: 'close', listener: () => void): unknown;
   off(event: 'close', listener: () => void): unknown;

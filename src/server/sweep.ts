@@ -1,5 +1,5 @@
 /**
- * A look at every connection now and then, for what no event announces: an answer of which the client takes nothing, and
+ * A look at every connection now and then, for what no event announces: an answer, event stream or WebSocket of which the client takes nothing, and
  * settled requests that an idle connection need not keep in memory.
  */
 import type { Connection } from './connection.ts';
@@ -10,6 +10,8 @@ export function sweepConnections(context: Context): void {
   // Octets that begin no request, such as empty lines (RFC 9112 §2.2), start the timers of node:http anew each time.
   const idleMsMax = keepAliveTimeoutMs + headersTimeoutMs;
   const nowMs = context.monotonic();
+  for (const stream of context.streams) stream.sweep(nowMs);
+  for (const socket of context.sockets) socket.sweep(nowMs);
   for (const connection of context.connections) {
     if (connection.multiplexed !== undefined) connection.multiplexed.sweep(nowMs);
     else if (connection.owesNothing && nowMs - connection.activeMs > idleMsMax)

@@ -2,6 +2,7 @@
  * The sort key of a row read from its document in JavaScript: two parses a page, in place of one SQL expression per key
  * for each of its rows. A page of 20 by price took 22.7 µs with the keys selected and 15.9 µs without (two-core machine).
  */
+import { valueAt } from '../http/syntax/json-members.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
 import { memberAt } from '../model/matches.ts';
@@ -16,9 +17,15 @@ export function isKeyInDocument(sort: readonly Sort[]): boolean {
 
 /** The values of the sort keys as the engine would give them: milliseconds for times, 0 and 1 for booleans. */
 export function documentKey(sort: readonly Sort[], doc: string): readonly Scalar[] {
+  if (doc.length > parsedCharactersMax) {
+    return sort.map(({ field }) => keyValue(valueAt(doc, pathOf(field)), field));
+  }
   const resource: unknown = JSON.parse(doc);
-  return sort.map(({ field }) => keyValue(resource, field));
+  return sort.map(({ field }) => keyValue(memberAt(resource, pathOf(field)), field));
 }
+
+/** A longer document is only looked into: to parse one of 450 KB took 20 ms and left as much to collect. */
+const parsedCharactersMax = 4 * 1024;
 
 /** Columns whose value the representation holds too (§2.1). */
 const madeMembers: Readonly<Partial<Record<NonNullable<Field['column']>, string>>> = {
@@ -27,9 +34,12 @@ const madeMembers: Readonly<Partial<Record<NonNullable<Field['column']>, string>
   updatedAt: 'updatedAt',
 };
 
-function keyValue(resource: unknown, field: Field): Scalar {
+function pathOf(field: Field): readonly string[] {
   const made = field.column === undefined ? undefined : madeMembers[field.column];
-  const value = memberAt(resource, made === undefined ? field.path : [made]);
+  return made === undefined ? field.path : [made];
+}
+
+function keyValue(value: unknown, field: Field): Scalar {
   switch (kindOf(field)) {
     case 'text':
       return typeof value === 'string' ? value : null;

@@ -9,4 +9,8 @@ export function ampleLease(): MemoryLease {
   return budget.lease('websockets', { name: 'test', isReserved: false });
 }
 
-export const ampleMemory: HeldMemory = { whenRoom: (_octets, go) => go(), set: () => undefined };
+export const ampleMemory: HeldMemory = {
+  whenRoom: (_octets, go) => go(),
+  set: () => undefined,
+  share: () => undefined,
+};

@@ -71,6 +71,25 @@ test('octets that several send at once are counted once, until the last has sent
   assert.deepEqual([budget.bytes(), budget.isShared(octets)], [0, false]);
 });
 
+test('octets that several hold count once for each holder, against its share', () => {
+  const budget = budgetOf();
+  const octets = new Uint8Array(300);
+  const [first, second, others] = [one, one, other].map((holder) => budget.lease('streams', holder));
+  assert.ok(first?.grow(200));
+  for (const lease of [first, second, others]) lease?.share(octets);
+  assert.equal(budget.bytes(), 300, 'in place of what was read for');
+  const left = budget.shareBytesMax - 300;
+  assert.deepEqual([budget.hasRoom(one, left), budget.hasRoom(one, left + 1)], [true, false]);
+  first?.share(undefined);
+  assert.equal(budget.hasRoom(one, left + 1), false);
+  second?.share(new Uint8Array(100));
+  assert.equal(budget.bytes(), 400);
+  assert.equal(budget.hasRoom(one, left + 1), true);
+  second?.release();
+  others?.release();
+  assert.equal(budget.bytes(), 0);
+});
+
 test('who waits for room is let in when there is some, one of each holder in turn', async () => {
   const budget = budgetOf();
   const first = budget.lease('streams', one);

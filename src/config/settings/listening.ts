@@ -59,7 +59,7 @@ export const listeningSettings = section('Listening', {
   ),
   answerStallTimeoutMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
-    'Time that a client may take nothing of its answer before the connection is cut.',
+    'Time that a client may take nothing of its answer, event stream or WebSocket before it is cut, a WebSocket after a Close with 1013.',
   ),
   drainMs: integer(
     { unit: 'ms', default: 10_000, least: 0, most: 600_000 },

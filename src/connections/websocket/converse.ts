@@ -20,6 +20,8 @@ export type WebSocketLimits = {
   readonly realtimeMessageBytesMax: number;
   readonly realtimeBufferBytesMax: number;
   readonly realtimeCloseMs: number;
+  /** Time without progress after which it is closed with 1013. */
+  readonly answerStallTimeoutMs: number;
   readonly realtimeCompression: 'on' | 'off';
   readonly realtimeCompressionBytesMin: number;
 };
@@ -29,6 +31,8 @@ export type OpenSocket = {
   close(code: number, reason: string): void;
   /** Cuts it at once. */
   terminate(): void;
+  /** A look, now and then, whether its client takes what it is sent. @param nowMs on the monotonic clock */
+  sweep(nowMs: number): void;
 };
 
 export type ConverseOptions = {

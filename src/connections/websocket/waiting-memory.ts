@@ -34,6 +34,11 @@ export class WaitingMemory implements HeldMemory {
     this.count();
   }
 
+  /** Frames are made of what was read, so its octets are counted where they wait. */
+  share(octets: Uint8Array | undefined): void {
+    this.set(octets?.length ?? 0);
+  }
+
   /** To be called when something was written, or taken. */
   count(): void {
     const waiting = this.#stream.writableLength;

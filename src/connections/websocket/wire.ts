@@ -17,6 +17,7 @@ import { failureCodeOf } from './failure-code.ts';
 import type { Fleet } from './fleet.ts';
 import { closeFrame, pingFrame, pongFrame } from './frames.ts';
 import { createMessageInflater } from './inflate-message.ts';
+import { Outbox } from './outbox.ts';
 import { uncountedBytesMax, WaitingMemory } from './waiting-memory.ts';
 import { Receiver } from './ws-parts.ts';
 
@@ -29,6 +30,7 @@ export type WireOptions = {
     readonly realtimeMessageBytesMax: number;
     readonly realtimeBufferBytesMax: number;
     readonly realtimeCloseMs: number;
+    readonly answerStallTimeoutMs: number;
   };
   readonly fleet: Fleet;
   /** Of what waits for the client, and of what the conversation reads for it. */
@@ -54,6 +56,7 @@ export class WebSocketWire implements ConversationPeer {
   readonly memory: WaitingMemory;
   readonly #options: WireOptions;
   readonly #stream: Duplex;
+  readonly #outbox: Outbox;
   readonly #receiver: Receiver;
   readonly #readyBytesMax: number;
   readonly #openedAt = performance.now();
@@ -88,7 +91,8 @@ export class WebSocketWire implements ConversationPeer {
       maxFragments: fragmentsMax,
       maxPayload: limits.realtimeMessageBytesMax,
     });
-    this.memory = new WaitingMemory(this.#stream, options.lease);
+    this.#outbox = new Outbox(stream, this.#onTaken);
+    this.memory = new WaitingMemory(this.#outbox, options.lease);
     this.#listen();
   }
 
@@ -109,22 +113,22 @@ export class WebSocketWire implements ConversationPeer {
     const stream = this.#stream;
     const { compression, fleet } = this.#options;
     const frame = fleet.frames.ofText(message, compression.sentWindowBits);
-    if (stream.writableLength + frame.length <= Math.min(this.#readyBytesMax, uncountedBytesMax)) {
+    if (this.#outbox.writableLength + frame.length <= Math.min(this.#readyBytesMax, uncountedBytesMax)) {
       fleet.turn.gather(stream);
-      stream.write(frame);
+      this.#outbox.write(frame);
       return true;
     }
-    stream.write(frame, this.#onTaken);
+    this.#outbox.write(frame, this.#onTaken);
     // What was only gathered does not count as waiting: let the stream have it, and see what it leaves.
     stream.uncork();
     this.memory.count();
-    if (stream.writableLength <= this.#readyBytesMax && !this.memory.isOver) return true;
+    if (this.#outbox.writableLength <= this.#readyBytesMax && !this.memory.isOver) return true;
     this.#owesReady = true;
     return false;
   }
 
   waitingBytes(): number {
-    return this.memory.isOver ? Number.POSITIVE_INFINITY : this.#stream.writableLength;
+    return this.memory.isOver ? Number.POSITIVE_INFINITY : this.#outbox.writableLength;
   }
 
   onReady(listener: () => void): void {
@@ -134,7 +138,7 @@ export class WebSocketWire implements ConversationPeer {
   close(code: number, reason: string): void {
     if (this.#mode !== 'open') return;
     this.#beginClosing({ code, by: 'server' });
-    this.#stream.write(closeFrame(code, reason));
+    this.#outbox.write(closeFrame(code, reason));
   }
 
   terminate(): void {
@@ -151,7 +155,14 @@ export class WebSocketWire implements ConversationPeer {
       return;
     }
     this.#pinged = true;
-    this.#stream.write(pingFrame);
+    this.#outbox.write(pingFrame);
+  }
+
+  /** A client that answers pings and takes nothing of what it is sent would keep its place and the memory for ever. */
+  sweep(nowMs: number): void {
+    const { answerStallTimeoutMs } = this.#options.limits;
+    if (this.#mode !== 'open' || !this.#outbox.stalls(nowMs, answerStallTimeoutMs)) return;
+    this.close(1013, `nothing was taken for ${answerStallTimeoutMs} ms`);
   }
 
   #listen(): void {
@@ -174,7 +185,7 @@ export class WebSocketWire implements ConversationPeer {
   readonly #onData = (chunk: Buffer): void => {
     if (this.#receiver.writableEnded || this.#receiver.destroyed) return;
     const isReady = this.#receiver.write(chunk);
-    this.#held = this.#stream.writableLength > this.#options.limits.realtimeBufferBytesMax;
+    this.#held = this.#outbox.writableLength > this.#options.limits.realtimeBufferBytesMax;
     if (!isReady || (this.#held && this.#mode === 'open')) this.#stream.pause();
   };
   readonly #onReceiverReady = (): void => {
@@ -182,7 +193,7 @@ export class WebSocketWire implements ConversationPeer {
   };
   readonly #onTaken = (): void => {
     this.memory.count();
-    if (this.#mode !== 'open' || this.#stream.writableLength > this.#readyBytesMax) return;
+    if (this.#mode !== 'open' || this.#outbox.writableLength > this.#readyBytesMax) return;
     if (this.#held) {
       this.#held = false;
       if (!this.#receiver.writableNeedDrain) this.#stream.resume();
@@ -207,7 +218,7 @@ export class WebSocketWire implements ConversationPeer {
 
   #sendPong(frame: Buffer): void {
     this.#waitingPongs += 1;
-    this.#stream.write(frame, this.#onPongTaken);
+    this.#outbox.write(frame, this.#onPongTaken);
   }
 
   readonly #onPongTaken = (): void => {
@@ -223,7 +234,7 @@ export class WebSocketWire implements ConversationPeer {
   readonly #onConclude = (code: number): void => {
     if (this.#mode === 'open') {
       this.#beginClosing({ code, by: 'client' });
-      this.#stream.write(closeFrame(code, ''));
+      this.#outbox.write(closeFrame(code, ''));
     }
   };
 
@@ -248,7 +259,7 @@ export class WebSocketWire implements ConversationPeer {
     const stream = this.#stream;
     stream.off('data', this.#onData);
     stream.resume();
-    if (!stream.writableEnded) stream.end();
+    if (!stream.writableEnded) this.#outbox.end();
   }
 
   #beginClosing(end: End): void {

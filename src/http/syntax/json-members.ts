@@ -47,17 +47,26 @@ export function memberSpans(json: string, names: Iterable<string>, objectAt = 0)
   return found;
 }
 
-/** The text of the object without these members; the text itself where it has none of them. */
-export function withoutMembers(json: string, names: Iterable<string>): string {
-  const unwanted = new Set<string>();
-  for (const name of names) unwanted.add(JSON.stringify(name));
+export type Cut = {
+  /** The text itself where it has none of the members. */
+  readonly json: string;
+  /** Those of the members that were there. */
+  readonly names: ReadonlySet<string>;
+};
+
+/** The text of the object without these members, in one walk. */
+export function cutMembers(json: string, names: Iterable<string>): Cut {
+  const unwanted = new Map<string, string>();
+  for (const name of names) unwanted.set(JSON.stringify(name), name);
+  const found = new Set<string>();
+  if (unwanted.size === 0) return { json, names: found };
   let kept = '';
   let from = -1;
   let end = -1;
-  let cut = false;
   walkMembers(json, 0, (name, value) => {
-    const isUnwanted = unwanted.has(json.slice(name.start, name.end));
-    if (isUnwanted) cut = true;
+    const known = unwanted.get(json.slice(name.start, name.end));
+    const isUnwanted = known !== undefined;
+    if (isUnwanted) found.add(known);
     if (isUnwanted && from !== -1) {
       kept += `${kept === '' ? '' : ','}${json.slice(from, end)}`;
       from = -1;
@@ -65,9 +74,9 @@ export function withoutMembers(json: string, names: Iterable<string>): string {
     end = value.end;
     return true;
   });
-  if (!cut) return json;
+  if (found.size === 0) return { json, names: found };
   if (from !== -1) kept += `${kept === '' ? '' : ','}${json.slice(from, end)}`;
-  return `{${kept}}`;
+  return { json: `{${kept}}`, names: found };
 }
 
 /** Calls back with each member of the object that begins at `objectAt`, until told to stop. */

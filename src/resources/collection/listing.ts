@@ -127,8 +127,8 @@ export function createListing(options: ListingOptions): Listing {
     whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
       const tag = tagOf(page.version, principal);
       const show = listable.view?.(principal).show;
-      if (show === undefined) return finish(mac, entry, position, page, tag);
-      return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, { ...page, docs }, tag));
+      if (show === undefined) return finish(mac, entry, position, page, page.docs, tag);
+      return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, page, docs, tag));
     });
 
   const page = (entry: Prepared, principal: Principal, position: Position, party: string) =>
@@ -222,11 +222,13 @@ function filterOf(listable: Listable, entry: Prepared, principal: Principal): Fi
   return allOf([listable.visibility(principal), entry.asked.filter]);
 }
 
+/** @param page never copied: to read its first and last key costs a look into a document, and most pages need one or none */
 function finish(
   mac: (text: string) => string,
   entry: Prepared,
   position: Position,
   page: Page,
+  shown: readonly string[],
   tag: string,
 ): ListPage {
   const seal = (key: Page['last'], direction: 'after' | 'before') =>
@@ -236,7 +238,7 @@ function finish(
   const nextCursor = backwards || page.more ? seal(page.last, 'after') : null;
   const previousCursor = (backwards ? page.more : !atStart) ? seal(page.first, 'before') : null;
   const { select } = entry.asked;
-  const docs = select === undefined ? page.docs : page.docs.map(projection(select));
+  const docs = select === undefined ? shown : shown.map(projection(select));
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
   const text = `{"items":[${docs.join(',')}],"nextCursor":${next}}`;
   const body = text.length > textBytesMax ? Buffer.from(text) : text;

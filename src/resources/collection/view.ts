@@ -6,7 +6,7 @@
  * A rule that depends on the resource hides a member of some resources only. Such a field can be read, not named: a
  * filter or an order over it would tell of the resources where it is hidden.
  */
-import { memberSpans, valueAt, withoutMembers } from '../../http/syntax/json-members.ts';
+import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -101,10 +101,11 @@ export function withoutHidden(
   owner: string | null,
 ): { readonly doc: string; readonly hidden: readonly Member[] } {
   const closed = hiddenMembers(view, doc, owner);
-  const names = closed.map(({ name }) => name);
-  const there = memberSpans(doc, names);
-  if (there.size === 0) return { doc, hidden: [] };
-  return { doc: withoutMembers(doc, names), hidden: closed.filter(({ name }) => there.has(name)) };
+  const cut = cutMembers(
+    doc,
+    closed.map(({ name }) => name),
+  );
+  return { doc: cut.json, hidden: closed.filter(({ name }) => cut.names.has(name)) };
 }
 
 export function fieldNamed(collection: Collection, name: string): Field {

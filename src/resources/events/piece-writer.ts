@@ -1,21 +1,22 @@
 /**
- * Writes texts to a client that may be slow (§6): piece by piece, waiting wherever the client is slower than we. A batch
- * of events may be larger than what may wait for one client; in pieces it passes any link. Texts are asked for one by one, so
- * that no more of them is made than the client takes.
+ * Writes octets to a client that may be slow (§6): piece by piece, waiting wherever the client is slower than we. A batch
+ * of events may be larger than what may wait for one client; in pieces it passes any link, and a client that takes little is told from
+ * one that takes nothing. Pieces are views of the octets and no copies.
  */
 import type { ContentSink } from '../../http/message.ts';
+import type { WriteTurns } from './write-turns.ts';
 
-/** Of what is written at once: with what the socket holds back, less than what may wait for a slow client. */
-const pieceCharactersMax = 16 * 1024;
+/** Of what is written at once, and what a client must take within the bound for a stalled answer. */
+const pieceBytesMax = 16 * 1024;
 
 export type PieceWriter = {
-  /** Calls `done` when the client has taken all texts. One call at a time. */
-  write(texts: Iterator<string>, done: () => void): void;
+  /** Calls `done` when the client has taken all octets but the last piece. One call at a time. */
+  write(octets: Uint8Array, done: () => void): void;
   /** Nothing more is written, and no `done` is called. */
   close(): void;
 };
 
-export function createPieceWriter(sink: ContentSink): PieceWriter {
+export function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
   let open = true;
   /** Used once: a full socket may also empty of a comment that somebody else wrote. */
   let goOn: (() => void) | undefined;
@@ -26,38 +27,27 @@ export function createPieceWriter(sink: ContentSink): PieceWriter {
     next?.();
   });
 
-  function writeFrom(text: string, from: number, rest: Iterator<string>, done: () => void): void {
-    let current = text;
-    let at = from;
-    while (open) {
-      if (at >= current.length) {
-        const next = rest.next();
-        if (next.done === true) break;
-        current = next.value;
-        at = 0;
-      }
-      const end = pieceEnd(current, at);
-      const taken = sink.write(current.slice(at, end));
-      at = end;
-      if (!taken) {
-        goOn = () => writeFrom(current, at, rest, done);
-        return;
-      }
-    }
-    if (open) done();
+  function writeFrom(octets: Uint8Array, from: number, done: () => void): void {
+    turns.enter(() => {
+      if (!open) return 0;
+      const piece = octets.subarray(from, from + pieceBytesMax);
+      const next = (): void => {
+        if (from + piece.length < octets.length) writeFrom(octets, from + piece.length, done);
+        else if (open) done();
+      };
+      if (sink.write(piece)) next();
+      else goOn = next;
+      return piece.length;
+    });
   }
 
   return {
-    write: (texts, done) => writeFrom('', 0, texts, done),
+    write(octets, done) {
+      if (octets.length === 0) done();
+      else writeFrom(octets, 0, done);
+    },
     close: () => {
       open = false;
     },
   };
-}
-
-/** Where a piece ends: never between the two halves of a surrogate pair, which apart are no character. */
-function pieceEnd(text: string, from: number): number {
-  const end = Math.min(from + pieceCharactersMax, text.length);
-  const last = text.charCodeAt(end - 1);
-  return end < text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
 }

@@ -5,20 +5,24 @@
 import { hash } from 'node:crypto';
 import type { Collection } from '../../model/collection.ts';
 import { allOf, anyOf, type Filter } from '../../model/filter.ts';
-import type { Principal } from '../../model/principal.ts';
+import { audienceOf, type Principal } from '../../model/principal.ts';
 import type { Store } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { ListProposal } from '../collection/list.ts';
 import { type ListOptions, listOperation, proposeList } from '../collection/list.ts';
 import type { Operation, Resource, Standing } from '../resource.ts';
 import { type EventView, typeOf } from './seen-event.ts';
+import { createSharedBatches } from './shared-batches.ts';
 import { openEventStream, type StreamLimits } from './stream.ts';
 import { eventFields, visibleEvents } from './visibility.ts';
+import { WriteTurns } from './write-turns.ts';
 
 type EventStanding = Standing & { readonly doc: string; readonly tag: string };
 
 const missing: EventStanding = { exists: false, visible: false, permitted: false, doc: '', tag: '' };
 const cacheControl = 'private, no-cache';
+/** Events that a stream reads from the log at once. */
+const batchEventsMax = 100;
 
 export type EventsOptions = {
   readonly store: Store;
@@ -57,6 +61,9 @@ export function eventResources(options: EventsOptions): readonly Resource[] {
 function logOperation(options: EventsOptions): Operation<Standing, never, ListProposal> {
   const { store, path, collections, streamLimits } = options;
   const list: ListOptions = { ...options.list, path, cacheControl, permission: () => 'granted' };
+  const { batchBytesMax } = streamLimits;
+  const batches = createSharedBatches({ store, batchEventsMax, batchBytesMax });
+  const turns = new WriteTurns();
   return {
     ...listOperation(list),
     stream: (ask) => {
@@ -64,11 +71,15 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
       const proposal = proposeList(list, ask.query ?? '', ask.principal);
       const asked = proposal.list?.prepared.asked.filter ?? { op: 'always' };
       return openEventStream(store, {
-        filter: allOf([visibleEvents(collections, ask.principal), asked]),
-        view: options.views(ask.principal),
+        reader: {
+          key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
+          filter: allOf([visibleEvents(collections, ask.principal), asked]),
+          view: options.views(ask.principal),
+          party: ask.party,
+        },
+        ...{ batches, turns },
         lastEventId: ask.request.fields.lastEventId,
         onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
-        party: ask.party,
         limits: streamLimits,
       });
     },

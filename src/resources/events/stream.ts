@@ -4,23 +4,20 @@
  *
  * A stream is in one of three modes: `reading` a batch from the log, as soon as there is memory for one; `writing` it to a
  * client, which may be slow and is then waited for; or `waiting` for the log to grow. It never holds more than one batch, which
- * ends by octets as well as by count. An unknown
+ * ends by octets as well as by count and which it shares with streams like it (shared-batches.ts). An unknown
  * Last-Event-ID (it may have been purged) starts at the oldest event kept: rather twice than never.
  */
 import type { Known } from '../../model/credential.ts';
-import type { Filter } from '../../model/filter.ts';
-import { isTailFull } from '../../store/page-of-rows.ts';
-import type { LogPosition, MaybePromise, Store, TailEntry } from '../../store/store.ts';
+import type { LogPosition, MaybePromise, Store } from '../../store/store.ts';
 import { eventsTable } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
 import { createPieceWriter } from './piece-writer.ts';
-import type { EventView } from './seen-event.ts';
+import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
+import type { WriteTurns } from './write-turns.ts';
 
 type Sink = Parameters<EventStream['open']>[0];
 
 export type StreamLimits = {
-  /** Events read from the log at once. */
-  readonly batchEventsMax: number;
   /** Octets of events after which a batch takes no further one. */
   readonly batchBytesMax: number;
   /** A comment is sent after this much silence, so that dead connections are noticed. */
@@ -30,19 +27,16 @@ export type StreamLimits = {
 const beginning: LogPosition = { rev: 0, id: '' };
 /** A batch ends with the event that reaches its bound, and events may be long: so many bounds are asked for before it is read. */
 const batchesReserved = 4;
-const joinedCharactersMax = 16 * 1024;
 
 export type StreamOptions = {
   /** What the client asked for, of what it may see. */
-  readonly filter: Filter;
-  /** What of an event it sees; undefined: all. */
-  readonly view: EventView | undefined;
+  readonly reader: BatchReader;
+  readonly batches: SharedBatches;
+  readonly turns: WriteTurns;
   /** Where the client stopped; undefined: only what comes from now on. */
   readonly lastEventId: string | undefined;
   /** Tells of the end of the credential that the stream was opened with; undefined: without one. */
   readonly onEnd: Known['onEnd'] | undefined;
-  /** Whom the log is read for. */
-  readonly party: string;
   readonly limits: StreamLimits;
 };
 
@@ -53,11 +47,7 @@ export async function openEventStream(store: Store, options: StreamOptions): Pro
 }
 
 /** Goes on at once where the store answers at once, and fails where it cannot answer, for whatever reason. */
-function whenRead(
-  read: () => MaybePromise<readonly TailEntry[]>,
-  deliver: (batch: readonly TailEntry[]) => void,
-  fail: () => void,
-): void {
+function whenRead(read: () => MaybePromise<Batch>, deliver: (batch: Batch) => void, fail: () => void): void {
   try {
     const batch = read();
     if (batch instanceof Promise) batch.then(deliver, fail);
@@ -68,38 +58,19 @@ function whenRead(
   }
 }
 
-/** Short events together, a long document by itself: to join it would be a copy. */
-function* textsOf(batch: readonly TailEntry[], view: EventView | undefined): Generator<string> {
-  let text = '';
-  for (const { id, type, doc: whole, owner } of batch) {
-    const doc = view === undefined ? whole : view(type, whole, owner);
-    text += `id: ${id}\nevent: ${type}\ndata: `;
-    if (doc.length > joinedCharactersMax) {
-      yield text;
-      yield doc;
-      text = '\n\n';
-    } else text += `${doc}\n\n`;
-    if (text.length > joinedCharactersMax) {
-      yield text;
-      text = '';
-    }
-  }
-  if (text !== '') yield text;
-}
-
 async function positionOf(store: Store, id: string): Promise<LogPosition> {
   const row = await store.read(eventsTable, id);
   return row === undefined ? beginning : { rev: row.rev, id: row.id };
 }
 
 function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink): () => void {
-  const { filter, view, limits, party } = options;
+  const { batches, limits, reader } = options;
   let position = from;
   let mode: 'reading' | 'writing' | 'waiting' = 'waiting';
   let grown = false;
   let open = true;
   let stopWatching: (() => void) | undefined;
-  const writer = createPieceWriter(sink);
+  const writer = createPieceWriter(sink, options.turns);
   const stopListening = store.onAppend(() => {
     grown = true;
     if (mode === 'waiting') pump();
@@ -109,30 +80,27 @@ function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink
   }, limits.heartbeatMs);
   heartbeat.unref();
 
-  const { batchEventsMax, batchBytesMax } = limits;
-
+  /** What another stream has read, or is reading, needs no memory of its own. */
   function pump(): void {
     mode = 'reading';
-    sink.memory.whenRoom(batchesReserved * batchBytesMax, () => open && read());
+    const isKnown = batches.known(reader, position) !== undefined;
+    sink.memory.whenRoom(isKnown ? 0 : batchesReserved * limits.batchBytesMax, () => open && read());
   }
 
   function read(): void {
     grown = false;
-    const options = { bytesMax: batchBytesMax, party };
-    whenRead(() => store.tail(position, filter, batchEventsMax, options), deliver, fail);
+    whenRead(() => batches.read(reader, position), deliver, fail);
   }
 
-  function deliver(batch: readonly TailEntry[]): void {
+  function deliver({ octets, last, isFull }: Batch): void {
     if (!open) return;
     mode = 'writing';
-    sink.memory.set(batch.reduce((sum, { doc }) => sum + doc.length, 0));
-    const last = batch.at(-1);
-    if (last !== undefined) position = { rev: last.rev, id: last.id };
-    const more = isTailFull(batch, batchEventsMax, batchBytesMax);
-    writer.write(textsOf(batch, view), () => {
-      sink.memory.set(0);
+    sink.memory.share(octets.length === 0 ? undefined : octets);
+    if (last !== undefined) position = last;
+    writer.write(octets, () => {
+      sink.memory.share(undefined);
       mode = 'waiting';
-      if (more || grown) setImmediate(() => open && mode === 'waiting' && pump());
+      if (isFull || grown) setImmediate(() => open && mode === 'waiting' && pump());
     });
   }
 

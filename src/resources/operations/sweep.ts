@@ -8,8 +8,9 @@ import { Lease, leaseMs } from './lease.ts';
 import type { StoredRequest } from './stored-request.ts';
 import { operationRequestsTable, operationsTable, renewedAtField, requestIdField } from './tables.ts';
 
-/** Requests looked at together; each may be as long as content may be. */
+/** Requests looked at together; each may be as long as content may be, so octets end a page as well. */
 const pageRowsMax = 10;
+const pageBytesMax = 1024 * 1024;
 
 /** Later than every lease. */
 const never = Date.UTC(9999, 11, 31);
@@ -38,6 +39,7 @@ export async function sweepLeft(sweep: Sweep): Promise<void> {
       { field: requestIdField, direction: 'asc' },
     ],
     limit: pageRowsMax,
+    bytesMax: pageBytesMax,
   });
   let page = await plan.page({ from: 'start' });
   for (;;) {

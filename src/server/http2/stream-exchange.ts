@@ -100,6 +100,13 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
     this.held = true;
   }
 
+  /** What was written before is an answer like others: a client that takes nothing of it is cut. */
+  override letGo(onLeft: () => void): void {
+    super.letGo(onLeft);
+    this.held = false;
+    this.progressMs = this.context.monotonic();
+  }
+
   /** Other streams go on; the connection ends when the server has told so and none is left. */
   endForGood(): void {
     this.stream.end();

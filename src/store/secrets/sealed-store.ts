@@ -12,7 +12,8 @@ import { whenKnown } from '../when-known.ts';
 import { KeyRing, type SealOptions } from './secret-key-ring.ts';
 import { readKeyFile, replaceKeyFile, SecretKeyFailure, secretKeyOf } from './secret-keys.ts';
 
-const rowsPerRead = 256;
+/** Each up to 176 KiB. */
+const rowsPerRead = 32;
 const rowsAtOnce = 64;
 
 /**

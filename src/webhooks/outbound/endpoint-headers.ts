@@ -45,7 +45,8 @@ export function withHeaders(
   return JSON.stringify(after) === JSON.stringify(before) ? secrets : { ...others, headers: after };
 }
 
-const endpointsPerRead = 256;
+/** Each up to 176 KiB, with the header fields that earlier versions kept in them. */
+const endpointsPerRead = 32;
 
 /**
  * Moves values that earlier versions kept in the endpoints themselves to the secrets. Of several processes one moves each.

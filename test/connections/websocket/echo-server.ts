@@ -20,6 +20,7 @@ export const limits = {
   realtimeMessageBytesMax: 128 * 1024,
   realtimeBufferBytesMax: 256 * 1024,
   realtimeCloseMs: 2000,
+  answerStallTimeoutMs: 30_000,
   realtimeCompression: 'on',
   realtimeCompressionBytesMin: 1024,
 } as const;

@@ -9,6 +9,10 @@ import { clientClose, clientFrame, opcodes, RawPeer } from './raw-peer.ts';
 const { close, ping, pong, text } = opcodes;
 const kib = 1024;
 
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** Long enough for the system to take what it will. */
+const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
+
 const opened: { readonly server: EchoServer; readonly peers: RawPeer[] }[] = [];
 afterEach(async () => {
   for (const { server, peers } of opened.splice(0)) {
@@ -59,6 +63,44 @@ for (const protocol of protocols) {
       assert.deepEqual(await server.closed(0), { code: 1013, by: 'server' });
       assert.ok(performance.now() - from < 2000, 'not its two seconds and more');
       assert.equal(server.sockets.size, 0);
+    });
+
+    it('closes with 1013 a client that answers pings and takes nothing, and no sooner than its time', async () => {
+      const { server, peer, own } = await start({
+        limits: { answerStallTimeoutMs: 1000, realtimeCloseMs: 50, realtimeCompression: 'off' },
+      });
+      const [socket] = server.sockets;
+      peer.stream.pause();
+      own.send('x'.repeat(8 * 1024 * kib));
+      while (own.waitingBytes() === 0) await turn();
+      for (let waiting = -1; waiting !== own.waitingBytes(); await settle()) waiting = own.waitingBytes();
+      socket?.sweep(0);
+      socket?.sweep(0);
+      peer.write(clientFrame(pong, ''));
+      socket?.sweep(1000);
+      assert.equal(own.send('y'), false, 'it is open');
+      assert.equal(server.facts.length, 0);
+      socket?.sweep(1001);
+      assert.deepEqual(await server.closed(0), { code: 1013, by: 'server' });
+      assert.equal(server.sockets.size, 0);
+    });
+
+    it('keeps a client that takes a little of one long message', async () => {
+      const { server, peer, own } = await start({
+        limits: { answerStallTimeoutMs: 1000, realtimeCompression: 'off' },
+      });
+      const [socket] = server.sockets;
+      peer.stream.pause();
+      own.send('x'.repeat(64 * 1024 * kib));
+      for (let nowMs = 0; nowMs < 3000; nowMs += 900) {
+        const before = own.waitingBytes();
+        peer.stream.resume();
+        while (own.waitingBytes() > before - 16 * kib) await turn();
+        peer.stream.pause();
+        assert.ok(own.waitingBytes() > 0, 'more is left');
+        socket?.sweep(nowMs);
+      }
+      assert.equal(server.facts.length, 0);
     });
 
     it('cuts a client that leaves a Close unanswered', async () => {

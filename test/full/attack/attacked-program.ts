@@ -17,6 +17,9 @@ const MiB = 1024 * 1024;
 const healthMsMax = 100;
 const twinFactor = 3;
 
+/** Twice the default of `COMITY_LOOP_HELD_MS`: code that runs for the first time is slow, and so is a processor that others use. */
+const busyMsMax = 100;
+
 export type AttackOptions = SpawnOptions & {
   /** Memory that the process may have, in octets; the kernel ends a process that wants more. Default 512 MiB. */
   readonly memoryBytes?: number;
@@ -84,15 +87,16 @@ export async function startAttacked(test: TestContext, options: AttackOptions = 
 }
 
 /**
- * Asserts that the program lives, that no probe of its health failed, and that no synchronous stretch of work held the event loop
- * above its bound, by its own log. Unlike the time that health takes, this says nothing of how busy the machine is.
+ * Asserts that the program lives, that no probe of its health failed, and that no synchronous stretch of work took more than the bound of the
+ * main thread's processor time, by its own log: unlike the time that health takes, this says nothing of how busy the machine is.
  */
 export async function assertLoopFree({ program, health }: Attacked, during: string): Promise<void> {
   assert.ok(isAlive(program), `${during}: the program ended:\n${program.stderr()}`);
   const held = program
     .stderr()
     .split('\n')
-    .filter((line) => line.includes('"kind":"loop-held"'));
+    .filter((line) => line.includes('"kind":"loop-held"'))
+    .filter((line) => (JSON.parse(line) as { busyMs: number }).busyMs > busyMsMax);
   assert.deepEqual(held, [], during);
   assert.equal((await health()).failures, 0, during);
 }

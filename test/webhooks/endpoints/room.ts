@@ -163,7 +163,7 @@ function routesOf({ settings, store, clock, newId, endpoints }: RoomParts): read
     addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
+    streamLimits: { batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [endpointResources(endpoints, serving), recoveryResources(serving)],
   });
 }

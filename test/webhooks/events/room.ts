@@ -134,7 +134,7 @@ function roomOf(configuration: Configuration, settings: Settings, surroundings: 
     addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
+    streamLimits: { batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [deliveryResources({ ...settings, wakes, directory }, serving)],
     postedEvents: (serving) => postedEvents({ ...settings, eventTypes }, serving),
   });

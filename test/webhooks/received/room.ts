@@ -231,7 +231,7 @@ function roomOf(
     addressOf: ({ peer }) => peer,
     queryLimits: { ...settings, json: { depthMax: 32, keysMax: 1000 } },
     contentLimits: settings,
-    streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
+    streamLimits: { batchBytesMax: 262_144, heartbeatMs: settings.streamHeartbeatMs },
     builtIn: (serving) => [receivedResources({ ...settings, senders: byName }, serving)],
   });
   const own = senderResources({

@@ -149,6 +149,31 @@ test('cuts off a reader that is slower than its buffer, once, and leaves its oth
   assert.equal(ready, 0);
 });
 
+for (const ended of [false, true]) {
+  test(`cuts off a reader that takes nothing of a stream that ${ended ? 'has ended' : 'goes on'}`, async (t) => {
+    const source = createSource();
+    const { port, observed, listener } = await serve(
+      t,
+      (given) => (given.target === '/events' ? source.answer() : echo(given)),
+      { answerStallTimeoutMs: 100 },
+    );
+    const client = (await openRawSession(port)).start();
+    t.after(() => client.socket.destroy());
+    client.send(request(1, get('/events')));
+    const sink = await source.sink;
+    // More than a window that nobody opens.
+    for (let written = 0; written < 128 * 1024; written += 16_000) sink.write('x'.repeat(16_000));
+    if (ended) sink.end();
+    assert.equal(await client.resetCode(1), 8);
+    assert.equal(listener.counts().streams, 0);
+    const cuts = observed.flatMap((fact) => (fact.kind === 'stream-cut' ? [fact.why] : []));
+    assert.deepEqual(cuts, ended ? [] : ['stalled']);
+    assert.equal(source.closes(), ended ? 0 : 1);
+    client.send(request(3, get('/')));
+    await client.frame(frameTypes.headers, 3);
+  });
+}
+
 test('calls a producer that was held back when the client has taken what waited', async (t) => {
   const source = createSource();
   const { port } = await serve(t, source.answer);

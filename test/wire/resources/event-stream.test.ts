@@ -11,12 +11,15 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Known } from '../../../src/model/credential.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
+import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
 import { openEventStream, type StreamOptions } from '../../../src/resources/events/stream.ts';
+import { WriteTurns } from '../../../src/resources/events/write-turns.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
+import { type Store, StoreUnavailable, type TailEntry } from '../../../src/store/store.ts';
 import { ampleMemory } from '../../memory/ample.ts';
 
-const limits = { batchEventsMax: 3, batchBytesMax: 1024 * 1024, heartbeatMs: 60_000 };
+const batchBytesMax = 1024 * 1024;
+const limits = { batchBytesMax, heartbeatMs: 60_000 };
 let folder: string;
 let store: Store;
 let made = 0;
@@ -47,6 +50,7 @@ class SlowSink {
   longest = 0;
   ended = false;
   room: number;
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true });
   #listener: () => void = () => undefined;
 
   constructor(room: number) {
@@ -55,9 +59,9 @@ class SlowSink {
 
   readonly memory = ampleMemory;
 
-  write(text: string): boolean {
-    this.text += text;
-    this.longest = Math.max(this.longest, text.length);
+  write(content: string | Uint8Array): boolean {
+    this.text += typeof content === 'string' ? content : this.#decoder.decode(content, { stream: true });
+    this.longest = Math.max(this.longest, content.length);
     this.room -= 1;
     return this.room > 0;
   }
@@ -76,8 +80,14 @@ class SlowSink {
   }
 }
 
+function batchesOf(of: Pick<Store, 'tail' | 'onAppend'>): SharedBatches {
+  return createSharedBatches({ store: of, batchEventsMax: 3, batchBytesMax });
+}
+
+const reader = { key: '', filter: always, view: undefined, party: '' };
+
 function streamFrom(lastEventId: string | undefined, onEnd?: Known['onEnd']): StreamOptions {
-  return { filter: always, view: undefined, lastEventId, onEnd, party: '', limits };
+  return { reader, batches: batchesOf(store), turns: new WriteTurns(), lastEventId, onEnd, limits };
 }
 
 const idsIn = (text: string) => [...text.matchAll(/^id: (\S+)$/gm)].map(([, id]) => id);
@@ -90,7 +100,7 @@ async function drained(sink: SlowSink, room: number, until: () => boolean): Prom
   assert.ok(until());
 }
 
-test('a slow client gets every event once, in pieces that are whole characters', async () => {
+test('a slow client gets every event once, in pieces that together are whole characters', async () => {
   const first = await emit('first');
   const wanted: string[] = [];
   for (let index = 0; index < 10; index += 1) wanted.push(await emit('😀'.repeat(20_000 + index)));
@@ -150,11 +160,13 @@ for (const [how, tail] of [
       },
     };
     const sink = new SlowSink(100);
-    const stream = await openEventStream(failing, streamFrom(undefined));
+    const batches = batchesOf(failing);
+    const listening = listeners;
+    const stream = await openEventStream(failing, { ...streamFrom(undefined), batches });
     stream.open(sink);
     await turn();
     assert.equal(sink.ended, true);
-    assert.equal(listeners, 0);
+    assert.equal(listeners, listening);
   });
 }
 
@@ -216,4 +228,68 @@ test('a closed stream stays silent', async () => {
   await emit('unheard');
   await turn();
   assert.equal(sink.text, before);
+});
+
+test('streams that stand at one place read it once, and what changed since is read anew', async () => {
+  let reads = 0;
+  const counting: Pick<Store, 'tail' | 'onAppend'> = {
+    onAppend: (listener) => store.onAppend(listener),
+    tail: (...args) => {
+      reads += 1;
+      return store.tail(...args);
+    },
+  };
+  const batches = batchesOf(counting);
+  const first = await emit('place');
+  const wanted = [await emit('one'), await emit('two')];
+  const open = async (key: string): Promise<readonly [SlowSink, () => void]> => {
+    const sink = new SlowSink(Number.POSITIVE_INFINITY);
+    const options = { ...streamFrom(first), batches, reader: { ...reader, key } };
+    return [sink, (await openEventStream(store, options)).open(sink)];
+  };
+  const sample = await open('a');
+  const streams = [sample, await open('a'), await open('a'), await open('b')];
+  await drained(sample[0], 1, () => streams.every(([sink]) => idsIn(sink.text).length === 2));
+  await turn();
+  assert.equal(reads, 2, 'once for each key, though three stand at one place');
+  wanted.push(await emit('three'));
+  await drained(sample[0], 1, () => streams.every(([sink]) => idsIn(sink.text).length === 3));
+  for (const [sink, close] of streams) {
+    assert.deepEqual(idsIn(sink.text), wanted);
+    close();
+  }
+  assert.equal(reads, 4, 'once more for each');
+});
+
+test('streams that wait for one answer of the store share it, and none shares one of before a change', async () => {
+  const answers: PromiseWithResolvers<readonly TailEntry[]>[] = [];
+  let append: () => void = () => undefined;
+  const batches = batchesOf({
+    onAppend: (listener) => {
+      append = listener;
+      return () => undefined;
+    },
+    tail: () => {
+      const answer = Promise.withResolvers<readonly TailEntry[]>();
+      answers.push(answer);
+      return answer.promise;
+    },
+  });
+  const after = { rev: 1, id: 'evt' };
+  const entry = { rev: 2, id: 'evt_2', type: 'a.b', collection: 'a', owner: null, doc: '{}' };
+  const before = [batches.read(reader, after), batches.read(reader, after)];
+  assert.equal(answers.length, 1);
+  append();
+  const later = batches.read(reader, after);
+  assert.equal(answers.length, 2);
+  answers[0]?.resolve([]);
+  answers[1]?.resolve([entry]);
+  assert.deepEqual(
+    (await Promise.all(before)).map(({ last }) => last),
+    [undefined, undefined],
+  );
+  assert.deepEqual((await later).last, { rev: 2, id: 'evt_2' });
+  assert.equal(await batches.known(reader, after), await later, 'it is kept');
+  append();
+  assert.equal(batches.known(reader, after), undefined);
 });

@@ -132,7 +132,7 @@ function roomOf(
           json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax },
         },
         contentLimits: settings,
-        streamLimits: { batchEventsMax: 100, batchBytesMax: 262_144, heartbeatMs: 15_000 },
+        streamLimits: { batchBytesMax: 262_144, heartbeatMs: 15_000 },
       }),
     ),
     limits: { ...settings, traceEnabled: false },

@@ -128,6 +128,29 @@ test('cuts off a reader that is slower than its buffer, once', async (t) => {
   await once(socket, 'close');
 });
 
+test('cuts off a reader that takes nothing, and tells the producer once', async (t) => {
+  const source = createSource();
+  const { port, observed, listener } = await serve(t, source.answer, { answerStallTimeoutMs: 100 });
+  const socket = connect(port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.on('error', () => socket.destroy());
+  socket.write(get());
+  while (source.opened.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  socket.pause();
+  const fill = (): void => {
+    while (source.sink().write('x'.repeat(16_000)));
+  };
+  source.sink().onReady(fill);
+  fill();
+  await source.closing;
+  assert.equal(listener.counts().streams, 0);
+  const [cut] = observed.filter((fact) => fact.kind === 'stream-cut');
+  assert.equal(cut?.why, 'stalled');
+  socket.resume();
+  await once(socket, 'close');
+  assert.equal(source.closed.length, 1);
+});
+
 test('answers 503 with Retry-After to a stream over the limit, which is not opened', async (t) => {
   const source = createSource();
   const { open } = await serve(t, source.answer, { streamsMax: 1 });

@@ -1,0 +1,26 @@
+/** Who reads whole rows is listed with its octets, since nothing but their number ends such a read. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { listCode } from '../../scripts/source-tree.ts';
+import { rowReads } from '../../src/memory/bounds.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** What else is called so: sessions of a database, and rows of a file. */
+const others = /\b(?:session|elsewhere|other|stored|taking)\.rows\(/g;
+/** The engines, and the store that wraps one. */
+const wrappers: ReadonlySet<string> = new Set(['src/store/store.ts']);
+
+test('every caller of Plan.rows is listed with the length of its rows', () => {
+  const callers = listCode(root, ['src']).filter((file) => {
+    if (wrappers.has(file) || file.startsWith('src/store/sqlite/') || file.startsWith('src/store/postgres/'))
+      return false;
+    return readFileSync(`${root}${file}`, 'utf8').replaceAll(others, '').includes('.rows(');
+  });
+  assert.deepEqual(callers.sort(), rowReads.map(({ file }) => file).sort());
+});
+
+test('none reads more than 16 MiB at once', () => {
+  for (const { file, rows, rowOctets } of rowReads) assert.ok(rows * rowOctets <= 16 * 1024 * 1024, file);
+});

@@ -22,8 +22,8 @@ for (const [what, make] of [
       assert.equal(program.process.exitCode, null, `the program ended:\n${program.stderr()}`);
     };
     const untilMs = performance.now() + seconds * 1000;
-    const sent = await fuzz({ port: program.port, seed, count, make, check, untilMs });
-    context.diagnostic(`${sent} sent, from the seed ${seed}`);
+    const { sent, answered } = await fuzz({ port: program.port, seed, count, make, check, untilMs });
+    context.diagnostic(`${sent} sent, ${answered} answered, from the seed ${seed}`);
     assert.equal(program.stderr(), '');
   });
 }

@@ -37,12 +37,12 @@ export type Holder = {
   readonly isReserved: boolean;
 };
 
-/** What several hold is no one's share. */
+/** Octets with several holders count against no share. */
 const everybody: Holder = { name: '', isReserved: false };
 /** Kept for administrators. */
 const reservedPart = 1 / 8;
 
-/** Time of one turn of the event loop that goes to reading for those who waited: a thousand streams that begin at once are to hold up nobody. */
+/** Time of one turn of the event loop that goes to reading for waiting streams, so that a thousand that begin at once delay no other request. */
 const sliceMsMax = 10;
 /** An attack is not to fill the log. */
 const toldEveryMs = 1000;

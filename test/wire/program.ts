@@ -70,10 +70,11 @@ export type StartOptions = {
  */
 const databases = new Map<string, TestServer>();
 
-async function databaseOf(
+/** The variable that names the database of the folder's program, made with the first call; none where the store is embedded. */
+export async function databaseOf(
   folder: string,
   env: StartOptions['env'],
-): Promise<Readonly<Record<string, string>>> {
+): Promise<{ readonly COMITY_DATABASE_URL?: string }> {
   if (process.env.COMITY_TEST_STORE !== 'postgres' || env?.COMITY_DATABASE_URL !== undefined) return {};
   const known = databases.get(folder) ?? (await testServer());
   databases.set(folder, known);

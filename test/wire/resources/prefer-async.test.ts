@@ -15,16 +15,17 @@ import { createOperations } from '../../../src/resources/operations/operations.t
 import { operationRequestsTable, operationsTable } from '../../../src/resources/operations/tables.ts';
 import { noPreferences } from '../../../src/resources/preferences.ts';
 import type { Ask } from '../../../src/resources/resource.ts';
+import { openPostgresStore } from '../../../src/store/postgres/open.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { askOf } from '../../resources/ask.ts';
-import { type Answer, type Program, type RequestOptions, startProgram } from '../program.ts';
+import { type Answer, databaseOf, type Program, type RequestOptions, startProgram } from '../program.ts';
 
 let program: Program;
 let categoryId: string;
 const products = '/api/v1/products';
 const later = { Prefer: 'respond-async' };
-/** How long an operation may take before the test gives up. */
-const patienceMs = 10_000;
+/** How long an operation may take before the test gives up: on PostgreSQL that of a killed process waits for the end of its lease, 30 s. */
+const patienceMs = process.env['COMITY_TEST_STORE'] === 'postgres' ? 60_000 : 10_000;
 
 before(async () => {
   program = await startProgram();
@@ -423,7 +424,10 @@ async function acceptOnly(
     references: [],
     searched: false,
   }));
-  const store = await openSqliteStore({ folder, tables });
+  const { COMITY_DATABASE_URL: url } = await databaseOf(folder, undefined);
+  const store = await (url === undefined
+    ? openSqliteStore({ folder, tables })
+    : openPostgresStore({ url, tables }));
   const operations = createOperations(
     {
       store,
@@ -442,6 +446,8 @@ async function acceptOnly(
     ...caller,
   });
   const { location } = await operations.accept(ask, Buffer.from(JSON.stringify(json)));
+  // Gives its lease back, as a process does that stops; a killed one would be waited for.
+  await operations.drain(0);
   await store.close();
   return location;
 }

@@ -1,6 +1,6 @@
 /**
  * Maps, sets and caches that outlive a request and need no row in src/memory/bounds.ts, each group with the reason. No client makes them
- * grow beyond what a setting or the declaration allows. scripts/checks/bounds.ts refuses what stands neither here nor there, and
+ * grow beyond what a setting or the declaration allows. scripts/checks/bounds.ts refuses a container that neither list names, and
  * names here that the code no longer has.
  */
 

@@ -1,4 +1,4 @@
-/** Wires the memory budget: how large it is on this machine, what is told of it, and the two lines for what takes memory while it is done. */
+/** Wires the memory budget: its size on this machine, its metrics and log lines, and the two queues for work that takes memory. */
 import type { Settings } from './config/settings.ts';
 import { MemoryBudget, memoryUses } from './memory/budget.ts';
 import { defaultMemoryBytes, pagesPart, readMachineMemory, workedOnPart } from './memory/machine-memory.ts';

@@ -1,10 +1,10 @@
 /**
  * Nothing that lives longer than a request grows without a bound. Every map, set and cache that outlives the call that made it (a
- * field of a class, a member of an object that a function returns, or a variable that a later function uses) stands in
+ * field of a class, a member of an object that a function returns, or a variable that a later function uses) is listed in
  * src/memory/bounds.ts with its bound, or in scripts/bound-allowances.ts with the reason why it needs none. A name there that the code
  * no longer has fails as well.
  *
- * Not seen: arrays, and maps that are handed out and kept by whoever got them. Reviews have to find those.
+ * Not seen: arrays, and maps that are handed out and kept by the caller. Reviews have to find those.
  *
  * Usage: node scripts/checks/bounds.ts
  */

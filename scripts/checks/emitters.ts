@@ -1,6 +1,6 @@
 /**
- * Every event emitter of src/ has an error listener from the moment it exists: what makes one stands as the first argument of `ownEmitter`, and
- * events that bring one are listened for by `onArrival` (src/observe/own-emitter.ts). An `error` that nobody hears ends the process.
+ * Every event emitter of src/ has an error listener from the moment it exists: an expression that makes one is the first argument of `ownEmitter`, and
+ * events that bring one are listened for by `onArrival` (src/observe/own-emitter.ts). An `error` event without a listener ends the process.
  *
  * `request` of node:http is left out: node emits `error` on its request and its response only where somebody listens.
  *
@@ -120,7 +120,7 @@ function judgeFile(file: string, text: string, classes: ReadonlySet<string>): re
   return problems;
 }
 
-/** Local names that stand for a maker, whether imported at the top or where needed. */
+/** Local names of a maker, whether imported at the top or where needed. */
 function makerNames(program: Parameters<Visitor['visit']>[0]): ReadonlySet<string> {
   const named = new Set<string>();
   const add = (module: string, imported: string, local: string) => {

@@ -16,13 +16,14 @@ const preamble = `# Limits
 
 Rendered from \`src/memory/bounds.ts\` and \`src/config/settings.ts\` by \`npm run docs\`.
 
-Everything that a client can make larger or more numerous has a bound. The first table lists what a process remembers between
-requests: caches and counters whose keys a client chooses. Each is bounded in octets, or in entries of at most a
-size, so the bound is octets as well; no client can fill one beyond it. \`scripts/checks/bounds.ts\` refuses code that keeps
-something between requests and is not listed. The tables after it are settings, which [settings.md](settings.md)
-describes together with all others.
+Everything that a client can make larger or more numerous has a bound. The first table lists what a process keeps in memory between
+requests: caches and counters whose keys a client chooses. Each is bounded in octets, or in entries of at most a given size.
+\`scripts/checks/bounds.ts\` fails when code keeps a map, a set or a cache between requests and neither this table nor
+\`scripts/bound-allowances.ts\`, which gives a reason for each exception, names it. What is under way shares one budget,
+\`COMITY_MEMORY_BYTES_MAX\` ([operations](../guides/operations.md#memory)). The tables after the first one list the settings that are
+limits; [settings.md](settings.md) has all settings, with the values that each accepts.
 
-## What is remembered between requests
+## Kept in memory between requests
 
 | what | keys are chosen by | bound | at most, by default | at the bound | in |
 |---|---|---|---|---|---|
@@ -84,6 +85,7 @@ function octetsOf({ name, octets, setting, entries, entryOctets = 1, part = 1 }:
 
 function partsText(part: number | undefined): string {
   if (part === undefined) return '';
+  if (part === 1 / 2) return 'half of ';
   return part < 1 ? `${part * 8}/8 of ` : `${part} times `;
 }
 
@@ -98,11 +100,11 @@ type Kind = 'memory' | 'time' | 'number';
 const kinds: readonly { readonly title: string; readonly text: string; readonly is: Kind }[] = [
   {
     title: 'Sizes',
-    text: 'Of one thing in memory, on disk or on the wire, or of all of a kind.',
+    text: 'Bounds on one item in memory, on disk or on the wire, or on all items of a kind.',
     is: 'memory',
   },
-  { title: 'Times', text: 'That something may take, or is kept.', is: 'time' },
-  { title: 'Numbers', text: 'Of what may be there at once, or in a time.', is: 'number' },
+  { title: 'Times', text: 'Bounds on how long something may take, or is kept.', is: 'time' },
+  { title: 'Numbers', text: 'Bounds on how many there may be at once, or in a period.', is: 'number' },
 ];
 
 const units: Readonly<Record<string, Kind>> = {

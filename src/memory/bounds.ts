@@ -1,7 +1,7 @@
 /**
  * Every cache, map and counter that outlives a request and whose keys a client can choose, with its bound. The code takes its bounds from
  * here, docs/reference/limits.md is made from it, and scripts/checks/bounds.ts finds what is missing. What is merely under way, and
- * what is keyed by the declaration, stands in scripts/bound-allowances.ts.
+ * what is keyed by the declaration, is listed in scripts/bound-allowances.ts.
  *
  * A bound is octets, a setting in octets, or a number of entries of a fixed size, which is octets as well.
  */

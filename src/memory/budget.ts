@@ -40,7 +40,7 @@ export type Holder = {
 /** Kept for administrators. */
 const reservedPart = 1 / 8;
 
-/** Time of one turn of the event loop that goes to reading for those who waited: a thousand streams that begin at once are to hold up nobody. */
+/** Time of one turn of the event loop that goes to reading for waiting streams, so that a thousand that begin at once delay no other request. */
 const sliceMsMax = 10;
 /** An attack is not to fill the log. */
 const toldEveryMs = 1000;

@@ -2,7 +2,7 @@
  * How large the memory budget is unless a setting says so, and how much of it content may take that is being worked on.
  *
  * The budget is a fourth of the memory that the process may have (that of its control group, else of the machine), and at most half of
- * the heap that V8 would fill, because texts read from the store stand there. In a container of 512 MiB, where V8 takes 268 MiB for its
+ * the heap that V8 would fill, because texts read from the store are on it. In a container of 512 MiB, where V8 takes 268 MiB for its
  * heap, that is 128 MiB. The rest is for what is there anyway: 110 to 130 MiB of an idle process with its threads, 16 MiB of finished pages, three page
  * caches of 16 MiB, half of the budget for content that is worked on, and what the collector has not freed yet.
  */

@@ -4,7 +4,7 @@
  *
  *   take      the first item of the party whose turn it is; the party then goes to the end of the line
  *   overflow  the newest item of the party with the most waiting gives way, so that a party that fills the queue
- *             refuses itself and nobody else
+ *             refuses only its own work
  */
 export class FairQueue<T> {
   readonly #sizeMax: number;

@@ -9,7 +9,7 @@
 
 export type LikeMatcher = (text: string) => boolean;
 
-/** A text that must stand there, or one character of any kind. */
+/** A literal text, or one character of any kind. */
 type Step = string | typeof anyOne;
 type Segment = readonly Step[];
 
@@ -68,7 +68,7 @@ function segmentsOf(pattern: string): readonly Segment[] {
   return segments;
 }
 
-/** Where the segment ends that begins at `at`; -1 where it does not stand there. */
+/** Where the segment ends that begins at `at`; -1 where it does not match there. */
 function endOf(text: string, at: number, segment: Segment): number {
   let end = at;
   for (const step of segment) {
@@ -95,7 +95,7 @@ function startOf(text: string, segment: Segment): number {
   return start;
 }
 
-/** The end of the leftmost place of the segment at or after `from`; -1 where there is none. */
+/** The end of the leftmost match of the segment at or after `from`; -1 without a match. */
 function find(text: string, from: number, segment: Segment, check: () => void): number {
   const [first] = segment;
   let untilCheck = windowCharacters;

@@ -1,12 +1,12 @@
 /**
  * Watches the event loop of the thread that answers requests: how late it runs, as a metric, and what held it, in the log.
  *
- * Two measurements. A timer that should fire every `sampleMs` shows how long a request that came meanwhile had to wait, whoever was
- * at work. And each walk of a request times its synchronous stretches (`begin`, `end`), so that one above the bound is
- * told of with the request that it was for. A stretch above the bound that belongs to no walk is told of without a request.
+ * Two measurements. A timer that should fire every `sampleMs` shows how long a request that arrived meanwhile had to wait, for whatever
+ * reason. And each walk of a request times its synchronous stretches (`begin`, `end`), so that the log names the request of one above the
+ * bound. A stretch above the bound that belongs to no walk is logged without a request.
  *
- * A machine with too few processors delays every thread, and nothing here could mend that: a delay is told of only where this
- * thread was at work for at least half of it, and with the processor time that it took (`busyMs`). The metric has all delays.
+ * A machine with too few processors delays every thread, which this program cannot change: a delay is logged only where this thread was
+ * working for at least half of it, with the processor time that it took (`busyMs`). The metric has all delays.
  */
 import type { Observe } from './observation.ts';
 
@@ -21,7 +21,7 @@ export type LoopWatch = {
 };
 
 export type LoopWatchOptions = {
-  /** Longest stretch that is not told of, in ms. */
+  /** Longest stretch that is not logged, in ms. */
   readonly heldMs: number;
   readonly observe: Observe;
   /** Receives each delay, in seconds. */

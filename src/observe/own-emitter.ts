@@ -1,5 +1,5 @@
 /**
- * Error listeners of event emitters. Node ends the process when an emitter emits `error` and nobody listens, so every socket, stream, session,
+ * Error listeners of event emitters. Node ends the process when an emitter emits `error` without a listener, so every socket, stream, session,
  * thread and pool gets its listener in the statement that makes it, or before the handler of the event that brings it.
  *
  * `scripts/checks/emitters.ts` refuses code in src/ that makes or takes an emitter without the two functions here.
@@ -36,7 +36,7 @@ export function onArrival<A extends readonly unknown[]>(
   });
 }
 
-/** For emitters whose `close` or `exit` tells their owner all that it needs to know. */
+/** For emitters whose `close` or `exit` is all that their owner needs. */
 export function ignoreError(): void {
   // The owner learns of the end by `close`.
 }

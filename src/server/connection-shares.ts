@@ -6,7 +6,7 @@
  *   - Where a bound is reached, a connection that owes nothing makes room: one of the same address, or of the address that has most.
  *   - Where none owes nothing, the newcomer is taken into the reserve of `connectionsReservedMax`. It is answered once, and only if it asks for health
  *     or comes from an administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address that has more connections than
- *     the newcomer's makes room, so that whoever fills everything cannot fill the reserve against others.
+ *     the newcomer's makes room, so that the address that fills everything cannot fill the reserve against others.
  */
 import type { Socket } from 'node:net';
 import { type Connection, connectionOf } from './connection.ts';

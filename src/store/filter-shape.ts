@@ -10,7 +10,7 @@ import type { Field, Scalar } from '../model/field.ts';
 import type { Comparison, Filter, Sort } from '../model/filter.ts';
 import { fieldKey, kindOf, type SqlValue, toParameter } from './field-value.ts';
 
-/** `at` is the place of the value, or of the first of those that stand for it, among the values of the filter. */
+/** `at` is the place of the value, or of the first of its values, among the values of the filter. */
 export type Shape =
   | { readonly op: 'always' | 'never' }
   | { readonly op: 'and' | 'or'; readonly parts: readonly Shape[] }

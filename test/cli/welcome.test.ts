@@ -110,7 +110,7 @@ async function reading(context: TestContext, text: string, environment: Environm
 }
 
 test('a new project has a sender to uncomment, which is sound', async (context) => {
-  const text = starterFiles({ name: 'x', comity: '*', node: undefined }).get('comity.config.ts') ?? '';
+  const text = starterFiles({ name: 'x', comity: '*', bringsNode: false }).get('comity.config.ts') ?? '';
   // As much of the package as the file asks for: all of it takes a second to load.
   const define = import.meta.resolve('../../src/config/define.ts');
   const face = `data:text/javascript,export * from '${define}'; export { Type } from '${import.meta.resolve('typebox')}';`;

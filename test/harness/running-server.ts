@@ -80,7 +80,8 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
 /** Where a server keeps its data, and how that is removed when it was made for this server. */
 export type Place = {
   readonly folder: string;
-  readonly database: Readonly<Record<string, string>>;
+  /** The variable that names its database; none where the store is embedded. */
+  readonly database: { readonly COMITY_DATABASE_URL?: string };
   remove(): Promise<void>;
 };
 

@@ -144,7 +144,7 @@ test('a turn of the event loop lets in only as many as it has time for', async (
   assert.equal(went, 6);
 });
 
-test('refusals are told once a second for each use, with their number', () => {
+test('refusals are reported once a second for each use, with their number', () => {
   let nowMs = 0;
   const told: MemoryRefusal[] = [];
   const onRefused = (refusal: MemoryRefusal) => told.push(refusal);

@@ -26,7 +26,7 @@ test('matches any text as the definition of the pattern says', () => {
   );
 });
 
-test('finds what stands across two windows of a long text', () => {
+test('finds a match that spans two windows of a long text', () => {
   for (const before of [16_380, 16_384, 16_385, 32_768, 50_000]) {
     const text = `${'x'.repeat(before)}needle😀${'y'.repeat(40_000)}`;
     assert.equal(createLikeMatcher('%needle_y%')(text), true);

@@ -42,7 +42,7 @@ test('finds members that grow and every cache, and not a table with its entries'
   assert.deepEqual(namesIn('function makeCache() { return new OctetCache({}); }'), ['makeCache']);
 });
 
-test('tells what is not listed, and what is listed and not there', (t) => {
+test('reports containers that are not listed, and entries without a container', (t) => {
   const root = makeTree(t, { 'src/a.ts': 'class A {\n  #kept = new Map();\n}\n' });
   assert.deepEqual(findBoundsProblems(root, [{ file: 'src/a.ts', name: '#kept' }]), []);
   assert.deepEqual(

@@ -82,7 +82,7 @@ test('a file at the bound of the start is read, one octet over it is opened unre
   await (await folder.open({ startCheckMebibytes: 1 })).close();
 });
 
-test('damage that is found in operation is told once, and then refuses every read and write', async (context) => {
+test('damage that is found in operation is reported once, and then refuses every read and write', async (context) => {
   const folder = folderFor(context);
   const path = await filled(folder);
   for (const page of pagesOf(path, 13).slice(-4)) overwrite(path, page, Buffer.alloc(pageBytes, 0xa5));

@@ -1,4 +1,4 @@
-/** The lines in which changes wait for a row: order, bounds, and that nobody is left waiting. */
+/** The lines in which changes wait for a row: order, bounds, and that every waiting change gets its turn. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Lines, LineUnavailable } from '../../src/store/lines.ts';

@@ -1,4 +1,4 @@
-/** Secrets at rest: what stands in either store is encrypted, and the keys that open it. */
+/** Secrets at rest: they are encrypted in either store, and the keys that open it. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

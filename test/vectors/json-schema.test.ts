@@ -64,7 +64,7 @@ describe('json-schema-test-suite, draft 4', () => {
       for (const { description: title, data, valid } of tests) {
         test(`${file}: ${description}: ${title}`, () => {
           const faults = faultsOf(schema, data);
-          // On purpose: a member that nobody declared is refused, where JSON Schema lets it pass.
+          // On purpose: an undeclared member is refused, where JSON Schema lets it pass.
           const isClosed = faults.length > 0 && faults.every((fault) => fault.endsWith(' unknown property'));
           if (valid && isClosed) return;
           assert.equal(faults.length === 0, valid, faults.join('; '));

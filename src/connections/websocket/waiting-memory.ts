@@ -1,6 +1,6 @@
 /**
  * What one WebSocket takes of the memory budget: what waits for its client, and what its conversation has read for it. What waits is there
- * already when it is counted; where there is no room for it, the conversation is told that too much waits, and ends or pauses.
+ * already when it is counted; where there is no room for it, the conversation learns that too much waits, and ends or pauses.
  */
 import type { Writable } from 'node:stream';
 import type { HeldMemory } from '../../http/message.ts';

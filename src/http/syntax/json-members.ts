@@ -79,14 +79,14 @@ export function cutMembers(json: string, names: Iterable<string>): Cut {
   return { json: `{${kept}}`, names: found };
 }
 
-/** Calls back with each member of the object that begins at `objectAt`, until told to stop. */
+/** Calls back with each member of the object that begins at `objectAt`, until the callback asks to stop. */
 function walkMembers(json: string, objectAt: number, visit: Visit): void {
   let at = pastSpace(json, objectAt);
   if (json.charCodeAt(at) !== openBrace) return;
   at = pastSpace(json, at + 1);
   while (json.charCodeAt(at) === quote) {
     const name = { start: at, end: pastString(json, at) };
-    // Past the colon, which alone stands between a name and its value.
+    // Past the colon, the only character between a name and its value.
     const start = pastSpace(json, pastSpace(json, name.end) + 1);
     const end = pastValue(json, start);
     if (!visit(name, { start, end })) return;

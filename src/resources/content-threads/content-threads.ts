@@ -54,7 +54,7 @@ export type ContentThreadsOptions = ThreadLimits & {
 
 /** The threads as one collection sees them. */
 export type CollectionThreads = {
-  /** Octets of content, and of what stands, up to which the event loop does the work itself. */
+  /** Octets of content, and of the stored representation, up to which the event loop does the work itself. */
   readonly inlineBytesMax: number;
   /**
    * @param party whom the work is for

@@ -40,7 +40,7 @@ export class CheckedContent {
 
 export type Content = { readonly bytes: Uint8Array; readonly mediaType: MediaType };
 
-/** A resource to be: `current` is the stored representation, undefined where nothing stands. */
+/** A resource to write: `current` is the stored representation, undefined where there is none. */
 export type ProposalTarget = {
   readonly change: 'create' | 'replace' | 'patch';
   readonly id: string;
@@ -53,7 +53,7 @@ export type Job =
       readonly kind: 'propose';
       readonly target: ProposalTarget;
       readonly writer: Writer;
-      /** A value where the content was short and what stands is long. */
+      /** A value where the content was short and the stored representation is long. */
       readonly content: Content | { readonly value: unknown };
     };
 

@@ -158,5 +158,5 @@ function addKeyToFile({ file, random }: RotateOptions): void {
 }
 
 function ignore(): void {
-  // Nobody watches.
+  // The caller does not count rows.
 }

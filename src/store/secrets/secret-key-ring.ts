@@ -52,7 +52,7 @@ export function keyOfRow(doc: string): KeyRow {
 export class KeyRing {
   readonly #options: SealOptions;
   readonly #keys = new Map<string, SecretKey>();
-  /** The key to encrypt with as far as this process was told. */
+  /** The first key of the settings, or else of the key file; the key row of the store names the one that encrypts. */
   #preferred: SecretKey | undefined;
   #active: SecretKey | undefined;
 

@@ -57,7 +57,7 @@ export function createErasure(database: DatabaseSync, afterMs: number, busyTimeo
       const truncated = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
       if (truncated?.busy !== 0 || free - some > freePagesKept) schedule();
     } catch {
-      // A full disk or a lock: nothing is lost by trying later, and a write that fails tells of it.
+      // A full disk or a lock: nothing is lost by trying later, and the next write reports the failure.
       schedule();
     } finally {
       database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);

@@ -26,7 +26,7 @@ export class DamagedStore extends Error {
 export type Damage = {
   /** @throws StoreUnavailable once damage is known */
   refuse(): void;
-  /** Notes a fault if it is damage; told once. */
+  /** Records a fault if it is damage, and reports the first. */
   note(fault: StorageFault | undefined, message: string): void;
 };
 

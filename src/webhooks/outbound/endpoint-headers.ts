@@ -10,7 +10,7 @@ import { endpointsCollection } from './collections.ts';
 import type { EndpointDirectory } from './known-endpoint.ts';
 import { type EndpointSecrets, endpointSecretsTable, type HeaderValues } from './tables.ts';
 
-/** What stands in place of a value. A value of its own it can therefore not be. */
+/** Shown in place of every value; therefore refused as a value itself. */
 export const hiddenValue = '********';
 
 export type Headers = Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ export function hideValues(headers: Headers): Headers {
   return Object.fromEntries(Object.keys(headers).map((name) => [name, hiddenValue]));
 }
 
-/** Names of header fields whose value is to be kept, where there is none. */
+/** Names of header fields that are sent masked although the endpoint has no value to keep for them. */
 export function namesWithoutValue(headers: Headers, before: Headers | undefined): readonly string[] {
   return Object.entries(headers)
     .filter(([name, value]) => value === hiddenValue && !Object.hasOwn(before ?? {}, name))

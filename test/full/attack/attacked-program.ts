@@ -13,7 +13,7 @@ import { memoryGroup } from './memory-group.ts';
 
 const MiB = 1024 * 1024;
 
-/** The issue that asked for this suite allows 100 ms; the idle twin tells how much of a delay is the machine's. */
+/** The issue that asked for this suite allows 100 ms; the idle twin shows how much of a delay is the machine's. */
 const healthMsMax = 100;
 const twinFactor = 3;
 

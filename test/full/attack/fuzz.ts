@@ -1,6 +1,6 @@
 /**
  * Random HTTP/2 frame sequences and HTTP/1.1 requests, made of sound parts that are broken with a seed, so that a failure can be repeated. Each sequence
- * goes over a connection of its own, in one packet, and is over when the server has answered a PING, has closed, or has been silent for a moment.
+ * goes over a connection of its own, in one packet; when the server has been silent for a moment the client ends its side, and the server has to close.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -41,6 +41,19 @@ const paths = [
 const fields = [
   ...['content-length', 'content-type', 'te', 'connection', 'upgrade', 'cookie', 'accept', 'expect', 'host'],
   ...['transfer-encoding', 'authorization', 'if-match', 'range', 'x', ':path', 'Upper', 'x-forwarded-for'],
+];
+/** That leave the framing and the connection as they are. */
+const soundFields = [
+  'accept',
+  'cookie',
+  'if-match',
+  'if-none-match',
+  'range',
+  'prefer',
+  'x',
+  'te',
+  'authorization',
+  'x-api-key',
 ];
 const values = [
   '0',
@@ -118,39 +131,72 @@ function contentOf(numbers: Numbers, type: number): Buffer {
   }
 }
 
-/** One to four requests of HTTP/1.1, pipelined, with fields, framing and line ends that may be wrong. */
+const soundMethods = ['GET', 'GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'QUERY', 'PATCH'];
+const soundPaths = paths.filter((path) => path.startsWith('/api') || path.startsWith('/health'));
+
+/**
+ * One to four requests of HTTP/1.1, pipelined, with fields, framing and line ends that may be wrong; in half of the texts all but a few fields
+ * and the content are sound, because most others are refused before anything looks at them.
+ */
 export function requestText(numbers: Numbers): Buffer {
-  const { below, pick } = numbers;
+  const { below } = numbers;
+  const isSound = below(2) === 0;
   let text = '';
   for (let count = 1 + below(4); count > 0; count -= 1) {
-    const line = pick(['\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\n', '\r']);
-    text += `${pick(methods)} ${pick(paths)} ${pick(['HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/2.0', ''])}${line}`;
-    if (below(6) > 0) text += `Host: a${line}`;
-    for (let more = below(5); more > 0; more -= 1)
-      text += `${pick(fields)}${pick([':', ': ', ' : ', ''])}${pick(values)}${line}`;
-    if (below(4) === 0)
-      text += `Upgrade: ${pick(['h2c', 'websocket'])}${line}Connection: Upgrade, HTTP2-Settings${line}HTTP2-Settings: AAMAAABk${line}`;
-    if (below(4) === 0)
-      text += `Transfer-Encoding: chunked${line}${line}${pick(['1', '3', 'ffffffff', 'x'])}${line}abc${line}0${line}${line}`;
-    else text += `${line}${pick(['', '', '{"name":"x"}', 'abc'])}`;
+    text += isSound && below(6) > 0 ? soundText(numbers) : brokenText(numbers);
   }
   const whole = Buffer.from(text, 'latin1');
   if (whole.length > 0 && below(10) === 0) whole[below(whole.length)] = below(256);
   return whole;
 }
 
-/** Silence after which a sequence is over that the server neither answers nor refuses, as where it awaits the rest of a frame. */
-const silenceMs = 25;
-const atOnce = 32;
+function soundText({ below, pick }: Numbers): string {
+  const content = pick(['', '', '{"name":"x"}', '{"text":"a","tags":[1,null]}', 'abc', '[{"op":"add"}]']);
+  let text = `${pick(soundMethods)} ${pick(soundPaths)} HTTP/1.1\r\nHost: a\r\n`;
+  for (let more = below(4); more > 0; more -= 1) text += `${pick(soundFields)}: ${pick(values)}\r\n`;
+  if (content === '') return `${text}\r\n`;
+  text += `Content-Type: ${pick(['application/json', 'application/json-patch+json', 'text/plain', 'application/x-www-form-urlencoded'])}\r\n`;
+  if (below(2) === 0) return `${text}Content-Length: ${content.length}\r\n\r\n${content}`;
+  return `${text}Transfer-Encoding: chunked\r\n\r\n${content.length.toString(16)}\r\n${content}\r\n0\r\n\r\n`;
+}
 
-async function exchange(port: number, octets: Buffer): Promise<void> {
+function brokenText({ below, pick }: Numbers): string {
+  const line = pick(['\r\n', '\r\n', '\r\n', '\r\n', '\r\n', '\n', '\r']);
+  let text = `${pick(methods)} ${pick(paths)} ${pick(['HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/2.0', ''])}${line}`;
+  if (below(6) > 0) text += `Host: a${line}`;
+  for (let more = below(5); more > 0; more -= 1)
+    text += `${pick(fields)}${pick([':', ': ', ' : ', ''])}${pick(values)}${line}`;
+  if (below(4) === 0)
+    text += `Upgrade: ${pick(['h2c', 'websocket'])}${line}Connection: Upgrade, HTTP2-Settings${line}HTTP2-Settings: AAMAAABk${line}`;
+  if (below(4) > 0) return `${text}${line}${pick(['', '', '{"name":"x"}', 'abc'])}`;
+  return `${text}Transfer-Encoding: chunked${line}${line}${pick(['1', '3', 'ffffffff', 'x'])}${line}abc${line}0${line}${line}`;
+}
+
+/** Silence after which the client ends its side: the server awaits the rest of a frame or request, or has nothing more to say. */
+const silenceMs = 25;
+/** What the server has to close after the client's end; it may wait as long for content or for room in a window as anywhere. */
+const endMs = 5_000;
+/** Enough that the silence of some leaves neither process idle. */
+const atOnce = 128;
+
+/**
+ * Octets sent before the client's end are read in any case, however late the server is: it closes only when it has read the end.
+ *
+ * @returns whether the server sent anything
+ */
+async function exchange(port: number, octets: Buffer): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   socket.on('error', () => socket.destroy());
   socket.on('data', () => undefined);
-  socket.setTimeout(silenceMs, () => socket.destroy());
+  socket.setTimeout(silenceMs, () => {
+    if (!socket.connecting) socket.end();
+  });
   socket.on('end', () => socket.destroy());
+  const timer = setTimeout(() => socket.destroy(), endMs);
   socket.write(octets);
   await once(socket, 'close');
+  clearTimeout(timer);
+  return socket.bytesRead > 0;
 }
 
 export type Fuzz = {
@@ -165,11 +211,14 @@ export type Fuzz = {
 };
 
 /** Sequences between two looks at the health of the program. */
-const batch = 512;
+const batch = 2048;
 
-/** Sends the sequences of the seed, several at once, and asks for `/health/live` after each batch. @returns how many were sent */
-export async function fuzz({ port, seed, count, make, check, untilMs = Infinity }: Fuzz): Promise<number> {
+export type Fuzzed = { readonly sent: number; readonly answered: number };
+
+/** Sends the sequences of the seed, several at once, and asks for `/health/live` after each batch. */
+export async function fuzz({ port, seed, count, make, check, untilMs = Infinity }: Fuzz): Promise<Fuzzed> {
   let sent = 0;
+  let answered = 0;
   while (sent < count && performance.now() < untilMs) {
     const end = Math.min(count, sent + batch);
     const begun = sent;
@@ -177,7 +226,7 @@ export async function fuzz({ port, seed, count, make, check, untilMs = Infinity 
       while (sent < end) {
         const octets = make(numbersFrom(seed + sent));
         sent += 1;
-        await exchange(port, octets);
+        if (await exchange(port, octets)) answered += 1;
       }
     };
     await Promise.all(Array.from({ length: atOnce }, worker));
@@ -191,5 +240,5 @@ export async function fuzz({ port, seed, count, make, check, untilMs = Infinity 
       });
     }
   }
-  return sent;
+  return { sent, answered };
 }

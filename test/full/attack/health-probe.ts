@@ -33,7 +33,7 @@ function ask(port: number): Promise<boolean> {
   });
 }
 
-/** Processor time of the attacked program's main thread in ms; undefined where the system does not tell. */
+/** Processor time of the attacked program's main thread in ms; undefined where the system does not report it. */
 function busyMs(): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;

@@ -129,7 +129,7 @@ test('content that is received and not finished stays within the budget', async 
 test('answers that wait behind closed windows of HTTP/2 stay within the budget', async (t) => {
   const attacked = await startAttacked(t);
   const { program } = attacked;
-  // Made once, by whoever asks first: that is another test's subject.
+  // Made once, for the first request: that is another test's subject.
   await program.send('GET', '/openapi.json');
   await attacked.health();
   const streams = 250;

@@ -10,7 +10,7 @@ const config = fileURLToPath(new URL('./fixtures/notes.config.ts', import.meta.u
 const longScanMs = 60_000;
 const env = { COMITY_SCAN_TIMEOUT_MS: '1000' };
 
-/** 900 characters that stand nearly everywhere in the text. */
+/** 900 characters that match at nearly every place of the text. */
 const costly = (mark: number) => `%${'a'.repeat(895)}${mark}b%`;
 
 async function fill(program: RunningServer, notes: number): Promise<void> {
@@ -49,7 +49,7 @@ test('ends each scan for sure, answers others meanwhile, and stops within its ti
   const attack = attackWithScans(attacked, first?.id ?? '');
   let others = 0;
   for (let turn = 0; turn < 5; turn += 1) {
-    // Nobody's index serves this either, but it is another party's.
+    // No index serves this either, but it is another party's.
     const answer = await scan(program, { text: { like: `x${turn}%` } }, true);
     assert.equal(answer.status, 200, 'a scan of another party waited for the attack');
     others += 1;
@@ -59,7 +59,7 @@ test('ends each scan for sure, answers others meanwhile, and stops within its ti
   await assertLoopFree(attacked, 'scans');
 });
 
-test('ends scans under way when it is told to stop, and exits 0', { timeout: 60_000 }, async (context) => {
+test('ends scans under way on SIGTERM, and exits 0', { timeout: 60_000 }, async (context) => {
   const attacked = await startAttacked(context, {
     config,
     env: { ...env, COMITY_DRAIN_MS: '1000', COMITY_SCAN_TIMEOUT_MS: String(longScanMs) },

@@ -16,7 +16,7 @@ test('finds emitters that are made without a listener, also of classes that exte
   assert.deepEqual(placesOf(findEmitterProblems(root)), places);
 });
 
-test('finds events that bring an emitter which nobody owns yet', (t) => {
+test('finds events that bring an emitter without an owner', (t) => {
   const root = makeTree(t, {
     'src/a.ts': `server.on('stream', (stream) => take(stream));\n`,
     'src/b.ts': `http.on('connect', (incoming, stream) => take(stream));\n`,

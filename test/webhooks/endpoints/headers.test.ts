@@ -1,4 +1,4 @@
-/** Values of the header fields of endpoints: sent with deliveries, and shown to nobody. */
+/** Values of the header fields of endpoints: sent with deliveries, and never shown. */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
@@ -80,7 +80,7 @@ test('keeps the values of fields that a change leaves as they were shown', async
   assert.equal(await sentWith(id), undefined);
 });
 
-test('refuses to keep a value where there is none', async () => {
+test('refuses a masked value where none is stored', async () => {
   const json = { url: goodUrl, events: ['*'], headers: { 'X-A': hiddenValue } };
   const { status, json: answer } = await room.ask('ada', 'POST', '/endpoints', { json });
   assert.deepEqual([status, answer.errors[0].pointer], [422, '/headers/X-A']);

@@ -239,7 +239,7 @@ test('logs an account out everywhere 30 times while 30 of its sessions are refre
       anonymous: true,
     })),
   ]);
-  // Whoever comes after the end of its session is told so, and nobody to come back later.
+  // A request after the end of its session gets 401, and none gets 503.
   for (const { status, body } of ended) assert.ok(status === 204 || status === 401, body);
   for (const { status, body } of refreshed) assert.ok(status === 200 || status === 401, body);
 });
@@ -249,7 +249,7 @@ test('rotates the secret of one sender 50 times at once', async () => {
   assertAll(rotated, 200);
 });
 
-/** What is told of an operation once it has ended: 303 where it succeeded. */
+/** The final answer about an operation: 303 where it succeeded. */
 function endOf(path: string): Promise<Answer> {
   return eventually(async () => {
     const answer = await program.send('GET', path);

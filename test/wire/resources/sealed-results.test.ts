@@ -95,7 +95,7 @@ test('keeps no key of an answer in the database', async () => {
   assert.ok(!octets.includes(adminKey), 'the credential stands in the database');
 });
 
-test('tells another credential of the same caller where the result lies, and not what it holds', async () => {
+test('gives another credential of the same caller the Location of the result, and not its content', async () => {
   const [keys] = kinds;
   assert(keys !== undefined);
   const json = { email: 'sealed@example.com', password: 'correct horse battery staple' };

@@ -100,7 +100,7 @@ test('a precondition that does not hold is 412 also where nothing would change',
   assert.equal((await program.send('PATCH', path, { json: { marks: [] }, headers })).status, 412);
 });
 
-test('a repetition under one Idempotency-Key tells the ETag of then', async () => {
+test('a repetition under one Idempotency-Key has the ETag of the first answer', async () => {
   const path = await make(`${base}/tallies`, { marks: [] });
   const { etag } = (await program.send('GET', path)).headers;
   const headers = { ...mergePatch, 'Idempotency-Key': '"nothing-changed"' };

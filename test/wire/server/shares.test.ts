@@ -10,7 +10,7 @@ import { echo, type ServeOptions, serve, text } from './serve.ts';
 const get = (target = '/') => `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Holds the answer to `/held` back; tells by its status whether a request came by a connection of the reserve. */
+/** Holds the answer to `/held` back; its status shows whether a request came by a connection of the reserve. */
 function answer(request: Request): Response | Promise<Response> {
   if (request.target === '/held') return new Promise(() => undefined);
   return request.reserved === true ? text(503, 'reserve') : echo(request);
@@ -76,7 +76,7 @@ test('sets no bound on the connections of one address at 0, nor behind a proxy',
   }
 });
 
-test('answers once on a connection of the reserve, closes it, and tells the resource', async (t) => {
+test('answers once on a connection of the reserve, closes it, and lets the resource know', async (t) => {
   const { open, occupy } = await start(t, { connectionsMax: 1, connectionsReservedMax: 1 });
   await occupy(1);
   const client = (await open()).send(get() + get());
@@ -95,7 +95,7 @@ test('closes an HTTP/2 connection of the reserve after its streams', async (t) =
   assert.equal(await session.goawayCode(), 0);
 });
 
-test('gives a full reserve to whoever comes last, as long as it is held by connections that ask nothing', async (t) => {
+test('gives a full reserve to the newest connection, as long as it is held by connections that ask nothing', async (t) => {
   const { open, occupy, listener } = await start(t, { connectionsMax: 1, connectionsReservedMax: 2 });
   await occupy(1);
   const silent = [await open(), await open(), await open()];
@@ -160,5 +160,5 @@ test('bounds the event streams of a principal and of an address apart, and of al
 });
 
 function fail(target: string): never {
-  throw new Error(`nobody is behind ${target}`);
+  throw new Error(`no program listens at ${target}`);
 }

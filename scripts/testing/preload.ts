@@ -4,6 +4,7 @@
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { afterEach, type TestContext } from 'node:test';
+import { isMainThread } from 'node:worker_threads';
 import { useTypeboxBundle } from '../../src/typebox-bundle.ts';
 
 useTypeboxBundle();
@@ -16,9 +17,12 @@ subscribe('comity:exchange', (text) => {
   if (exchanges.length > shownExchanges) exchanges.shift();
 });
 
-afterEach((context) => {
+// Threads of the program load this too; node:test would take over their uncaught errors.
+if (isMainThread) afterEach(showExchanges);
+
+function showExchanges(context: unknown): void {
   const last = exchanges.splice(0).join('\n\n');
   // The hook of a suite has a context without the outcome of a test.
   const { passed } = context as Partial<TestContext>;
   if (passed === false && last !== '') (context as TestContext).diagnostic(`the last exchanges:\n${last}`);
-});
+}

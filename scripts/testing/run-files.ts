@@ -56,7 +56,9 @@ async function runShard(next: () => string | undefined, options: RunOptions): Pr
   const child = start(here('shard.ts'), [], options);
   let watch: FileWatch | undefined;
   let isReady = false;
+  let isSpoilt = false;
   child.on('message', (report: Report) => {
+    if (isSpoilt) return;
     if (report.kind === 'ready') isReady = true;
     else watch?.take(report);
     // It may be ready for the next file before its reporter has told of the last tests.
@@ -64,7 +66,8 @@ async function runShard(next: () => string | undefined, options: RunOptions): Pr
       const result = watch.result();
       watch = undefined;
       options.onFile(result);
-      if (leavesSomething(result)) return void child.kill('SIGKILL');
+      isSpoilt = leavesSomething(result);
+      if (isSpoilt) return void child.kill('SIGKILL');
     }
     if (!isReady || watch !== undefined) return;
     isReady = false;

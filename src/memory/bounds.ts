@@ -361,6 +361,12 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 64 * KiB,
   },
   {
+    file: 'src/webhooks/outbound/fan-out/fan-out-parts.ts',
+    reads: 'deliveries that writes owe',
+    rows: 8,
+    rowOctets: 20 * KiB,
+  },
+  {
     file: 'src/webhooks/outbound/engine/due-rows.ts',
     reads:
       'deliveries or received messages that are due, of one endpoint or sender; mostly as many as its window',

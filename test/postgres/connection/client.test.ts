@@ -94,7 +94,11 @@ test('a server that hangs up without a word is told as such', async (t) => {
 });
 
 test('a server of another kind is given up', async (t) => {
-  const listener = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  const listener = createServer((socket) => {
+    socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+    // What the client sent must be read for the close to be seen.
+    socket.resume();
+  });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
   t.after(() => listener.close());

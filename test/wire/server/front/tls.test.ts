@@ -153,7 +153,10 @@ test('serves cleartext and TLS on two ports, and ends both when it drains', asyn
   for (const client of clients) assert.equal((await client.send(get).answer()).status, 200);
   assert.equal(listener.counts().connections, 2);
   assert.equal(await listener.drain(5_000), 0);
-  for (const client of clients) assert.equal(await client.closed, 'end');
+  for (const client of clients) {
+    assert.equal(await client.closed, 'end');
+    client.destroy();
+  }
   await assert.rejects(openRaw(port));
   await assert.rejects(openRaw(tlsPort));
 });
@@ -169,6 +172,7 @@ test('counts the connections of both ports under one bound', async (t) => {
   for (const each of [port, tlsPort]) {
     const third = await openRaw(each);
     await third.closed;
+    third.destroy();
   }
   assert.deepEqual(
     observed.flatMap((fact) => (fact.kind === 'connection-refused' ? [fact.peer] : [])),

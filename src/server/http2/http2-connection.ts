@@ -18,7 +18,9 @@ import { cancelled, type MultiplexedStream } from './multiplexed.ts';
 /** What is open on a connection. */
 export type Watched = {
   readonly stream: MultiplexedStream;
-  /** It waits for the client, and has since `progressMs`. */
+  /** Nothing is left to do but what the client does. */
+  readonly waitsForClient: boolean;
+  /** The client takes nothing of its answer, and has not since `progressMs`. */
   readonly stalls: boolean;
   readonly progressMs: number;
   /** The client closed its side of the connection: nothing more will come. */
@@ -110,11 +112,15 @@ export class Http2Connection implements Multiplexed {
     else this.close();
   };
 
-  /** The client has ended, so no window will open again, and nothing that is open has gone on for so long. */
+  /**
+   * Nothing that is open has gone on for so long, nor will it: of an answer that is out only the content is left that nobody reads, and a client
+   * that has ended opens no window.
+   */
   #isStuck(ms: number): boolean {
     const sinceMs = this.#context.monotonic() - ms;
-    return (
-      this.#clientEnded && [...this.#open].every(({ stalls, progressMs }) => stalls && progressMs < sinceMs)
+    return [...this.#open].every(
+      ({ waitsForClient, stalls, progressMs }) =>
+        waitsForClient && (this.#clientEnded || !stalls) && progressMs < sinceMs,
     );
   }
 

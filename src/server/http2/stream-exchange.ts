@@ -48,9 +48,14 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
     this.awaitsContinue = fields.expect !== undefined && fields.expect.toLowerCase() === '100-continue';
   }
 
-  /** Answered, and the client takes nothing of it since `progressMs`. */
+  /** Answered: what is left is for the client to do, to take the answer or to end its content. */
+  get waitsForClient(): boolean {
+    return this.answered && !this.held;
+  }
+
+  /** The client takes nothing of the answer since `progressMs`. */
   get stalls(): boolean {
-    return this.answered && !this.held && !this.stream.writableFinished;
+    return this.waitsForClient && !this.stream.writableFinished;
   }
 
   get announcesContent(): boolean {

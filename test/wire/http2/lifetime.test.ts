@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ContentSink, Response } from '../../../src/http/message.ts';
 import { echo, serve, text } from '../server/serve.ts';
 import { ask, openSession, receive } from './http2-client.ts';
-import { endStream, frameTypes, get, openRawSession, request, setting } from './raw-session.ts';
+import { endHeaders, endStream, frameTypes, get, openRawSession, request, setting } from './raw-session.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -29,6 +29,17 @@ test('closes an idle connection after its last request, also where the client ke
   client.send(request(1, get('/')));
   await client.frame(frameTypes.data, 1);
   assert.equal(await client.goawayCode(), 0);
+  await client.closed;
+  while (listener.counts().connections > 0) await turn();
+});
+
+test('closes soon after a client that ends before its content does, once a HEAD is answered', async (t) => {
+  const { port, listener } = await serve(t, echo, { unreadContentTimeoutMs: 20 });
+  const client = (await openRawSession(port)).start();
+  t.after(() => client.socket.destroy());
+  const head = [':method', 'HEAD', ':scheme', 'http', ':authority', 'a', ':path', '/'];
+  client.send(request(1, head, endHeaders));
+  client.socket.end();
   await client.closed;
   while (listener.counts().connections > 0) await turn();
 });

@@ -96,14 +96,14 @@ test('gives up an answer that the client does not take', async (t) => {
   while (listener.counts().connections === 0) await new Promise((resolve) => setImmediate(resolve));
   const deadline = performance.now() + 5_000;
   while (listener.counts().connections > 0 && performance.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.equal(listener.counts().connections, 0);
 });
 
 test('sends a long answer to a slow client that keeps taking it', async (t) => {
   const bytes = 8_000_000;
-  const { port } = await serve(t, () => text(200, 'x'.repeat(bytes)), { answerStallTimeoutMs: 200 });
+  const { port } = await serve(t, () => text(200, 'x'.repeat(bytes)), { answerStallTimeoutMs: 1000 });
   const socket = connect(port, '127.0.0.1');
   t.after(() => socket.destroy());
   await once(socket, 'connect');
@@ -112,7 +112,7 @@ test('sends a long answer to a slow client that keeps taking it', async (t) => {
   for await (const chunk of socket) {
     received += (chunk as Buffer).length;
     // Slow, but never as slow as the bound.
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.ok(received > bytes, String(received));
 });

@@ -5,7 +5,8 @@
  */
 import type { IntegerSetting, Setting } from '../../src/config/setting.ts';
 import { settings, variableOf } from '../../src/config/settings.ts';
-import { type MemoryBound, memoryBounds, rowReads } from '../../src/memory/bounds.ts';
+import { type MemoryBound, memoryBounds } from '../../src/memory/bounds.ts';
+import { rowReads } from '../../src/memory/row-reads.ts';
 
 export const path = 'docs/reference/limits.md';
 

@@ -140,7 +140,7 @@ export type Plan = {
   page(position: Position, party?: string): MaybePromise<Page>;
   /**
    * Whole rows from the position on, in sort order also when read backwards, at the cost of a page. Their number alone ends them, so this is
-   * for tables of the program itself, whose rows have a greatest length: `rowReads` in src/memory/bounds.ts lists every caller
+   * for tables of the program itself, whose rows have a greatest length: `rowReads` in src/memory/row-reads.ts lists every caller
    * with its octets. Rows of collections are read by `page`.
    * @param limit how many at most, where fewer than the query's limit are wanted
    * @throws RangeError for a plan that is not bounded: what reads rows is the program, which never waits for a scan

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { listCode } from '../../scripts/source-tree.ts';
-import { rowReads } from '../../src/memory/bounds.ts';
+import { rowReads } from '../../src/memory/row-reads.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** What else is called so: sessions of a database, and rows of a file. */

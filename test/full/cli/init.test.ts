@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { plainEnvironment, spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { plainEnvironment, runCommand, spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
 
 const npmBoundMs = 120_000;
 
@@ -63,7 +63,7 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
 
 test('brings Node as an npm package when it was run so itself', async () => {
   const project = join(temporaryFolder(), 'api');
-  assert.equal((await spawnCommand(['init', project, '--node', 'npm']).ended).code, 0);
+  assert.equal((await runCommand(['init', project, '--node', 'npm'])).code, 0);
   const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
   const own = JSON.parse(readFileSync('scripts/node/package.json', 'utf8'));
   assert.equal(manifest.dependencies.node, own.version);

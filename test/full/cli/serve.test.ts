@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
 import { adminKey as key } from '../../harness/exchange.ts';
 import { shopConfig, startServer } from '../../harness/running-server.ts';
@@ -20,6 +20,7 @@ async function post(url: string, credential: string, body: unknown): Promise<Res
 async function beginRequest(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
+  after(() => socket.destroy());
   await once(socket, 'connect');
   socket.write(
     `POST /api/v1/categories HTTP/1.1\r\nHost: ${hostname}\r\nX-API-Key: ${key}\r\n` +
@@ -48,11 +49,10 @@ test('makes an administrator key at the first start, prints it once, and keeps i
   first.process.kill('SIGTERM');
   const { stderr } = await first.ended;
   assert.ok(!stderr.includes(made));
-  const second = await spawnServer(options);
+  const second = await startServer(options);
   assert.ok(!second.stdout().includes('sk_'));
   assert.equal((await post(`${second.url}/api/v1/categories`, made, { name: 'Two' })).status, 201);
-  second.process.kill('SIGTERM');
-  assert.equal((await second.ended).code, 0);
+  await second.stop();
 });
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { resolve } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { adminKey as key } from '../../harness/exchange.ts';
 import { type ServerProcess as Server, spawnServer } from '../../harness/server-process.ts';
 
@@ -16,6 +16,7 @@ function start(environment: Record<string, string> = {}): Promise<Server> {
 /** A POST of which the end of the content is still to come. */
 async function beginRequest({ url }: Server): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  after(() => socket.destroy());
   await once(socket, 'connect');
   const fields = `Host: a\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 15`;
   socket.write(`POST /api/v1/notes HTTP/1.1\r\n${fields}\r\n\r\n{"text":`);

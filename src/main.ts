@@ -13,5 +13,8 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 enableCompileCache(process.env.NODE_COMPILE_CACHE);
 useTypeboxBundle();
 // Imported after both are there, or they would not be used for what this brings in.
-const { runProgram } = await import('./cli/program.ts');
-process.exit(await runProgram(process.argv.slice(2), process.env));
+const [{ runProgram }, { openTerminal }] = await Promise.all([
+  import('./cli/program.ts'),
+  import('./cli/terminal.ts'),
+]);
+process.exit(await runProgram(process.argv.slice(2), openTerminal(process.env, process)));

@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Environment, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
+import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Copy, OnProgress } from '../store/backup-file/start-copy.ts';
 import { startBackup as startPostgresBackup } from '../store/postgres/backup.ts';
@@ -15,25 +15,26 @@ import { CommandFailure, exitCodes } from './failure.ts';
 import { onInterrupt } from './interrupt.ts';
 import { showProgress } from './progress.ts';
 import { startFailure } from './start-failure.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Resolves with 0 when the copy is whole and on disk; nothing stands under the name of the file otherwise. */
 export async function backup(
+  terminal: Terminal,
   file: string,
-  environment: Environment,
   options: WrittenSettings,
   json: boolean,
 ): Promise<number> {
-  const settings = chosenStore(loadSettings(environment, {}, options).settings, options);
+  const settings = chosenStore(loadSettings(terminal.environment, {}, options).settings, options);
   const target = resolve(file);
   const begin = await beginningOf(settings);
   if (existsSync(target)) throw new CommandFailure(`${file} is there already; name a file that is not`);
   if (!existsSync(dirname(target))) throw new CommandFailure(`there is no folder ${dirname(target)}`);
   const startedAt = performance.now();
-  await copy((onProgress) => begin(target, onProgress));
+  await copy(terminal, (onProgress) => begin(target, onProgress));
   const bytes = statSync(target).size;
   const durationMs = Math.round(performance.now() - startedAt);
-  if (json) console.log(JSON.stringify({ file: target, bytes, durationMs }));
-  else console.log(`${target} holds the whole store (${bytes} bytes, ${durationMs} ms)`);
+  if (json) terminal.out(JSON.stringify({ file: target, bytes, durationMs }));
+  else terminal.out(`${target} holds the whole store (${bytes} bytes, ${durationMs} ms)`);
   return exitCodes.done;
 }
 
@@ -63,8 +64,8 @@ function embedded(settings: Settings): Begin {
 }
 
 /** An interrupted copy is stopped, and what there is of it removed, before the process ends. */
-async function copy(begin: (onProgress: OnProgress) => Copy): Promise<void> {
-  const progress = showProgress(process.stderr, 'Copying');
+async function copy(terminal: Terminal, begin: (onProgress: OnProgress) => Copy): Promise<void> {
+  const progress = showProgress(terminal.stderr, 'Copying');
   const { done, stop } = begin(progress.advance);
   const forget = onInterrupt(() => void stop());
   try {

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type Environment, loadSettings, type WrittenSettings } from '../config/load-settings.ts';
+import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { sealOptions } from '../open-store.ts';
 import { quoteName } from '../store/quote-name.ts';
@@ -14,6 +14,7 @@ import { judged, refuseEmptyFile } from '../store/sqlite/integrity.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { startFailure } from './start-failure.ts';
+import type { Terminal } from './terminal.ts';
 
 const faultsMax = 100;
 
@@ -21,11 +22,11 @@ type Report = { readonly rows: number; readonly tables: number; readonly faults:
 
 /** Resolves with 0 where the store is sound, and with 4 where it is damaged. */
 export async function checkStore(
-  environment: Environment,
+  terminal: Terminal,
   options: WrittenSettings,
   json: boolean,
 ): Promise<number> {
-  const settings = chosenStore(loadSettings(environment, {}, options).settings, options);
+  const settings = chosenStore(loadSettings(terminal.environment, {}, options).settings, options);
   if (settings.databaseUrl !== undefined) {
     throw new CommandFailure(
       'PostgreSQL checks its pages itself: see "SHOW data_checksums" and pg_amcheck; name a folder with --data for an embedded store',
@@ -37,14 +38,14 @@ export async function checkStore(
   const { rows, tables, faults } = reportOf(path, settings);
   const durationMs = Math.round(performance.now() - startedAt);
   if (json)
-    console.log(
+    terminal.out(
       JSON.stringify({ sound: faults.length === 0, store: path, rows, tables, faults, durationMs }),
     );
   else if (faults.length === 0)
-    console.log(`${path} is sound (${rows} rows in ${tables} tables, ${durationMs} ms)`);
+    terminal.out(`${path} is sound (${rows} rows in ${tables} tables, ${durationMs} ms)`);
   else {
-    for (const fault of faults) console.error(`comity: ${fault}`);
-    console.error(`comity: ${path} is damaged: keep a copy of the folder, and restore the last backup`);
+    for (const fault of faults) terminal.err(`comity: ${fault}`);
+    terminal.err(`comity: ${path} is damaged: keep a copy of the folder, and restore the last backup`);
   }
   return faults.length === 0 ? exitCodes.done : exitCodes.damaged;
 }

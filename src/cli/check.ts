@@ -1,25 +1,22 @@
 /** `comity check`: finds every mistake in settings and configuration without starting anything, and prints the outcome. */
 import { ConfigurationError } from '../config/configuration-error.ts';
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import { exitCodes } from './failure.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Resolves with 0 when all is sound. With `json`, mistakes are printed as JSON too, and the exit code is 2. */
-export async function check(
-  environment: Environment,
-  options: WrittenSettings,
-  json: boolean,
-): Promise<number> {
+export async function check(terminal: Terminal, options: WrittenSettings, json: boolean): Promise<number> {
   try {
-    const reading = await readConfiguration(environment, options);
-    if (json) console.log(JSON.stringify(reportOf(reading), undefined, 2));
-    else tell(reading);
+    const reading = await readConfiguration(terminal.environment, options);
+    if (json) terminal.out(JSON.stringify(reportOf(reading), undefined, 2));
+    else tell(terminal, reading);
     return exitCodes.done;
   } catch (error) {
     if (!json || !(error instanceof ConfigurationError)) throw error;
-    console.log(JSON.stringify({ sound: false, mistakes: error.mistakes }, undefined, 2));
+    terminal.out(JSON.stringify({ sound: false, mistakes: error.mistakes }, undefined, 2));
     return exitCodes.usage;
   }
 }
@@ -42,12 +39,12 @@ function reportOf({ configuration, settings, warnings }: Reading): Record<string
   };
 }
 
-function tell({ configuration, settings, warnings }: Reading): void {
-  tellWarnings(warnings);
-  console.log(`${settings.config} is sound. It would serve "${configuration.title}":`);
+function tell(terminal: Terminal, { configuration, settings, warnings }: Reading): void {
+  tellWarnings(terminal, warnings);
+  terminal.out(`${settings.config} is sound. It would serve "${configuration.title}":`);
   for (const collection of configuration.collections.values()) {
-    console.log(`\n  ${configuration.base}/${collection.name}`);
-    for (const [label, text] of detailsOf(collection)) console.log(`    ${label.padEnd(8)} ${text}`);
+    terminal.out(`\n  ${configuration.base}/${collection.name}`);
+    for (const [label, text] of detailsOf(collection)) terminal.out(`    ${label.padEnd(8)} ${text}`);
   }
 }
 

@@ -9,6 +9,7 @@ import { basename, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { starterFiles } from './starter.ts';
+import type { Terminal } from './terminal.ts';
 
 type Manifest = { readonly version: string };
 
@@ -16,7 +17,7 @@ type Manifest = { readonly version: string };
  * @param folder where to write, made when missing; no file in it is ever overwritten
  * @param node `npm` or `system`; undefined: as this program was run itself
  */
-export async function init(folder: string, node: string | undefined): Promise<number> {
+export async function init(terminal: Terminal, folder: string, node: string | undefined): Promise<number> {
   if (node !== undefined && node !== 'npm' && node !== 'system') {
     throw new CommandFailure(`--node must be npm or system, not "${node}"`, { exitCode: exitCodes.usage });
   }
@@ -30,11 +31,11 @@ export async function init(folder: string, node: string | undefined): Promise<nu
     bringsNode: brought,
   });
   refuseToOverwrite(target, [...files.keys()]);
-  if (!isInstalledByNpm(root)) buildPackage(root);
+  if (!isInstalledByNpm(root)) buildPackage(terminal, root);
   mkdirSync(target, { recursive: true });
   // `wx` fails on a file that came between the check and now.
   for (const [path, text] of files) writeFileSync(join(target, path), text, { flag: 'wx' });
-  console.log(nextSteps(folder, [...files.keys()]));
+  terminal.out(nextSteps(folder, [...files.keys()]));
   return exitCodes.done;
 }
 
@@ -56,13 +57,13 @@ function isInstalledByNpm(path: string): boolean {
 }
 
 /** A checkout serves its projects from dist/, which is made when it is missing or older than what it is made from. */
-function buildPackage(root: string): void {
+function buildPackage(terminal: Terminal, root: string): void {
   const built = join(root, 'dist/main.js');
   const script = join(root, 'scripts/build.ts');
   if (!existsSync(script)) return;
   const sources = globSync('src/**/*.ts', { cwd: root }).map((path) => statSync(join(root, path)).mtimeMs);
   if (existsSync(built) && statSync(built).mtimeMs >= Math.max(...sources)) return;
-  console.log('Building Comity from its checkout ...');
+  terminal.out('Building Comity from its checkout ...');
   const { status } = spawnSync(process.execPath, [script], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],

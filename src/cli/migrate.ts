@@ -2,7 +2,7 @@
  * `comity migrate`: shows what the schema in PostgreSQL lacks, and makes it, while processes go on serving. On the embedded
  * store there is nothing to do, which brings itself up to date at start.
  */
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Address, describe } from '../store/postgres/connection/address.ts';
 import { type MigrateOptions, migrateSchema, previewMigration } from '../store/postgres/schema/migrate.ts';
@@ -13,6 +13,7 @@ import { addressOrMistake, databaseFailure } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { showProgress } from './progress.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import type { Terminal } from './terminal.ts';
 
 export type MigrateFlags = {
   /** One JSON object in place of the text. */
@@ -27,15 +28,15 @@ export type MigrateFlags = {
 
 /** Resolves with 0 when the schema is up to date, and with 3 when a dry run found that it is not. */
 export async function migrate(
-  environment: Environment,
+  terminal: Terminal,
   options: WrittenSettings,
   flags: MigrateFlags,
   version: string,
 ): Promise<number> {
-  const { configuration, settings, warnings } = await readConfiguration(environment, options);
-  tellWarnings(warnings);
+  const { configuration, settings, warnings } = await readConfiguration(terminal.environment, options);
+  tellWarnings(terminal, warnings);
   const { databaseUrl, databaseSchema, databaseConnectTimeoutMs } = settings;
-  if (databaseUrl === undefined) return tellEmbedded(flags);
+  if (databaseUrl === undefined) return tellEmbedded(terminal, flags);
   const address = addressOrMistake(databaseUrl);
   if (address instanceof CommandFailure) throw address;
   const migration: MigrateOptions = {
@@ -49,13 +50,13 @@ export async function migrate(
   if (flags.json) {
     const made = flags.dryRun
       ? steps.map((step) => ({ step }))
-      : await make(address, migration, settings, ignore);
-    tellJson(address, settings, made, flags);
+      : await make(terminal, address, migration, settings, ignore);
+    tellJson(terminal, address, settings, made, flags);
   } else {
-    tellPlan(address, settings, steps);
+    tellPlan(terminal, address, settings, steps);
     if (flags.dryRun || steps.length === 0) return codeOf(steps, flags);
-    if (!flags.yes && !(await isConfirmed('Go on?'))) return exitCodes.failed;
-    await make(address, migration, settings, (line) => console.log(line));
+    if (!flags.yes && !(await isConfirmed(terminal, 'Go on?'))) return exitCodes.failed;
+    await make(terminal, address, migration, settings, (line) => terminal.out(line));
   }
   return codeOf(steps, flags);
 }
@@ -67,6 +68,7 @@ function codeOf(steps: readonly Step[], { dryRun }: MigrateFlags): number {
 type Made = { readonly step: Step; readonly durationMs?: number };
 
 async function make(
+  terminal: Terminal,
   address: Address,
   migration: MigrateOptions,
   settings: Settings,
@@ -74,15 +76,15 @@ async function make(
 ): Promise<readonly Made[]> {
   const made: Made[] = [];
   let label = '';
-  const progress = showProgress(process.stderr, 'Building');
+  const progress = showProgress(terminal.stderr, 'Building');
   await worded(settings, () =>
     migrateSchema(address, {
       ...migration,
-      onWaiting: () => console.error('comity: another process migrates this schema; waiting for it to end'),
+      onWaiting: () => terminal.err('comity: another process migrates this schema; waiting for it to end'),
       onStep: (_, at, of) => {
         label = `${at}/${of}`;
       },
-      ...(process.stderr.isTTY && { onProgress: progress.advance }),
+      ...(terminal.stderr.isTTY && { onProgress: progress.advance }),
       onStepDone: (step, durationMs) => {
         progress.end();
         made.push({ step, durationMs: Math.round(durationMs) });
@@ -102,27 +104,33 @@ async function worded<T>(settings: Settings, work: () => Promise<T>): Promise<T>
   }
 }
 
-function tellEmbedded({ json }: MigrateFlags): number {
-  if (json) console.log(JSON.stringify({ engine: 'sqlite', steps: [] }));
+function tellEmbedded(terminal: Terminal, { json }: MigrateFlags): number {
+  if (json) terminal.out(JSON.stringify({ engine: 'sqlite', steps: [] }));
   else {
-    console.log(
+    terminal.out(
       'Nothing to do: the embedded store brings itself up to date when it starts (COMITY_DATABASE_URL is not set).',
     );
   }
   return exitCodes.done;
 }
 
-function tellPlan(address: Address, { databaseSchema }: Settings, steps: readonly Step[]): void {
+function tellPlan(
+  terminal: Terminal,
+  address: Address,
+  { databaseSchema }: Settings,
+  steps: readonly Step[],
+): void {
   const where = `${describe(address)}, schema ${databaseSchema}`;
   if (steps.length === 0) {
-    console.log(`Nothing to do: ${where} is up to date.`);
+    terminal.out(`Nothing to do: ${where} is up to date.`);
     return;
   }
-  console.log(`To be made in ${where}, while others may go on serving from it:`);
-  for (const [at, { what }] of steps.entries()) console.log(`  ${at + 1}  ${what}`);
+  terminal.out(`To be made in ${where}, while others may go on serving from it:`);
+  for (const [at, { what }] of steps.entries()) terminal.out(`  ${at + 1}  ${what}`);
 }
 
 function tellJson(
+  terminal: Terminal,
   address: Address,
   { databaseSchema }: Settings,
   made: readonly Made[],
@@ -135,7 +143,7 @@ function tellJson(
     ...rest,
   }));
   const report = { engine: 'postgres', database: describe(address), schema: databaseSchema, dryRun, steps };
-  console.log(JSON.stringify(report, undefined, 2));
+  terminal.out(JSON.stringify(report, undefined, 2));
 }
 
 /** Asks a person at a terminal; a script that calls this has decided already. */

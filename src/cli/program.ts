@@ -2,8 +2,8 @@
  * The command line: which subcommands there are and how they are told apart. Each lives in a file of its own, which
  * is loaded when it is called for, so that none pays for the others at start.
  */
-import { Command, CommanderError } from 'commander';
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import { Command, CommanderError, type OutputConfiguration } from 'commander';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
 import { declareDeliveries } from './deliveries/declare.ts';
 import { declareEndpoints } from './endpoints/declare.ts';
@@ -14,6 +14,7 @@ import { declareKeys } from './keys/declare.ts';
 import { declareListen } from './listen/declare.ts';
 import { declareReceived } from './received/declare.ts';
 import { declareSenders } from './senders/declare.ts';
+import type { Output, Terminal } from './terminal.ts';
 import { declareUsers } from './users/declare.ts';
 
 const exitCodeHelp = `
@@ -30,9 +31,9 @@ Every setting is an environment variable, such as COMITY_PORT=8080; an option ou
 COMITY_LOG_LEVEL=debug shows the stack of an error.`;
 
 /** Runs one command line to its end. Never throws: what goes wrong is told on stderr and in the exit code. */
-export async function runProgram(argv: readonly string[], environment: Environment): Promise<number> {
+export async function runProgram(argv: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = exitCodes.done;
-  const program = declareProgram(environment, (code) => {
+  const program = declareProgram(terminal, (code) => {
     exitCode = code;
   });
   try {
@@ -41,12 +42,12 @@ export async function runProgram(argv: readonly string[], environment: Environme
   } catch (error) {
     // Commander has told the reader already; 0 is --help or --version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    console.error(failureText(error, environment.COMITY_LOG_LEVEL === 'debug'));
+    terminal.err(failureText(error, terminal.environment.COMITY_LOG_LEVEL === 'debug'));
     return exitCodeOf(error);
   }
 }
 
-function declareProgram(environment: Environment, finish: Finish): Command {
+function declareProgram(terminal: Terminal, finish: Finish): Command {
   const program = new Command('comity')
     .description('An HTTP backend whose conduct is exact: declare collections in one file, serve them.')
     .version(packageVersion(), '--version', 'print the version')
@@ -54,26 +55,42 @@ function declareProgram(environment: Environment, finish: Finish): Command {
     .addHelpText('after', exitCodeHelp)
     .showHelpAfterError('(see "comity --help")')
     .showSuggestionAfterError()
-    .exitOverride();
-  declareServe(program, environment, finish);
-  declareInit(program, finish);
-  declareCheck(program, environment, finish);
-  declareBackup(program, environment, finish);
-  declareRestore(program, environment, finish);
-  declareMigrate(program, environment, finish);
-  declareSecrets(program, environment, finish);
-  declareUsers(program, environment, finish);
-  declareKeys(program, environment, finish);
-  declareEndpoints(program, environment, finish);
-  declareDeliveries(program, environment, finish);
-  declareEvents(program, environment, finish);
-  declareListen(program, environment, finish);
-  declareSenders(program, environment, finish);
-  declareReceived(program, environment, finish);
+    .exitOverride()
+    .configureOutput(helpOutput(terminal));
+  declareServe(program, terminal, finish);
+  declareInit(program, terminal, finish);
+  declareCheck(program, terminal, finish);
+  declareBackup(program, terminal, finish);
+  declareRestore(program, terminal, finish);
+  declareMigrate(program, terminal, finish);
+  declareSecrets(program, terminal, finish);
+  declareUsers(program, terminal, finish);
+  declareKeys(program, terminal, finish);
+  declareEndpoints(program, terminal, finish);
+  declareDeliveries(program, terminal, finish);
+  declareEvents(program, terminal, finish);
+  declareListen(program, terminal, finish);
+  declareSenders(program, terminal, finish);
+  declareReceived(program, terminal, finish);
   return program;
 }
 
-function declareServe(program: Command, environment: Environment, finish: Finish): void {
+/** Of help that goes to no terminal. */
+const helpColumns = 80;
+
+/** Where commander prints by itself, and how wide. */
+function helpOutput({ stdout, stderr }: Terminal): OutputConfiguration {
+  const widthOf = ({ isTTY, columns = helpColumns }: Output): number =>
+    isTTY === true ? columns : helpColumns;
+  return {
+    writeOut: (text) => stdout.write(text),
+    writeErr: (text) => stderr.write(text),
+    getOutHelpWidth: () => widthOf(stdout),
+    getErrHelpWidth: () => widthOf(stderr),
+  };
+}
+
+function declareServe(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('serve')
     .description('serve the collections of a configuration until SIGTERM or SIGINT')
@@ -89,11 +106,11 @@ function declareServe(program: Command, environment: Environment, finish: Finish
     )
     .action(async (options: WrittenSettings) => {
       const { serve } = await import('./serve.ts');
-      finish(await serve(environment, options));
+      finish(await serve(terminal, options));
     });
 }
 
-function declareInit(program: Command, finish: Finish): void {
+function declareInit(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('init')
     .description('make a new project: a small configuration, ready to be served')
@@ -102,11 +119,11 @@ function declareInit(program: Command, finish: Finish): void {
     .addHelpText('after', '\nNever overwrites a file. Without --node it does as this program was run itself.')
     .action(async (folder: string, options: { readonly node?: string }) => {
       const { init } = await import('./init.ts');
-      finish(await init(folder, options.node));
+      finish(await init(terminal, folder, options.node));
     });
 }
 
-function declareCheck(program: Command, environment: Environment, finish: Finish): void {
+function declareCheck(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('check')
     .description('check the settings and the configuration, or the store')
@@ -117,15 +134,15 @@ function declareCheck(program: Command, environment: Environment, finish: Finish
     .action(async ({ json = false, store = false, ...options }: CheckArguments) => {
       if (store) {
         const { checkStore } = await import('./check-store.ts');
-        finish(await checkStore(environment, options, json));
+        finish(await checkStore(terminal, options, json));
         return;
       }
       const { check } = await import('./check.ts');
-      finish(await check(environment, options, json));
+      finish(await check(terminal, options, json));
     });
 }
 
-function declareBackup(program: Command, environment: Environment, finish: Finish): void {
+function declareBackup(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('backup')
     .description('copy the store into one file, while the server runs or not')
@@ -141,12 +158,12 @@ function declareBackup(program: Command, environment: Environment, finish: Finis
     .action(
       async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
         const { backup } = await import('./backup.ts');
-        finish(await backup(file, environment, options, json));
+        finish(await backup(terminal, file, options, json));
       },
     );
 }
 
-function declareRestore(program: Command, environment: Environment, finish: Finish): void {
+function declareRestore(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('restore')
     .description('bring what "backup" wrote into an empty store, embedded or PostgreSQL')
@@ -162,12 +179,12 @@ function declareRestore(program: Command, environment: Environment, finish: Fini
     .action(
       async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
         const { restore } = await import('./restore.ts');
-        finish(await restore(file, environment, options, { json, version: packageVersion() }));
+        finish(await restore(terminal, file, options, { json, version: packageVersion() }));
       },
     );
 }
 
-function declareMigrate(program: Command, environment: Environment, finish: Finish): void {
+function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('migrate')
     .description('bring the schema in PostgreSQL up to date, while others serve from it')
@@ -191,12 +208,12 @@ function declareMigrate(program: Command, environment: Environment, finish: Fini
         ...rest
       }: MigrateArguments) => {
         const { migrate } = await import('./migrate.ts');
-        finish(await migrate(environment, rest, { json, dryRun, yes, keepIndexes }, packageVersion()));
+        finish(await migrate(terminal, rest, { json, dryRun, yes, keepIndexes }, packageVersion()));
       },
     );
 }
 
-function declareSecrets(program: Command, environment: Environment, finish: Finish): void {
+function declareSecrets(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('secrets')
     .description('manage the key that encrypts the secrets in the store')
@@ -213,7 +230,7 @@ function declareSecrets(program: Command, environment: Environment, finish: Fini
     )
     .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
       const { rotateSecrets } = await import('./secrets.ts');
-      finish(await rotateSecrets(environment, options, json));
+      finish(await rotateSecrets(terminal, options, json));
     });
 }
 

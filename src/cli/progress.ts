@@ -1,4 +1,5 @@
 /** A progress bar on one line of a terminal; nothing at all where stderr is a file or a pipe. */
+import type { Output } from './terminal.ts';
 
 export type Progress = {
   /** May be called often; the line is drawn at most once every `drawEveryMs`. */
@@ -11,7 +12,7 @@ const drawEveryMs = 100;
 const barCells = 30;
 
 /** @param label what is under way, in a word or two */
-export function showProgress(stream: NodeJS.WriteStream, label: string): Progress {
+export function showProgress(stream: Output, label: string): Progress {
   if (!stream.isTTY) return { advance: ignore, end: ignore };
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {

@@ -15,6 +15,7 @@ import {
 import { readSenderSecrets } from '../config/sender-secrets.ts';
 import type { DeclaredSender } from '../config/senders.ts';
 import type { Settings } from '../config/settings.ts';
+import type { Terminal } from './terminal.ts';
 
 export type Reading = {
   readonly configuration: Configuration;
@@ -55,6 +56,6 @@ function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }:
 }
 
 /** Tells the warnings on stderr, one a line. */
-export function tellWarnings(warnings: readonly string[]): void {
-  for (const warning of warnings) console.error(`comity: warning: ${warning}`);
+export function tellWarnings(terminal: Terminal, warnings: readonly string[]): void {
+  for (const warning of warnings) terminal.err(`comity: warning: ${warning}`);
 }

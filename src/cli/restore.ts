@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import type { Configuration } from '../config/configuration.ts';
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { NotEmpty, type Restored } from '../store/backup-file/restored.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
@@ -18,6 +18,7 @@ import { type Progress, showProgress } from './progress.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { keyWarnings } from './secrets.ts';
 import { startFailure } from './start-failure.ts';
+import type { Terminal } from './terminal.ts';
 
 export type RestoreFlags = {
   /** One JSON object in place of the text. */
@@ -28,37 +29,37 @@ export type RestoreFlags = {
 
 /** Resolves with 0 when every row is in the store, counted and on disk. */
 export async function restore(
+  terminal: Terminal,
   file: string,
-  environment: Environment,
   options: WrittenSettings,
   { json, version }: RestoreFlags,
 ): Promise<number> {
-  const { configuration, settings: all, warnings } = await readConfiguration(environment, options);
-  tellWarnings(warnings);
+  const { configuration, settings: all, warnings } = await readConfiguration(terminal.environment, options);
+  tellWarnings(terminal, warnings);
   const settings = chosenStore(all, options);
   const source = resolve(file);
   const startedAt = performance.now();
   let outcome: Outcome;
   try {
     outcome = await (settings.databaseUrl === undefined
-      ? intoFolder(source, settings)
-      : intoDatabase(source, { url: settings.databaseUrl, settings, configuration, version }));
+      ? intoFolder(terminal, source, settings)
+      : intoDatabase(terminal, source, { url: settings.databaseUrl, settings, configuration, version }));
   } catch (error) {
     throw startFailure(error, settings);
   }
   const { into, rows, tables, rev } = outcome;
   const durationMs = Math.round(performance.now() - startedAt);
-  if (json) console.log(JSON.stringify({ file: source, into, rows, tables, revision: rev, durationMs }));
-  else console.log(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
-  tellWarnings(keyWarnings(source, settings));
+  if (json) terminal.out(JSON.stringify({ file: source, into, rows, tables, revision: rev, durationMs }));
+  else terminal.out(`${into} holds the whole store (${rows} rows, revision ${rev}, ${durationMs} ms)`);
+  tellWarnings(terminal, keyWarnings(source, settings));
   return exitCodes.done;
 }
 
 type Outcome = Restored & { readonly into: string };
 
-async function intoFolder(source: string, settings: Settings): Promise<Outcome> {
+async function intoFolder(terminal: Terminal, source: string, settings: Settings): Promise<Outcome> {
   const into = resolve(settings.data);
-  const progress = showProgress(process.stderr, 'Restoring');
+  const progress = showProgress(terminal.stderr, 'Restoring');
   try {
     const { done, stop } = startRestore(into, source, progress.advance);
     const forget = onInterrupt(() => void stop());
@@ -81,6 +82,7 @@ type Database = {
 };
 
 async function intoDatabase(
+  terminal: Terminal,
   source: string,
   { url, settings, configuration, version }: Database,
 ): Promise<Outcome> {
@@ -89,8 +91,8 @@ async function intoDatabase(
     interrupted.abort(new CommandFailure('interrupted: nothing was restored'));
   });
   const progress: Readonly<Record<'rows' | 'indexes', Progress>> = {
-    rows: showProgress(process.stderr, 'Restoring'),
-    indexes: showProgress(process.stderr, 'Making indexes'),
+    rows: showProgress(terminal.stderr, 'Restoring'),
+    indexes: showProgress(terminal.stderr, 'Making indexes'),
   };
   const target = {
     url,

@@ -2,7 +2,7 @@
  * `comity secrets rotate`: encrypts every secret in the store with another key. On PostgreSQL servers may go on serving; the embedded
  * store belongs to one process, and a server on it changes its key while it starts.
  */
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { openPlainStore, sealOptions } from '../open-store.ts';
 import { readFile } from '../store/backup-file/read-file.ts';
@@ -13,6 +13,7 @@ import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
+import type { Output, Terminal } from './terminal.ts';
 
 /** How many of its looks at the database a server may miss. */
 const looksMissed = 3;
@@ -20,17 +21,17 @@ const drawEveryMs = 100;
 
 /** Resolves with 0 when every secret is encrypted with the new key. */
 export async function rotateSecrets(
-  environment: Environment,
+  terminal: Terminal,
   options: WrittenSettings,
   json: boolean,
 ): Promise<number> {
-  const { configuration, settings: all, warnings } = await readConfiguration(environment, options);
-  tellWarnings(warnings);
+  const { configuration, settings: all, warnings } = await readConfiguration(terminal.environment, options);
+  tellWarnings(terminal, warnings);
   const settings = chosenStore(all, options);
   const store = await openPlainStore(configuration, settings, ignore).catch((error: unknown) => {
     throw inUse(error) ?? startFailure(error, settings);
   });
-  const progress = showCount(process.stderr);
+  const progress = showCount(terminal.stderr);
   try {
     const { key, rows } = await rotateSecretKey(store, {
       ...sealOptions(settings, ignore),
@@ -38,8 +39,8 @@ export async function rotateSecrets(
       onSealed: progress.advance,
     });
     progress.end();
-    if (json) console.log(JSON.stringify({ key, rows }));
-    else console.log(textOf(key, rows, settings));
+    if (json) terminal.out(JSON.stringify({ key, rows }));
+    else terminal.out(textOf(key, rows, settings));
     return exitCodes.done;
   } finally {
     progress.end();
@@ -66,7 +67,7 @@ function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Set
 }
 
 /** A count on one line of a terminal; nothing where stderr is a file or a pipe. */
-function showCount(stream: NodeJS.WriteStream): {
+function showCount(stream: Output): {
   readonly advance: (rows: number) => void;
   readonly end: () => void;
 } {

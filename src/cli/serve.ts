@@ -9,7 +9,7 @@
  */
 import { resolve } from 'node:path';
 import { compose, type Running } from '../compose.ts';
-import type { Environment, WrittenSettings } from '../config/load-settings.ts';
+import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { fanOut } from '../observe/fan-out.ts';
 import { createLog } from '../observe/log.ts';
@@ -18,7 +18,8 @@ import type { Observe } from '../observe/observation.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { giveBackMemorySoon } from './give-back-memory.ts';
-import { readConfiguration, tellWarnings } from './read-configuration.ts';
+import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
+import type { Terminal } from './terminal.ts';
 import { welcomeText } from './welcome.ts';
 
 const lateMs = 5000;
@@ -30,23 +31,56 @@ const uncaughtLinesMax = 10;
 const echoMs = 500;
 
 /** Resolves with the exit code once the program has stopped. */
-export async function serve(environment: Environment, options: WrittenSettings): Promise<number> {
-  const signal = firstSignal(environment.npm_lifecycle_event === undefined ? 0 : echoMs);
-  const { warnings, ...reading } = await readConfiguration(environment, options);
-  const { configuration, settings } = reading;
-  tellWarnings(warnings);
+export async function serve(terminal: Terminal, options: WrittenSettings): Promise<number> {
+  const signal = hearSignals(terminal.environment.npm_lifecycle_event === undefined ? 0 : echoMs);
+  try {
+    return await serveUntil(signal.first, terminal, options);
+  } finally {
+    signal.forget();
+  }
+}
+
+/** The first of something that the process may tell again, and the way to hear it no longer. */
+type Heard<T> = { readonly first: Promise<T>; readonly forget: () => void };
+
+async function serveUntil(
+  signal: Promise<string>,
+  terminal: Terminal,
+  options: WrittenSettings,
+): Promise<number> {
+  const { warnings, ...reading } = await readConfiguration(terminal.environment, options);
+  const { settings } = reading;
+  tellWarnings(terminal, warnings);
   const metrics = createMetrics();
-  const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const uncaught = firstUncaught(observe);
-  const starting = start(() => compose({ ...reading, observe, metrics }), settings);
-  const running = await Promise.race([starting, uncaught.then(fail)]);
-  tellWarnings(keyWarnings(settings));
-  const { url, tlsUrl, adminKey, madeSecrets: senderSecrets } = running;
-  process.stdout.write(
+  const log = createLog({
+    level: settings.logLevel,
+    ...(terminal.log === undefined ? {} : { destination: terminal.log }),
+  });
+  const observe = fanOut(log, metrics.observe);
+  const uncaught = hearUncaught(observe);
+  try {
+    const starting = start(() => compose({ ...reading, observe, metrics }), settings);
+    const running = await Promise.race([starting, uncaught.first.then(fail)]);
+    tellStarted(terminal, running, reading);
+    return await stopAt(await Promise.race([signal, uncaught.first]), running, settings);
+  } finally {
+    uncaught.forget();
+  }
+}
+
+function tellStarted(
+  terminal: Terminal,
+  { url, tlsUrl, adminKey, madeSecrets: senderSecrets }: Running,
+  { configuration, settings }: Pick<Reading, 'configuration' | 'settings'>,
+): void {
+  tellWarnings(terminal, keyWarnings(settings));
+  terminal.stdout.write(
     welcomeText({ url, tlsUrl, data: whereOf(settings), adminKey, senderSecrets, configuration }),
   );
   giveBackMemorySoon();
-  const cause = await Promise.race([signal, uncaught]);
+}
+
+async function stopAt(cause: string | Uncaught, running: Running, settings: Settings): Promise<number> {
   const reason = typeof cause === 'string' ? cause : 'uncaught error';
   const stopped = stop(running, reason, settings.drainMs + lateMs);
   if (typeof cause === 'string') await stopped;
@@ -66,11 +100,11 @@ type Uncaught = { readonly error: unknown };
  * Resolves with the first error that no code caught. Each is logged with its origin and stack, up to `uncaughtLinesMax`; those after the first
  * change nothing else, so that a fault that repeats neither ends the drain nor begins another.
  */
-function firstUncaught(observe: Observe): Promise<Uncaught> {
+function hearUncaught(observe: Observe): Heard<Uncaught> {
   const { promise, resolve: first } = Promise.withResolvers<Uncaught>();
   let seen = 0;
   // Node calls it for rejections that nobody handled as well, and tells which it was.
-  process.on('uncaughtException', (error, origin) => {
+  const hear = (error: Error, origin: NodeJS.UncaughtExceptionOrigin): void => {
     seen += 1;
     first({ error });
     if (seen > uncaughtLinesMax) return;
@@ -79,8 +113,9 @@ function firstUncaught(observe: Observe): Promise<Uncaught> {
     } catch {
       // The error may have come out of the log itself. An error thrown here would end the process without a drain.
     }
-  });
-  return promise;
+  };
+  process.on('uncaughtException', hear);
+  return { first: promise, forget: () => void process.off('uncaughtException', hear) };
 }
 
 function fail({ error }: Uncaught): never {
@@ -124,17 +159,16 @@ async function stop(running: Running, reason: string, boundMs: number): Promise<
 }
 
 /** Resolves with the name of the first signal, and ends the process on one that comes more than `sameMs` later. */
-function firstSignal(sameMs: number): Promise<string> {
+function hearSignals(sameMs: number): Heard<string> {
   const { promise, resolve: first } = Promise.withResolvers<string>();
   let firstAt: number | undefined;
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(name, () => {
-      const now = performance.now();
-      if (firstAt === undefined) {
-        firstAt = now;
-        first(name);
-      } else if (now - firstAt >= sameMs) process.exit(exitCodes.interrupted);
-    });
-  }
-  return promise;
+  const hear = (name: string): void => {
+    const now = performance.now();
+    if (firstAt === undefined) {
+      firstAt = now;
+      first(name);
+    } else if (now - firstAt >= sameMs) process.exit(exitCodes.interrupted);
+  };
+  process.on('SIGTERM', hear).on('SIGINT', hear);
+  return { first: promise, forget: () => void process.off('SIGTERM', hear).off('SIGINT', hear) };
 }

@@ -8,6 +8,7 @@ import { withSecretFiles } from '../config/secret-files.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { refusalText, requestOctets } from './request-octets.ts';
 import { type Credential, refusalOf } from './server-refusal.ts';
+import type { Terminal } from './terminal.ts';
 
 export type ServerArguments = { readonly url?: string };
 
@@ -48,27 +49,27 @@ const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 const pageItemsMax = 200;
 
 /** For commands that only an administrator can give. */
-export function openServer(given: Environment, options: ServerArguments): ServerClient {
-  const environment = withKeys(given);
-  const key = environment.COMITY_ADMIN_KEY;
+export function openServer(terminal: Terminal, options: ServerArguments): ServerClient {
+  const key = withKeys(terminal.environment).COMITY_ADMIN_KEY;
   if (key === undefined || key === '') {
     const message = 'set COMITY_ADMIN_KEY to the administrator key of the server';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   const credential = { variable: 'COMITY_ADMIN_KEY', key, forbidden: "is not an administrator's" };
-  return clientOf(environment, options, credential);
+  return clientOf(terminal, options, credential);
 }
 
 /** For commands that any key with the scope `webhooks` can give: that in COMITY_KEY, or the administrator's. */
-export function openWebhookServer(given: Environment, options: ServerArguments): ServerClient {
-  const environment = withKeys(given);
+export function openWebhookServer(terminal: Terminal, options: ServerArguments): ServerClient {
+  const environment = withKeys(terminal.environment);
   const variable = environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
   const key = environment[variable];
   if (key === undefined || key === '') {
     const message = 'set COMITY_KEY to a key with the scope webhooks, or COMITY_ADMIN_KEY';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
-  return clientOf(environment, options, { variable, key, forbidden: 'may not do this' });
+  const credential = { variable, key, forbidden: 'may not do this' };
+  return clientOf(terminal, options, credential);
 }
 
 const keyVariables: ReadonlySet<string> = new Set(['COMITY_ADMIN_KEY', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
@@ -84,9 +85,9 @@ export function withKeys(given: Environment): Environment {
   return environment;
 }
 
-function clientOf(environment: Environment, options: ServerArguments, credential: Credential): ServerClient {
-  const api = apiOf(options.url ?? (environment.COMITY_URL || defaultUrl));
-  warnOfPlainHttp(api);
+function clientOf(terminal: Terminal, options: ServerArguments, credential: Credential): ServerClient {
+  const api = apiOf(options.url ?? (terminal.environment.COMITY_URL || defaultUrl));
+  warnOfPlainHttp(terminal, api);
   const ask: ServerClient['ask'] = (method, path, asked = {}) =>
     exchange(api, credential, method, path, asked);
   return {
@@ -132,10 +133,10 @@ function apiOf(text: string): string {
 }
 
 /** RFC 6750 §5.3 goes for keys as well: whoever carries the packets can read them. */
-function warnOfPlainHttp(api: string): void {
+function warnOfPlainHttp(terminal: Terminal, api: string): void {
   const { protocol, hostname } = new URL(api);
   if (protocol === 'https:' || loopbackNames.has(hostname)) return;
-  console.error(`comity: the key goes to ${hostname} unencrypted; use https`);
+  terminal.err(`comity: the key goes to ${hostname} unencrypted; use https`);
 }
 
 async function exchange(

@@ -1,5 +1,5 @@
 /**
- * The files of a new project, as texts. They must run as they stand: test/cli/init.test.ts installs, starts and uses
+ * The files of a new project, as texts. They must run as they stand: test/full/cli/init.test.ts installs, starts and uses
  * one.
  */
 

@@ -1,4 +1,5 @@
 /** One line of a terminal that says how far work has come whose end nobody knows; nothing where stderr is a file or a pipe. */
+import type { Output } from './terminal.ts';
 
 export type StatusLine = {
   /** May be called often; the line is drawn at most once every `drawEveryMs`. */
@@ -10,7 +11,7 @@ export type StatusLine = {
 const drawEveryMs = 100;
 const clearLine = '\r\u001b[2K';
 
-export function showStatusLine(stream: NodeJS.WriteStream): StatusLine {
+export function showStatusLine(stream: Output): StatusLine {
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {
     show: (text) => {

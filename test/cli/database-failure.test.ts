@@ -1,12 +1,9 @@
 /** Why PostgreSQL cannot be used: one line that names the database and the remedy, never the password, and exit code 1. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
-import { join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { databaseFailure } from '../../src/cli/database-failure.ts';
 import { startFailure } from '../../src/cli/start-failure.ts';
@@ -15,12 +12,13 @@ import { ConnectFailed } from '../../src/store/postgres/connection/client.ts';
 import { unavailable } from '../../src/store/postgres/connection/failure.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/server-check.ts';
-import { ownCluster, testServer } from '../postgres/cluster.ts';
-import { runProgram, shop } from './spawn-program.ts';
+import { runCommand } from '../harness/command-line.ts';
+import { shopConfig as shop } from '../harness/running-server.ts';
+import { testServer } from '../postgres/cluster.ts';
+import { refusalOf } from './database-refusal.ts';
 
 const secret = 'hunter2-hunter2';
 const role = `comity_cli_${process.pid}`;
-const certificate = resolve('test/cli/fixtures/database-certificate.pem');
 
 const server = await testServer();
 const client = new pg.Client({ connectionString: server.url });
@@ -49,21 +47,8 @@ function urlWith(
 
 const asRole = { username: role, password: secret };
 
-/** Starts `comity serve` and takes the one line that it ends with, without its beginning. */
-async function refusal(url: string, environment: Readonly<Record<string, string>> = {}): Promise<string> {
-  const { code, stdout, stderr } = await runProgram(['serve'], {
-    COMITY_CONFIG: shop,
-    COMITY_PORT: '0',
-    COMITY_DATABASE_URL: url,
-    ...environment,
-  });
-  const { host, pathname } = new URL(url);
-  const beginning = `comity: PostgreSQL at ${host}${pathname} `;
-  assert.deepEqual([code, stdout], [1, ''], stderr);
-  assert.ok(stderr.startsWith(beginning), stderr);
-  assert.equal(stderr.indexOf('\n'), stderr.length - 1, stderr);
-  assert.ok(!stderr.includes(secret) && !stderr.includes(new URL(server.url).password), stderr);
-  return stderr.slice(beginning.length, -1);
+function refusal(url: string, environment: Readonly<Record<string, string>> = {}): Promise<string> {
+  return refusalOf(url, [secret, new URL(server.url).password], environment);
 }
 
 /** A port that takes connections and does with them as told. */
@@ -184,7 +169,7 @@ test('tells what is wrong with the URL itself, and exits 2', async () => {
     [urlWith({ search: 'sslmod=require' }), 'the URL of the database has a parameter "sslmod"'],
     [urlWith({ search: 'sslmode=verify-ca&sslrootcert=/nowhere.pem' }), '/nowhere.pem'],
   ] as const) {
-    const { code, stderr } = await runProgram(['serve'], { COMITY_CONFIG: shop, COMITY_DATABASE_URL: url });
+    const { code, stderr } = await runCommand(['serve'], { COMITY_CONFIG: shop, COMITY_DATABASE_URL: url });
     assert.equal(code, 2, stderr);
     assert.ok(stderr.includes('COMITY_DATABASE_URL') && stderr.includes(told), stderr);
     assert.ok(!stderr.includes(new URL(server.url).password), stderr);
@@ -193,79 +178,16 @@ test('tells what is wrong with the URL itself, and exits 2', async () => {
 
 test('tells that the schema was made by a newer program', async () => {
   const environment = { COMITY_DATABASE_URL: server.url, COMITY_CONFIG: shop };
-  assert.equal((await runProgram(['migrate'], environment)).code, 0);
+  assert.equal((await runCommand(['migrate'], environment)).code, 0);
   await client.query(`INSERT INTO comity.comity_migrations VALUES (99, 'later', 1, 'next')`);
   assert.equal(
     await refusal(server.url),
     'is not for this program: the schema "comity" was made by a newer version of the program (schema 99, this one knows 1); run the newer one',
   );
-  const migrated = await runProgram(['migrate'], environment);
+  const migrated = await runCommand(['migrate'], environment);
   assert.equal(migrated.code, 1);
   assert.match(migrated.stderr, /^comity: PostgreSQL at \S+ is not for this program/);
 });
-
-test('tells a standby, an unknown authority, a certificate for another name and a server that wants TLS', async (context) => {
-  const cluster = await ownCluster();
-  context.after(() => cluster.dispose());
-  const folder = await dataFolderOf(cluster.url);
-  const put = (name: string, text: string): void => {
-    const { uid, gid } = statSync(folder);
-    writeFileSync(join(folder, name), text, { mode: 0o600 });
-    chownSync(join(folder, name), uid, gid);
-  };
-  put('server.crt', readFileSync(certificate, 'utf8'));
-  put('server.key', readFileSync(certificate, 'utf8'));
-  put('pg_hba.conf', 'host all postgres all scram-sha-256\nhostssl all all all scram-sha-256\n');
-  await cluster.stop();
-  put('postgresql.auto.conf', 'ssl = on\n');
-  await cluster.start();
-  const ask = (search: string): Promise<string> =>
-    refusal(Object.assign(new URL(cluster.url), { search }).href);
-  assert.match(
-    await ask('sslmode=verify-full'),
-    /^cannot be used: its certificate comes from an authority that is not known here/,
-  );
-  assert.match(
-    await ask(`sslmode=verify-full&sslrootcert=${certificate}`),
-    /^cannot be used: its certificate is not for the name 127\.0\.0\.1; correct the host/,
-  );
-  assert.match(
-    await refusal(Object.assign(new URL(cluster.url), { ...asRole, search: 'sslmode=disable' }).href),
-    /^cannot be used: it does not let user \S+ in \(.*\); correct the user .* \?sslmode=require$/,
-  );
-  await cluster.stop();
-  put('standby.signal', '');
-  // A standby never says that it takes writes, which is what the start waits for.
-  cluster.start().catch(() => undefined);
-  await answering(cluster.url);
-  assert.equal(
-    await ask(`sslmode=verify-ca&sslrootcert=${certificate}`),
-    'cannot be used: the server is a standby, which takes no writes; name the primary',
-  );
-});
-
-/** Resolves when the server takes connections. */
-async function answering(url: string): Promise<void> {
-  for (;;) {
-    const asker = new pg.Client({ connectionString: url });
-    asker.on('error', () => undefined);
-    const isUp = await asker.connect().then(
-      () => true,
-      () => false,
-    );
-    await asker.end().catch(() => undefined);
-    if (isUp) return;
-    await pause(50);
-  }
-}
-
-async function dataFolderOf(url: string): Promise<string> {
-  const owner = new pg.Client({ connectionString: url });
-  await owner.connect();
-  const { rows } = await owner.query('SHOW data_directory');
-  await owner.end();
-  return String(rows[0]?.data_directory);
-}
 
 const { settings } = loadSettings(
   { COMITY_DATABASE_URL: `postgres://me:${secret}@db.example:6432/app` },

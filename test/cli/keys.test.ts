@@ -1,25 +1,24 @@
 /** `comity keys`: API keys on a running server, from the command line. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Outcome, runProgram, type Server, startServer, temporaryFolder } from './spawn-program.ts';
+import { type Outcome, runCommand } from '../harness/command-line.ts';
+import { adminKey } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 
-const adminKey = 'sk_test_0123456789abcdef0123456789';
-const folder = temporaryFolder();
 const dayMs = 86_400_000;
 
-let server: Server;
+let server: RunningServer;
 
 before(async () => {
-  server = await startServer({ COMITY_DATA: folder, COMITY_ADMIN_KEY: adminKey });
+  server = await startServer();
 });
 
 after(async () => {
-  server.send('SIGTERM');
-  await server.ended;
+  await server.stop();
 });
 
 function keys(...args: readonly string[]): Promise<Outcome> {
-  return runProgram(['keys', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
+  return runCommand(['keys', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
 }
 
 async function isGood(key: string): Promise<boolean> {

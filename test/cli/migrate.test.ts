@@ -1,20 +1,19 @@
-/** `comity migrate`: the plan, its steps, its exit codes, and what becomes of a run that is killed. */
+/** `comity migrate`: the plan, its steps and its exit codes; test/full/cli/migrate.test.ts has two at once, and one that is killed. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { adminKey as key } from '../harness/exchange.ts';
+import { startServer } from '../harness/running-server.ts';
 import { testServer } from '../postgres/cluster.ts';
-import { plainEnvironment, runProgram, startServer, temporaryFolder } from './spawn-program.ts';
 
-const key = 'sk_test_0123456789abcdef0123456789';
 const folder = temporaryFolder();
+/** Has the key file, which all processes on a database share. */
+const data = join(folder, 'data');
 const lean = configuration('lean', ', search: []');
-/** Builds an index and no more, which waits for transactions under way and holds nobody up. */
-const indexed = configuration('indexed', `, search: [], indexes: ['rank']`);
 const grown = configuration('grown', `, unique: ['name'], indexes: ['rank']`);
 
 const server = await testServer();
@@ -44,7 +43,7 @@ function environment(schema: string, config: string): Record<string, string> {
 
 /** Runs `comity migrate`; the durations in what it prints are struck out. */
 async function migrate(schema: string, config: string, ...args: readonly string[]) {
-  const { stdout, ...rest } = await runProgram(['migrate', ...args], environment(schema, config));
+  const { stdout, ...rest } = await runCommand(['migrate', ...args], environment(schema, config));
   const at = new URL(server.url);
   const where = `${at.host}${at.pathname}`;
   return { ...rest, stdout: stdout.replaceAll(/\(\d+ ms\)/g, '(N ms)').replaceAll(where, 'HERE') };
@@ -109,21 +108,17 @@ test('keeps the indexes of the last configuration for as long as it is told to',
 });
 
 test('says that the embedded store needs none of this', async () => {
-  const { code, stdout } = await runProgram(['migrate'], { COMITY_CONFIG: lean });
+  const { code, stdout } = await runCommand(['migrate'], { COMITY_CONFIG: lean });
   assert.equal(code, 0);
   assert.match(stdout, /^Nothing to do: the embedded store brings itself up to date when it starts/);
-  const told = await runProgram(['migrate', '--json'], { COMITY_CONFIG: lean });
+  const told = await runCommand(['migrate', '--json'], { COMITY_CONFIG: lean });
   assert.deepEqual(JSON.parse(told.stdout), { engine: 'sqlite', steps: [] });
 });
 
 test('keeps a server of the old configuration serving, and lets one of the new configuration start', async () => {
-  const old = await startServer({
-    ...environment('rolled', lean),
-    COMITY_ADMIN_KEY: key,
-    COMITY_CONFIG: lean,
-  });
+  const old = await startServer({ folder: data, env: environment('rolled', lean) });
   assert.equal(await create(old.url, 'before'), 201);
-  const refused = await runProgram(['serve'], { ...environment('rolled', grown), COMITY_PORT: '0' });
+  const refused = await runCommand(['serve'], { ...environment('rolled', grown), COMITY_PORT: '0' });
   assert.equal(refused.code, 1);
   assert.match(
     refused.stderr,
@@ -139,17 +134,10 @@ test('keeps a server of the old configuration serving, and lets one of the new c
   assert.equal(code, 0);
   assert.deepEqual(stdout.match(/^\d\/3 {2}(.*) {2}\(N ms\)$/gm)?.length, 3);
   assert.equal(await create(old.url, 'after'), 201);
-  const young = await startServer({
-    ...environment('rolled', grown),
-    COMITY_ADMIN_KEY: key,
-    COMITY_CONFIG: grown,
-  });
+  const young = await startServer({ folder: data, env: environment('rolled', grown) });
   // The server of the old configuration has never heard of the unique field, and keeps to it all the same.
   for (const each of [young, old]) assert.equal(await create(each.url, 'after'), 409);
-  for (const each of [old, young]) {
-    each.send('SIGTERM');
-    assert.equal((await each.ended).code, 0);
-  }
+  for (const each of [old, young]) await each.stop();
 });
 
 test('names the rows that stand against a unique field, and exits 1', async () => {
@@ -166,63 +154,6 @@ test('names the rows that stand against a unique field, and exits 1', async () =
   );
 });
 
-test('goes on after it was killed while it built an index, and holds no lock from then on', async () => {
-  assert.equal((await migrate('killed', lean)).code, 0);
-  const holder = new pg.Client({ connectionString: server.url });
-  await holder.connect();
-  await holder.query(
-    `BEGIN; INSERT INTO killed.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,
-  );
-  const killed = spawnMigrate('killed', indexed);
-  await waitsFor(killed, 'CREATE INDEX CONCURRENTLY%killed%');
-  killed.kill('SIGKILL');
-  await once(killed, 'close');
-  const waiting = spawnMigrate('killed', indexed);
-  await nobodyBuilds();
-  await holder.query('ROLLBACK');
-  await holder.end();
-  assert.deepEqual(await once(waiting, 'close'), [0, null]);
-  assert.deepEqual(await migrate('killed', indexed), {
-    code: 0,
-    stdout: 'Nothing to do: HERE, schema killed is up to date.\n',
-    stderr: '',
-  });
-  const { rows } = await client.query('SELECT FROM pg_index WHERE NOT indisvalid');
-  assert.deepEqual(rows, []);
-
-  /** The server has noticed that the one who asked is gone, while the transaction that it waited for goes on. */
-  async function nobodyBuilds(): Promise<void> {
-    const sql = `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-      WHERE l.locktype = 'advisory' AND a.query LIKE 'CREATE INDEX CONCURRENTLY%' AND a.backend_start < $1`;
-    const { rows: now } = await client.query('SELECT now()');
-    while ((await client.query(sql, [now[0]?.now])).rows.length > 0);
-  }
-});
-
-test('waits for another migration, and says so', async () => {
-  assert.equal((await migrate('crowded', lean)).code, 0);
-  const holder = new pg.Client({ connectionString: server.url });
-  await holder.connect();
-  await holder.query(
-    `BEGIN; INSERT INTO crowded.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,
-  );
-  const first = spawnMigrate('crowded', indexed);
-  await waitsFor(first, 'CREATE INDEX CONCURRENTLY%crowded%');
-  const second = spawnMigrate('crowded', indexed);
-  let told = '';
-  second.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    told += text;
-  });
-  while (!told.includes('\n')) await once(second.stderr ?? second, 'data');
-  assert.equal(told, 'comity: another process migrates this schema; waiting for it to end\n');
-  await holder.query('ROLLBACK');
-  await holder.end();
-  assert.deepEqual(await Promise.all([once(first, 'close'), once(second, 'close')]), [
-    [0, null],
-    [0, null],
-  ]);
-});
-
 async function create(url: string, name: string): Promise<number> {
   const answer = await fetch(`${url}/api/v1/words`, {
     method: 'POST',
@@ -231,24 +162,4 @@ async function create(url: string, name: string): Promise<number> {
   });
   await answer.arrayBuffer();
   return answer.status;
-}
-
-/** The program itself, to be killed; ended with the test at the latest. */
-function spawnMigrate(schema: string, config: string): ChildProcess {
-  const child = spawn(process.execPath, [resolve('src/main.ts'), 'migrate', '--yes'], {
-    env: plainEnvironment(environment(schema, config)),
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: 30_000,
-    killSignal: 'SIGKILL',
-  });
-  after(() => child.kill('SIGKILL'));
-  return child;
-}
-
-/** Resolves when a statement of the process waits for a transaction of others. */
-async function waitsFor(child: ChildProcess, statement: string): Promise<void> {
-  const sql = `SELECT FROM pg_stat_activity WHERE query LIKE $1 AND wait_event_type = 'Lock'`;
-  while ((await client.query(sql, [statement])).rows.length === 0) {
-    assert.equal(child.exitCode, null, 'it ended before it waited');
-  }
 }

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runProgram, shop, temporaryFolder } from './spawn-program.ts';
+import { runCommand, spawnCommand, temporaryFolder } from '../harness/command-line.ts';
+import { shopConfig as shop } from '../harness/running-server.ts';
 
 const folder = temporaryFolder();
 
 test('prints help that names every subcommand and every exit code', async () => {
-  const { code, stdout, stderr } = await runProgram(['--help']);
+  const { code, stdout, stderr } = await runCommand(['--help']);
   assert.deepEqual([code, stderr], [0, '']);
   for (const word of [
     'serve',
@@ -34,32 +35,32 @@ test('prints help that names every subcommand and every exit code', async () => 
 
 for (const command of ['serve', 'init', 'check', 'backup', 'restore', 'migrate', 'users', 'keys']) {
   test(`prints help for ${command}`, async () => {
-    const { code, stdout } = await runProgram([command, '--help']);
+    const { code, stdout } = await runCommand([command, '--help']);
     assert.equal(code, 0);
     assert.ok(stdout.startsWith(`Usage: comity ${command}`));
   });
 }
 
 test('prints the version of the package', async () => {
-  const { code, stdout } = await runProgram(['--version']);
+  const { code, stdout } = await runCommand(['--version']);
   assert.deepEqual([code, stdout.trim()], [0, JSON.parse(readFileSync('package.json', 'utf8')).version]);
 });
 
 for (const args of [[], ['sevre'], ['serve', '--prot', '1'], ['backup'], ['check', 'one', 'too', 'many']]) {
   test(`answers "comity ${args.join(' ')}" with the usage exit code`, async () => {
-    const { code, stdout, stderr } = await runProgram(args);
+    const { code, stdout, stderr } = await runCommand(args);
     assert.deepEqual([code, stdout], [2, '']);
     assert.notEqual(stderr, '');
   });
 }
 
 test('suggests the subcommand that was meant', async () => {
-  assert.match((await runProgram(['sevre'])).stderr, /serve/);
+  assert.match((await runCommand(['sevre'])).stderr, /serve/);
 });
 
 test('tells a configuration mistake in one line without a stack, and exits 2', async () => {
   for (const command of ['serve', 'check']) {
-    const { code, stdout, stderr } = await runProgram([command], { COMITY_PORT: 'abc', COMITY_CONFIG: shop });
+    const { code, stdout, stderr } = await runCommand([command], { COMITY_PORT: 'abc', COMITY_CONFIG: shop });
     assert.deepEqual([code, stdout], [2, '']);
     assert.equal(stderr, 'comity: COMITY_PORT must be an integer from 0 to 65535, not "abc"\n');
   }
@@ -67,11 +68,11 @@ test('tells a configuration mistake in one line without a stack, and exits 2', a
 
 test('shows the stack of an error at log level debug', async () => {
   const environment = { COMITY_LOG_LEVEL: 'debug', COMITY_PORT: 'abc' };
-  assert.match((await runProgram(['check'], environment)).stderr, /\n {4}at /);
+  assert.match((await runCommand(['check'], environment)).stderr, /\n {4}at /);
 });
 
 test('says where it looked for the configuration', async () => {
-  const { code, stderr } = await runProgram(['check'], {}, folder);
+  const { code, stderr } = await spawnCommand(['check'], {}, { cwd: folder }).ended;
   assert.equal(code, 2);
   assert.match(
     stderr,
@@ -80,7 +81,7 @@ test('says where it looked for the configuration', async () => {
 });
 
 test('refuses half of a certificate', async () => {
-  const { code, stderr } = await runProgram(['serve'], {
+  const { code, stderr } = await runCommand(['serve'], {
     COMITY_TLS_KEY: '/etc/hush.pem',
     COMITY_CONFIG: shop,
   });
@@ -89,7 +90,7 @@ test('refuses half of a certificate', async () => {
 });
 
 test('prints what a sound configuration would serve', async () => {
-  const { code, stdout, stderr } = await runProgram(['check', '--config', shop]);
+  const { code, stdout, stderr } = await runCommand(['check', '--config', shop]);
   assert.deepEqual([code, stderr], [0, '']);
   for (const name of ['categories', 'products', 'articles', 'notes'])
     assert.ok(stdout.includes(`/api/v1/${name}\n`));
@@ -97,14 +98,14 @@ test('prints what a sound configuration would serve', async () => {
 });
 
 test('prints the same as one JSON object', async () => {
-  const { code, stdout } = await runProgram(['check', '--config', shop, '--json']);
+  const { code, stdout } = await runCommand(['check', '--config', shop, '--json']);
   const report = JSON.parse(stdout);
   assert.deepEqual([code, report.sound, report.title, report.collections.length], [0, true, 'Shop', 4]);
   assert.deepEqual(report.collections[1].required, ['name', 'price', 'categoryId']);
 });
 
 test('prints mistakes as JSON too, and exits 2', async () => {
-  const { code, stdout, stderr } = await runProgram(['check', '--json'], {
+  const { code, stdout, stderr } = await runCommand(['check', '--json'], {
     COMITY_PORT: '-1',
     COMITY_HOST: '0.0.0.0',
   });
@@ -116,7 +117,7 @@ test('prints mistakes as JSON too, and exits 2', async () => {
 });
 
 test('warns on stderr about a variable that it does not know', async () => {
-  const { code, stderr } = await runProgram(['check'], { COMITY_CONFIG: shop, COMITY_PROT: '1' });
+  const { code, stderr } = await runCommand(['check'], { COMITY_CONFIG: shop, COMITY_PROT: '1' });
   assert.equal(code, 0);
   assert.equal(
     stderr,
@@ -127,7 +128,7 @@ test('warns on stderr about a variable that it does not know', async () => {
 test('takes settings from the configuration, below the environment', async () => {
   const path = join(folder, 'settings.mjs');
   writeFileSync(path, 'export default { collections: {}, settings: { port: -5 } };\n');
-  const { code, stderr } = await runProgram(['check', '--config', path]);
+  const { code, stderr } = await runCommand(['check', '--config', path]);
   assert.deepEqual([code, stderr], [2, 'comity: settings.port must be an integer from 0 to 65535, not -5\n']);
-  assert.equal((await runProgram(['check', '--config', path], { COMITY_PORT: '5' })).code, 0);
+  assert.equal((await runCommand(['check', '--config', path], { COMITY_PORT: '5' })).code, 0);
 });

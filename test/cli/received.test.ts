@@ -1,19 +1,17 @@
 /** `comity senders` and `comity received`, in this process, against the inbox behind a socket. */
 import assert from 'node:assert/strict';
-import { Readable } from 'node:stream';
-import { after, mock, test } from 'node:test';
+import { Writable } from 'node:stream';
+import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { runProgram } from '../../src/cli/program.ts';
 import type { AttemptedReceived } from '../../src/cli/received/received-output.ts';
 import type { RotatedSecret, Sender } from '../../src/cli/senders/sender-output.ts';
 import type { HandOnTo } from '../../src/config/senders.ts';
 import type { Received } from '../../src/model/received.ts';
 import type { SecretName } from '../../src/webhooks/inbound/sender-secrets.ts';
+import { type CommandOptions, type Outcome, runCommand } from '../harness/command-line.ts';
 import { openSuiteStore } from '../webhooks/endpoints/suite-store.ts';
 import { dropContent, logAttempts, openInbox, senderOf } from '../webhooks/received/room.ts';
-import { captureOutput } from './captured-output.ts';
 import { startInboxServer } from './inbox-server.ts';
-import type { Outcome } from './spawn-program.ts';
 
 const adminKey = 'sk_test_0123456789abcdef0123456789';
 const rotated: (SecretName & { readonly overlapMs: number })[] = [];
@@ -38,7 +36,11 @@ const server = await startInboxServer(room, adminKey);
 after(() => server.close());
 
 function comity(...args: readonly string[]): Promise<Outcome> {
-  return captureOutput(() => runProgram(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }));
+  return comityWith({}, ...args);
+}
+
+function comityWith(options: CommandOptions, ...args: readonly string[]): Promise<Outcome> {
+  return runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }, options);
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {
@@ -50,19 +52,13 @@ async function json<T>(...args: readonly string[]): Promise<T> {
 /** What a command writes to stdout that is no line of text. */
 async function octets(...args: readonly string[]): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  const write = process.stdout.write.bind(process.stdout);
-  const mocked = mock.method(process.stdout, 'write', (chunk: string | Buffer, done?: () => void) => {
-    // The test runner reports on stdout as well, in text.
-    if (typeof chunk === 'string') return write(chunk);
-    chunks.push(chunk);
-    done?.();
-    return true;
+  const stdout = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
   });
-  try {
-    assert.equal((await comity(...args)).code, 0);
-  } finally {
-    mocked.mock.restore();
-  }
+  assert.equal((await comityWith({ stdout }, ...args)).code, 0);
   return Buffer.concat(chunks);
 }
 
@@ -104,20 +100,15 @@ test('rotates a secret and prints it alone on stdout, this once', async () => {
   assert.match(fixed.stderr, /^comity: the secrets of this sender are set by FIXED_WEBHOOK_SECRET; /);
 });
 
-test('takes the secret that a sender gave from stdin, and does not print it again', async (context) => {
-  const stdin = Object.getOwnPropertyDescriptor(process, 'stdin') ?? assert.fail();
-  context.after(() => Object.defineProperty(process, 'stdin', stdin));
-  const pipe = (text: string) =>
-    Object.defineProperty(process, 'stdin', { configurable: true, value: Readable.from([text]) });
-  pipe('theirs\nand more');
-  const given = await comity('senders', 'rotate-secret', 'billing', '--secret-from-stdin');
+test('takes the secret that a sender gave from stdin, and does not print it again', async () => {
+  const rotate = ['senders', 'rotate-secret', 'billing', '--secret-from-stdin'];
+  const given = await comityWith({ input: 'theirs\nand more' }, ...rotate);
   const stderr = 'comity: billing: the secret that was given is good from now on\n';
   assert.deepEqual(given, { code: 0, stdout: '', stderr });
-  pipe('theirs again\n');
-  const made = await json<RotatedSecret>('senders', 'rotate-secret', 'billing', '--secret-from-stdin');
-  assert.equal(made.secret, 'theirs again');
-  pipe('\n');
-  const none = await comity('senders', 'rotate-secret', 'billing', '--secret-from-stdin');
+  const made = await comityWith({ input: 'theirs again\n' }, ...rotate, '--json');
+  assert.equal(made.code, 0, made.stderr);
+  assert.equal((JSON.parse(made.stdout) as RotatedSecret).secret, 'theirs again');
+  const none = await comityWith({ input: '\n' }, ...rotate);
   assert.deepEqual(none, { code: 2, stdout: '', stderr: 'comity: stdin has no secret\n' });
 });
 
@@ -170,19 +161,11 @@ test('writes the octets of a body as they came, whatever coding they have or cla
 test('ends well when the reader of a body went away, and not when the octets cannot be written', async () => {
   const { id } = await room.put();
   const outcome = async (code: string) => {
-    const write = process.stdout.write.bind(process.stdout);
-    type Done = (error: Error) => void;
-    const mocked = mock.method(process.stdout, 'write', (chunk: string | Buffer, done?: Done) => {
-      if (typeof chunk === 'string') return write(chunk);
-      done?.(Object.assign(new Error(`write ${code}`), { code }));
-      return false;
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error(`write ${code}`), { code })),
     });
-    try {
-      const { code: exitCode, stderr } = await comity('received', 'body', id);
-      return [exitCode, stderr];
-    } finally {
-      mocked.mock.restore();
-    }
+    const { code: exitCode, stderr } = await comityWith({ stdout }, 'received', 'body', id);
+    return [exitCode, stderr];
   };
   assert.deepEqual(await outcome('EPIPE'), [0, '']);
   assert.deepEqual(await outcome('ENOSPC'), [1, 'comity: write ENOSPC\n']);

@@ -14,9 +14,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runProgram, type Server, shop, startServer, temporaryFolder } from './spawn-program.ts';
-
-const key = 'sk_0123456789abcdef01234567';
+import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { adminKey as key } from '../harness/exchange.ts';
+import { type RunningServer as Server, shopConfig as shop, startServer } from '../harness/running-server.ts';
 
 async function ask(server: Server, method: string, path: string, json?: unknown) {
   const answer = await fetch(`${server.url}${path}`, {
@@ -28,22 +28,17 @@ async function ask(server: Server, method: string, path: string, json?: unknown)
   return { status: answer.status, json: text === '' ? {} : JSON.parse(text) };
 }
 
-async function stop(server: Server): Promise<number | null> {
-  server.send('SIGTERM');
-  return (await server.ended).code;
-}
-
 test('check --store finds a store sound beside its server, and damaged or undecipherable with exit code 4', async () => {
   const data = join(temporaryFolder(), 'data');
   const environment = { COMITY_DATA: data, COMITY_ADMIN_KEY: key };
-  const server = await startServer(environment);
-  const beside = await runProgram(['check', '--store'], environment);
+  const server = await startServer({ folder: data });
+  const beside = await runCommand(['check', '--store'], environment);
   assert.match(beside.stdout, /comity\.db is sound \(\d+ rows in \d+ tables, \d+ ms\)\n$/);
   assert.deepEqual([beside.code, beside.stderr], [0, '']);
-  await stop(server);
+  await server.stop();
   const secretKey = readFileSync(join(data, 'secret.key'));
   rmSync(join(data, 'secret.key'));
-  const unread = await runProgram(['check', '--store', '--json'], environment);
+  const unread = await runCommand(['check', '--store', '--json'], environment);
   assert.equal(unread.code, 4);
   assert.match(JSON.parse(unread.stdout).faults[0], /is encrypted with the key \w+, which is not at hand/);
   writeFileSync(join(data, 'secret.key'), secretKey);
@@ -51,10 +46,10 @@ test('check --store finds a store sound beside its server, and damaged or undeci
   const file = openSync(path, 'r+');
   writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, statSync(path).size - 4096);
   closeSync(file);
-  const damaged = await runProgram(['check', '--store'], environment);
+  const damaged = await runCommand(['check', '--store'], environment);
   assert.deepEqual([damaged.code, damaged.stdout], [4, '']);
   assert.match(damaged.stderr, /comity\.db is damaged.*: keep a copy of the folder/);
-  const refused = await runProgram(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
+  const refused = await runCommand(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
   assert.equal(refused.code, 4);
   assert.match(
     refused.stderr,
@@ -76,7 +71,8 @@ test('a full disk: readiness and the start say so, nothing acknowledged is lost,
       COMITY_ADMIN_KEY: key,
       COMITY_RATE_LIMIT_WRITES: '0',
     };
-    const server = await startServer(environment);
+    const options = { folder: environment.COMITY_DATA, env: environment };
+    const server = await startServer(options);
     const filler = join(disk, 'filler');
     const made: string[] = [];
     // A piece at a time, so that the last write that is taken has filled the disk.
@@ -98,17 +94,17 @@ test('a full disk: readiness and the start say so, nothing acknowledged is lost,
     const unready = await ask(server, 'GET', '/health/ready');
     assert.deepEqual([unready.status, unready.json.reason], [503, 'storage_full']);
     assert.equal((await ask(server, 'GET', `/api/v1/products/${made.at(-1)}`)).status, 200);
-    await stop(server);
+    await server.stop();
     // The log that the stop truncated made room.
     while (fill(filler));
-    const again = await runProgram(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
+    const again = await runCommand(['serve'], { ...environment, COMITY_CONFIG: shop, COMITY_PORT: '0' });
     assert.equal(again.code, 1);
     assert.match(again.stderr, /the data folder .* cannot be used: the disk is full\n$/m);
     rmSync(filler);
-    const last = await startServer(environment);
+    const last = await startServer(options);
     for (const id of made) assert.equal((await ask(last, 'GET', `/api/v1/products/${id}`)).status, 200);
     assert.equal((await ask(last, 'GET', '/health/ready')).status, 200);
-    await stop(last);
+    await last.stop();
   } finally {
     spawnSync('umount', ['-l', disk]);
   }

@@ -1,52 +1,30 @@
 /** `comity users`: accounts on a running server, from the command line. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
-import {
-  type Outcome,
-  plainEnvironment,
-  runProgram,
-  type Server,
-  startServer,
-  temporaryFolder,
-} from './spawn-program.ts';
+import { type Outcome, runCommand } from '../harness/command-line.ts';
+import { adminKey as key } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 
-const key = 'sk_test_0123456789abcdef0123456789';
-const folder = temporaryFolder();
-
-let server: Server;
+let server: RunningServer;
 
 before(async () => {
-  server = await startServer({ COMITY_DATA: folder, COMITY_ADMIN_KEY: key, COMITY_LOGIN_ATTEMPTS: '0' });
+  server = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
 });
 
 after(async () => {
-  server.send('SIGTERM');
-  await server.ended;
+  await server.stop();
 });
 
 function users(...args: readonly string[]): Promise<Outcome> {
-  return runProgram(['users', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: key });
+  return runCommand(['users', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: key });
 }
 
 /** Runs the command with something on its stdin. */
-async function usersFed(input: string, ...args: readonly string[]): Promise<Outcome> {
-  const child = spawn(process.execPath, ['src/main.ts', 'users', ...args], {
-    env: plainEnvironment({ COMITY_URL: server.url, COMITY_ADMIN_KEY: key }),
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  const texts = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (chunk: string) => {
-      texts[name] += chunk;
-    });
-  }
-  child.stdin.end(input);
-  const [code] = await once(child, 'close');
-  return { code, ...texts };
+function usersFed(input: string, ...args: readonly string[]): Promise<Outcome> {
+  return runCommand(['users', ...args], { COMITY_URL: server.url, COMITY_ADMIN_KEY: key }, { input });
 }
 
 async function logsIn(email: string, password: string): Promise<boolean> {
@@ -200,7 +178,7 @@ test('tells a wrong key, a key that is no administrator, and a missing one apart
     [lesser, 1, `the key in COMITY_ADMIN_KEY is not an administrator's on ${server.url}`],
     ['', 2, 'set COMITY_ADMIN_KEY to the administrator key of the server'],
   ] as const) {
-    const outcome = await runProgram(['users', 'list', '--url', server.url], { COMITY_ADMIN_KEY: given });
+    const outcome = await runCommand(['users', 'list', '--url', server.url], { COMITY_ADMIN_KEY: given });
     assert.deepEqual(outcome, { code, stdout: '', stderr: `comity: ${sentence}\n` });
   }
 });
@@ -210,22 +188,23 @@ test('says so when no server is there, when it is another program, and when the 
   await once(other.listen(0, '127.0.0.1'), 'listening');
   const { port } = other.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const foreign = await runProgram(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
+  const foreign = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual(foreign, {
     code: 1,
     stdout: '',
     stderr: `comity: ${url}/api/v1 answered 404; is that a Comity server, and its base path?\n`,
   });
   other.close();
+  other.closeAllConnections();
   await once(other, 'close');
-  const away = await runProgram(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
+  const away = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual([away.code, away.stdout], [1, '']);
   assert.equal(
     away.stderr,
     `comity: ${url} cannot be reached (ECONNREFUSED); is "comity serve" running there? --url or COMITY_URL names another server\n`,
   );
   for (const bad of ['nonsense', 'ftp://127.0.0.1']) {
-    const { code, stderr } = await runProgram(['users', 'list', '--url', bad], { COMITY_ADMIN_KEY: key });
+    const { code, stderr } = await runCommand(['users', 'list', '--url', bad], { COMITY_ADMIN_KEY: key });
     assert.equal(code, 2);
     assert.equal(stderr, `comity: the URL of the server must be like http://127.0.0.1:4000, not "${bad}"\n`);
   }
@@ -244,9 +223,12 @@ test('sends the key nowhere else, wherever the server points', async () => {
   );
   await once(pointing.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(pointing.address() as AddressInfo).port}`;
-  const { code } = await runProgram(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
+  const { code } = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual([code, reached], [1, 0]);
-  for (const each of [elsewhere, pointing]) each.close();
+  for (const each of [elsewhere, pointing]) {
+    each.closeAllConnections();
+    each.close();
+  }
 });
 
 test('prints names without what would steer a terminal', async () => {
@@ -259,7 +241,7 @@ test('prints names without what would steer a terminal', async () => {
 });
 
 test('takes a URL with the base path of another configuration', async () => {
-  const { code } = await runProgram(['users', 'list', '--url', `${server.url}/api/v1/`], {
+  const { code } = await runCommand(['users', 'list', '--url', `${server.url}/api/v1/`], {
     COMITY_ADMIN_KEY: key,
   });
   assert.equal(code, 0);

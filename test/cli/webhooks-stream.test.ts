@@ -10,6 +10,7 @@ import { forwardEvent } from '../../src/cli/listen/forward-event.ts';
 import { readEventStream } from '../../src/cli/listen/read-stream.ts';
 import { pastTime } from '../../src/cli/past-time.ts';
 import { openWebhookServer } from '../../src/cli/server-client.ts';
+import { openTerminal } from '../../src/cli/terminal.ts';
 import { schemes } from '../../src/model/endpoint.ts';
 
 async function collect<T>(values: AsyncIterable<T>): Promise<readonly T[]> {
@@ -132,7 +133,10 @@ function follow(since?: string) {
   const { port } = server.address() as AddressInfo;
   const stop = new AbortController();
   const breaks: string[] = [];
-  const client = openWebhookServer({ COMITY_KEY: 'sk_x', COMITY_URL: `http://127.0.0.1:${port}` }, {});
+  const client = openWebhookServer(
+    openTerminal({ COMITY_KEY: 'sk_x', COMITY_URL: `http://127.0.0.1:${port}` }, process),
+    {},
+  );
   const events = followEvents(client, {
     since,
     signal: stop.signal,

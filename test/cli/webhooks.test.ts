@@ -1,52 +1,36 @@
-/**
- * `comity endpoints`, `deliveries`, `events` and `listen` against one running server. The commands run in this process, because each costs
- * the start of a program otherwise; `listen` is a process, since a signal ends it.
- */
+/** `comity endpoints`, `deliveries` and `events` against one running server; test/full/cli/listen.test.ts has `listen`, which a signal ends. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Receiver, startReceiver } from '../../examples/receiver/start-receiver.ts';
 import type { Attempted } from '../../src/cli/deliveries/delivery-output.ts';
 import type { ShownSecret } from '../../src/cli/endpoints/endpoint-output.ts';
-import { runProgram as runCommand } from '../../src/cli/program.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import type { Recovery } from '../../src/webhooks/outbound/recovery/recovery.ts';
-import { captureOutput } from './captured-output.ts';
-import {
-  type Outcome,
-  plainEnvironment,
-  type Server,
-  startServer,
-  temporaryFolder,
-} from './spawn-program.ts';
+import { type Outcome, runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { adminKey } from '../harness/exchange.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
 
 type Posted = { readonly id: string; readonly data: { readonly object: Readonly<Record<string, unknown>> } };
 
-const adminKey = 'sk_test_0123456789abcdef0123456789';
 const folder = temporaryFolder();
-let server: Server;
+let server: RunningServer;
 let receiver: Receiver;
 
 before(async () => {
   receiver = await startReceiver();
-  server = await startServer({
-    COMITY_DATA: folder,
-    COMITY_ADMIN_KEY: adminKey,
-    COMITY_EGRESS_ALLOW: '127.0.0.0/8',
-  });
+  server = await startServer({ env: { COMITY_EGRESS_ALLOW: '127.0.0.0/8' } });
 });
 
 after(async () => {
   await receiver.close();
-  server.send('SIGTERM');
-  await server.ended;
+  await server.stop();
 });
 
 function comity(...args: readonly string[]): Promise<Outcome> {
-  return captureOutput(() => runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }));
+  return runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
 }
 
 async function json<T>(...args: readonly string[]): Promise<T> {
@@ -252,42 +236,6 @@ test('recovers what an endpoint missed, and only counts in a dry run', async () 
     /^rcv_\w+: \d+ events examined, 3 for this endpoint; 0 .* again, 3 that were missed are sent\.$/m,
   );
   await receiver.until((all) => all.filter(({ path }) => path === '/ok/recovered').length === 3);
-});
-
-test('forwards events to a program on this machine, signed with a secret of its own, until a signal', async (t) => {
-  const target = await startReceiver();
-  t.after(() => target.close());
-  const args = ['listen', '--forward-to', `${target.url}/ok/local`, '--events', 'local.*', '--json'];
-  const child = spawn(process.execPath, [resolve('src/main.ts'), ...args], {
-    env: plainEnvironment({ COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  const exited = new Promise<number | null>((done) => void child.once('close', done));
-  let stderr = '';
-  let stdout = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  await new Promise<void>((ready) => {
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
-      if (/secret whsec_\S+\n/.test(stderr)) ready();
-    });
-  });
-  target.trust(/secret (whsec_\S+)\n/.exec(stderr)?.[1] ?? '');
-  const other = await json<Posted>('events', 'trigger', 'elsewhere.done', '--data', '{}');
-  const posted = await json<Posted>('events', 'trigger', 'local.done', '--data', '{"id": "x"}');
-  await target.until((all) => all.length === 1);
-  child.kill('SIGINT');
-  assert.equal(await exited, 0);
-  const [came] = target.received;
-  assert.deepEqual([came?.id, came?.type, came?.verdict], [posted.id, 'local.done', 'verified']);
-  assert.deepEqual(JSON.parse(came?.body ?? '').data, { id: 'x' });
-  const { id, status } = JSON.parse(stdout);
-  assert.deepEqual([id, status], [posted.id, 204]);
-  assert.ok(!stdout.includes(other.id));
-  assert.match(stderr, /comity: 1 events forwarded, 1 of them accepted\n$/);
 });
 
 for (const args of [

@@ -1,58 +1,42 @@
 /** The server as a process of its own, for tests whose subject is a process: signals, kills, exit codes, memory, several processes. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import type { ChildProcess } from 'node:child_process';
+import { type CommandProcess, type SpawnOptions, spawnCommand } from './command-line.ts';
 import { forgetConnection, send } from './exchange.ts';
-import {
-  environmentOf,
-  placeOf,
-  type RunningServer,
-  repositoryRoot,
-  type StartOptions,
-} from './running-server.ts';
+import { environmentOf, placeOf, type RunningServer, type StartOptions } from './running-server.ts';
 
 /** How long the program may take to be ready before the test gives up. */
 const patienceMs = 20_000;
 
-export type ServerProcess = Omit<RunningServer, 'stop'> & {
-  readonly process: ChildProcess;
-  /** SIGTERM; resolves with the exit code. */
-  stop(): Promise<number | null>;
-  /** SIGKILL; resolves when the process is gone. */
-  kill(): Promise<void>;
-};
+export type ServerProcess = Omit<RunningServer, 'stop'> &
+  CommandProcess & {
+    /** SIGTERM; resolves with the exit code. */
+    stop(): Promise<number | null>;
+    /** SIGKILL; resolves when the process is gone. */
+    kill(): Promise<void>;
+  };
 
-export type SpawnOptions = StartOptions & {
-  /** What runs the program's command in its place, such as a shell that enters a control group first. */
-  readonly wrap?: (command: string, args: readonly string[]) => readonly [string, readonly string[]];
-};
+export type ServerOptions = StartOptions &
+  Pick<SpawnOptions, 'wrap'> & {
+    /** Arguments of `comity serve`. */
+    readonly args?: readonly string[];
+  };
 
-export async function spawnServer(options: SpawnOptions = {}): Promise<ServerProcess> {
+export async function spawnServer(options: ServerOptions = {}): Promise<ServerProcess> {
+  const { args = [], wrap } = options;
   const place = await placeOf(options);
-  const args = [join(repositoryRoot, 'src/main.ts'), 'serve'];
-  const [command, commandArgs] = options.wrap?.(process.execPath, args) ?? [process.execPath, args];
-  const child = spawn(command, commandArgs, {
-    cwd: repositoryRoot,
-    env: { PATH: process.env.PATH, ...environmentOf(options, place) },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const command = spawnCommand(['serve', ...args], environmentOf(options, place), {
+    boundMs: 0,
+    ...(wrap === undefined ? {} : { wrap }),
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
+  const { process: child, stdout, stderr } = command;
   const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
-  const url = await ready(child, () => `${stdout}\n${stderr}`);
+  const url = await ready(child, () => `${stdout()}\n${stderr()}`);
   const port = Number(new URL(url).port);
   return {
+    ...command,
     url,
     port,
     folder: place.folder,
-    process: child,
-    stdout: () => stdout,
-    stderr: () => stderr,
     send: (method, path, requestOptions) => send(port, method, path, requestOptions),
     async stop() {
       child.kill('SIGTERM');

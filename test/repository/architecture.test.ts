@@ -43,6 +43,11 @@ test('only sinks and commands print', () => {
   assert.notEqual(find(['src/cli/*.ts'], printing).length, 0);
 });
 
+test('a command reaches the streams of the process by its terminal alone', () => {
+  const direct = /\bconsole\.|\bprocess\.std(?:in|out|err)\b/;
+  assert.deepEqual(find(['src/cli/**/*.ts'], direct), []);
+});
+
 test('only main.ts looks at the environment', () => {
   assert.deepEqual(
     find(['src/**/*.ts'], /\bprocess\.env\b|\bimport\b.*\benv\b.*node:process/).filter(

@@ -1,6 +1,6 @@
 /** Opening a folder: who may, what is refused, and how the schema follows the declaration. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,6 +45,17 @@ test('refuses a folder that this process has open, and takes it once that is clo
   await commitAll(store, put(things, 'still here', {}));
   await store.close();
   assert.notEqual(await rowAt(await folder.open(), things, 'still here'), undefined);
+});
+
+test('keeps other processes out also after this one was refused the folder once more', async (context) => {
+  const folder = folderFor(context);
+  await folder.open();
+  await assert.rejects(folder.open(), FolderInUse);
+  const lock = new URL('../../src/store/sqlite/lock.ts', import.meta.url).href;
+  const script = `import { lockFolder } from '${lock}'; lockFolder(${JSON.stringify(folder.path)});`;
+  const other = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' });
+  assert.match(other.stderr, /FolderInUse/);
+  assert.notEqual(other.status, 0);
 });
 
 test('refuses a folder that another process has open, and takes it once that is killed', async (context) => {

@@ -1,14 +1,12 @@
 /** No secret that the program keeps can be found in its files, its database or a backup. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { runCommand } from '../harness/command-line.ts';
 import { startServer } from '../harness/running-server.ts';
 import { testServer } from '../postgres/cluster.ts';
-
-const main = resolve('src/main.ts');
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async (context) => {
@@ -34,9 +32,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     await program.stop();
 
     const backup = join(folder, 'copy.db');
-    execFileSync(process.execPath, [main, 'backup', backup], {
-      env: { PATH: process.env.PATH, COMITY_DATA: data, ...env },
-    });
+    const { code, stderr } = await runCommand(['backup', backup], { COMITY_DATA: data, ...env });
+    assert.equal(code, 0, stderr);
     const stored = readdirSync(data).filter((name) => name !== 'secret.key');
     const files = [backup, ...stored.map((name) => join(data, name))].map((path) => readFileSync(path));
     for (const file of files) {

@@ -1,14 +1,14 @@
 /** The subcommands of `comity deliveries`. Each lives in a file of its own, which is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import { deliveryStatuses } from '../../model/delivery.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { type Given, listItemsMax, webhookKeyHelp, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { ListArguments } from './list.ts';
 
-export function declareDeliveries(program: Command, environment: Environment, finish: Finish): void {
+export function declareDeliveries(program: Command, terminal: Terminal, finish: Finish): void {
   const deliveries = program
     .command('deliveries')
     .description('see what was sent as webhooks, and send it again')
@@ -22,14 +22,14 @@ export function declareDeliveries(program: Command, environment: Environment, fi
     .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listDeliveries } = await import('./list.ts');
-      finish(await listDeliveries(environment, options, json));
+      finish(await listDeliveries(terminal, options, json));
     });
   withServer(deliveries.command('show'))
     .description('show one delivery with its attempts')
     .argument('<id>', 'id of the delivery, dlv_...')
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { showDelivery } = await import('./show.ts');
-      finish(await showDelivery(environment, id, options, json));
+      finish(await showDelivery(terminal, id, options, json));
     });
   withServer(deliveries.command('resend'))
     .description('try deliveries again at once, whatever became of them; scheduled attempts stay')
@@ -40,6 +40,6 @@ export function declareDeliveries(program: Command, environment: Environment, fi
     )
     .action(async (ids: readonly string[], { json = false, ...options }: Given<ServerArguments>) => {
       const { resendDeliveries } = await import('./resend.ts');
-      finish(await resendDeliveries(environment, ids, options, json));
+      finish(await resendDeliveries(terminal, ids, options, json));
     });
 }

@@ -4,6 +4,7 @@ import type { Attempt } from '../../webhooks/outbound/attempt-row.ts';
 import { labelledLines } from '../labelled-lines.ts';
 import type { ServerClient } from '../server-client.ts';
 import { tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 export type Attempted = Delivery & { readonly attempts: readonly Attempt[] };
 
@@ -21,8 +22,8 @@ export async function attemptsOf(server: ServerClient, id: string): Promise<read
   return (await server.list<Attempt>(`${deliveryPath(id)}/attempts`, attemptsMax)).items;
 }
 
-export function tellDelivery(delivery: Attempted, json: boolean): void {
-  console.log(json ? JSON.stringify(delivery, undefined, 2) : deliveryText(delivery));
+export function tellDelivery(terminal: Terminal, delivery: Attempted, json: boolean): void {
+  terminal.out(json ? JSON.stringify(delivery, undefined, 2) : deliveryText(delivery));
 }
 
 function deliveryText({ attempts, ...delivery }: Attempted): string {

@@ -1,7 +1,7 @@
 /** `comity endpoints create`: a receiver, and the secret that it verifies with, which is printed this once. */
-import type { Environment } from '../../config/load-settings.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { type ShownSecret, tellNewSecret } from './endpoint-output.ts';
 
 export type CreateArguments = ServerArguments & {
@@ -18,13 +18,13 @@ export type CreateArguments = ServerArguments & {
 };
 
 export async function createEndpoint(
-  environment: Environment,
+  terminal: Terminal,
   options: CreateArguments,
   json: boolean,
 ): Promise<number> {
   const { to, events = ['*'], scheme, mode, tenant, description, header, maxInFlight, rate } = options;
   const headers = header === undefined ? undefined : headersOf(header);
-  const server = openWebhookServer(environment, options);
+  const server = openWebhookServer(terminal, options);
   const made = await server.ask('POST', '/endpoints', {
     json: {
       ...{ url: to, events },
@@ -37,7 +37,7 @@ export async function createEndpoint(
       ...(rate === undefined ? {} : { ratePerSecond: rate }),
     },
   });
-  tellNewSecret(made as ShownSecret, json);
+  tellNewSecret(terminal, made as ShownSecret, json);
   return exitCodes.done;
 }
 

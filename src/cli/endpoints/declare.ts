@@ -1,11 +1,11 @@
 /** The subcommands of `comity endpoints`. Each lives in a file of its own, which is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import { modes, schemes } from '../../model/endpoint.ts';
 import { commaList } from '../comma-list.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { type Given, listItemsMax, webhookKeyHelp, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { CreateArguments } from './create.ts';
 import type { DeleteArguments } from './delete.ts';
@@ -21,36 +21,36 @@ const overlapSecondsMax = 86_400;
 const rateMax = 100_000;
 const inFlightMax = 1024;
 
-export function declareEndpoints(program: Command, environment: Environment, finish: Finish): void {
+export function declareEndpoints(program: Command, terminal: Terminal, finish: Finish): void {
   const endpoints = program
     .command('endpoints')
     .description('say where webhooks are sent, on a running server')
     .addHelpText('after', webhookKeyHelp);
-  declareReading(endpoints, environment, finish);
-  declareMaking(endpoints, environment, finish);
-  declareState(endpoints, environment, finish);
-  declareRemoval(endpoints, environment, finish);
-  declareSending(endpoints, environment, finish);
+  declareReading(endpoints, terminal, finish);
+  declareMaking(endpoints, terminal, finish);
+  declareState(endpoints, terminal, finish);
+  declareRemoval(endpoints, terminal, finish);
+  declareSending(endpoints, terminal, finish);
 }
 
-function declareReading(endpoints: Command, environment: Environment, finish: Finish): void {
+function declareReading(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('list'))
     .description('list endpoints, the newest first')
     .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listEndpoints } = await import('./list.ts');
-      finish(await listEndpoints(environment, options, json));
+      finish(await listEndpoints(terminal, options, json));
     });
   withServer(endpoints.command('show'))
     .description('show one endpoint')
     .argument('<id>', idHelp)
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { showEndpoint } = await import('./show.ts');
-      finish(await showEndpoint(environment, id, options, json));
+      finish(await showEndpoint(terminal, id, options, json));
     });
 }
 
-function declareMaking(endpoints: Command, environment: Environment, finish: Finish): void {
+function declareMaking(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('create'))
     .description('make an endpoint, and print its secret once')
     .requiredOption('--to <url>', 'where events are sent')
@@ -64,7 +64,7 @@ function declareMaking(endpoints: Command, environment: Environment, finish: Fin
     .option('--rate <number>', 'attempts that begin in a second, at most', wholeNumber(1, rateMax))
     .action(async ({ json = false, ...options }: Given<CreateArguments>) => {
       const { createEndpoint } = await import('./create.ts');
-      finish(await createEndpoint(environment, options, json));
+      finish(await createEndpoint(terminal, options, json));
     });
   withServer(endpoints.command('rotate-secret'))
     .description('put a new secret in the place of the old one, and print it once')
@@ -76,11 +76,11 @@ function declareMaking(endpoints: Command, environment: Environment, finish: Fin
     )
     .action(async (id: string, { json = false, ...options }: Given<RotateArguments>) => {
       const { rotateSecret } = await import('./rotate-secret.ts');
-      finish(await rotateSecret(environment, id, options, json));
+      finish(await rotateSecret(terminal, id, options, json));
     });
 }
 
-function declareState(endpoints: Command, environment: Environment, finish: Finish): void {
+function declareState(endpoints: Command, terminal: Terminal, finish: Finish): void {
   for (const [command, status, description] of [
     ['enable', 'enabled', 'send again, what has waited first'],
     ['disable', 'disabled', 'send nothing until it is enabled; what waits is kept'],
@@ -90,23 +90,23 @@ function declareState(endpoints: Command, environment: Environment, finish: Fini
       .argument('<id>', idHelp)
       .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
         const { setEndpointStatus } = await import('./set-status.ts');
-        finish(await setEndpointStatus(environment, id, status, options, json));
+        finish(await setEndpointStatus(terminal, id, status, options, json));
       });
   }
 }
 
-function declareRemoval(endpoints: Command, environment: Environment, finish: Finish): void {
+function declareRemoval(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('delete'))
     .description('remove an endpoint; its deliveries stay in the log')
     .argument('<id>', idHelp)
     .option('--yes', 'do not ask; without a terminal it never asks')
     .action(async (id: string, { json = false, ...options }: Given<DeleteArguments>) => {
       const { deleteEndpoint } = await import('./delete.ts');
-      finish(await deleteEndpoint(environment, id, options, json));
+      finish(await deleteEndpoint(terminal, id, options, json));
     });
 }
 
-function declareSending(endpoints: Command, environment: Environment, finish: Finish): void {
+function declareSending(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('test'))
     .description('send one event to one endpoint, and show what it answered')
     .argument('<id>', idHelp)
@@ -115,7 +115,7 @@ function declareSending(endpoints: Command, environment: Environment, finish: Fi
     .addHelpText('after', '\nExits 1 when it was not accepted.')
     .action(async (id: string, { json = false, ...options }: Given<TestArguments>) => {
       const { testEndpoint } = await import('./test-event.ts');
-      finish(await testEndpoint(environment, id, options, json));
+      finish(await testEndpoint(terminal, id, options, json));
     });
   withServer(endpoints.command('recover'))
     .description('send again what an endpoint missed')
@@ -127,6 +127,6 @@ function declareSending(endpoints: Command, environment: Environment, finish: Fi
     .addHelpText('after', '\nThe server goes on when this command is interrupted.')
     .action(async (id: string, { json = false, ...options }: Given<RecoverArguments>) => {
       const { recoverEndpoint } = await import('./recover.ts');
-      finish(await recoverEndpoint(environment, id, options, json));
+      finish(await recoverEndpoint(terminal, id, options, json));
     });
 }

@@ -2,22 +2,23 @@
 import type { Endpoint } from '../../model/endpoint.ts';
 import { labelledLines } from '../labelled-lines.ts';
 import { printable, tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 export type ShownSecret = Endpoint & { readonly secret: string };
 
-export function tellEndpoint(endpoint: Endpoint, json: boolean): void {
-  console.log(json ? JSON.stringify(endpoint, undefined, 2) : endpointText(endpoint));
+export function tellEndpoint(terminal: Terminal, endpoint: Endpoint, json: boolean): void {
+  terminal.out(json ? JSON.stringify(endpoint, undefined, 2) : endpointText(endpoint));
 }
 
-export function tellNewSecret(endpoint: ShownSecret, json: boolean): void {
+export function tellNewSecret(terminal: Terminal, endpoint: ShownSecret, json: boolean): void {
   if (json) {
-    console.log(JSON.stringify(endpoint, undefined, 2));
+    terminal.out(JSON.stringify(endpoint, undefined, 2));
     return;
   }
-  console.log(endpoint.secret);
+  terminal.out(endpoint.secret);
   const { id, url, scheme, events } = endpoint;
-  console.error(`comity: ${id}: ${printable(events.join(', '))} to ${printable(url)}, signed as ${scheme}`);
-  console.error('comity: the secret is shown this once; give it to the receiver now');
+  terminal.err(`comity: ${id}: ${printable(events.join(', '))} to ${printable(url)}, signed as ${scheme}`);
+  terminal.err('comity: the secret is shown this once; give it to the receiver now');
 }
 
 function endpointText(endpoint: Endpoint): string {

@@ -3,12 +3,12 @@
  * leaves it running.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Recovery } from '../../webhooks/outbound/recovery/recovery.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { pastTime } from '../past-time.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import { showStatusLine } from '../status-line.ts';
+import type { Terminal } from '../terminal.ts';
 import { endpointPath } from './show.ts';
 
 export type RecoverArguments = ServerArguments & {
@@ -22,7 +22,7 @@ export type RecoverArguments = ServerArguments & {
 const againMs = 250;
 
 export async function recoverEndpoint(
-  environment: Environment,
+  terminal: Terminal,
   id: string,
   options: RecoverArguments,
   json: boolean,
@@ -34,17 +34,17 @@ export async function recoverEndpoint(
     ...(until === undefined ? {} : { until: pastTime('--until', until, now) }),
     dryRun,
   };
-  const server = openWebhookServer(environment, options);
+  const server = openWebhookServer(terminal, options);
   const asked = { json: wanted, subject: `endpoint ${id}` };
   const begun = (await server.ask('POST', `${endpointPath(id)}/recover`, asked)) as Recovery;
-  const recovery = wait ? await followed(server, begun) : begun;
-  console.log(json ? JSON.stringify(recovery, undefined, 2) : recoveryText(recovery));
+  const recovery = wait ? await followed(terminal, server, begun) : begun;
+  terminal.out(json ? JSON.stringify(recovery, undefined, 2) : recoveryText(recovery));
   if (recovery.status === 'stopped') throw new CommandFailure(`${recovery.id} was stopped before its end`);
   return exitCodes.done;
 }
 
-async function followed(server: ServerClient, begun: Recovery): Promise<Recovery> {
-  const line = showStatusLine(process.stderr);
+async function followed(terminal: Terminal, server: ServerClient, begun: Recovery): Promise<Recovery> {
+  const line = showStatusLine(terminal.stderr);
   let recovery = begun;
   try {
     while (recovery.status === 'running') {

@@ -1,17 +1,17 @@
 /** `comity endpoints show`: one endpoint. Its secret is not shown again by anything. */
-import type { Environment } from '../../config/load-settings.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import { exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { tellEndpoint } from './endpoint-output.ts';
 
 export async function showEndpoint(
-  environment: Environment,
+  terminal: Terminal,
   id: string,
   options: ServerArguments,
   json: boolean,
 ): Promise<number> {
-  tellEndpoint(await findEndpoint(openWebhookServer(environment, options), id), json);
+  tellEndpoint(terminal, await findEndpoint(openWebhookServer(terminal, options), id), json);
   return exitCodes.done;
 }
 

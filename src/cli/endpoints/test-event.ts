@@ -1,10 +1,10 @@
 /** `comity endpoints test`: sends one event to one endpoint, waits for the first attempt, and exits 1 when it was not accepted. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { attemptsOf, deliveryPath, tellDelivery } from '../deliveries/delivery-output.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { endpointPath } from './show.ts';
 
 export type TestArguments = ServerArguments & {
@@ -18,19 +18,19 @@ const againMs = 100;
 const patienceMs = 40_000;
 
 export async function testEndpoint(
-  environment: Environment,
+  terminal: Terminal,
   id: string,
   options: TestArguments,
   json: boolean,
 ): Promise<number> {
   const { type, wait } = options;
-  const server = openWebhookServer(environment, options);
+  const server = openWebhookServer(terminal, options);
   const queued = (await server.ask('POST', `${endpointPath(id)}/test`, {
     json: type === undefined ? {} : { type },
     subject: `endpoint ${id}`,
   })) as Delivery;
   const delivery = wait ? await attempted(server, queued) : queued;
-  tellDelivery({ ...delivery, attempts: wait ? await attemptsOf(server, delivery.id) : [] }, json);
+  tellDelivery(terminal, { ...delivery, attempts: wait ? await attemptsOf(server, delivery.id) : [] }, json);
   return wait && delivery.status !== 'delivered' ? exitCodes.failed : exitCodes.done;
 }
 

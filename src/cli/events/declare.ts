@@ -1,12 +1,12 @@
 /** The subcommands of `comity events`. Each lives in a file of its own, which is loaded when it is called for. */
 import type { Command } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { type Given, webhookKeyHelp, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import type { TriggerArguments } from './trigger.ts';
 
-export function declareEvents(program: Command, environment: Environment, finish: Finish): void {
+export function declareEvents(program: Command, terminal: Terminal, finish: Finish): void {
   const events = program
     .command('events')
     .description('post events to a running server, and see which types there are')
@@ -15,7 +15,7 @@ export function declareEvents(program: Command, environment: Environment, finish
     .description('list the types of events; --json shows their schemas and samples')
     .action(async ({ json = false, ...options }: Given<ServerArguments>) => {
       const { listEventTypes } = await import('./list-types.ts');
-      finish(await listEventTypes(environment, options, json));
+      finish(await listEventTypes(terminal, options, json));
     });
   withServer(events.command('trigger'))
     .description('post an event, and print its id')
@@ -26,7 +26,7 @@ export function declareEvents(program: Command, environment: Environment, finish
     .option('--tenant <tenant>', 'the tenant that it concerns')
     .action(async (type: string, { json = false, ...options }: Given<TriggerArguments>) => {
       const { triggerEvent } = await import('./trigger.ts');
-      finish(await triggerEvent(environment, type, options, json));
+      finish(await triggerEvent(terminal, type, options, json));
     });
 }
 

@@ -1,9 +1,9 @@
 /** `comity events trigger`: posts an event, with what is given or with the sample of its type. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
-import type { Environment } from '../../config/load-settings.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import type { EventType } from './list-types.ts';
 import { withMember } from './set-member.ts';
 
@@ -20,14 +20,14 @@ type Members = Readonly<Record<string, unknown>>;
 type Posted = { readonly id: string; readonly type: string };
 
 export async function triggerEvent(
-  environment: Environment,
+  terminal: Terminal,
   type: string,
   options: TriggerArguments,
   json: boolean,
 ): Promise<number> {
   const { data, set = [], id, tenant } = options;
-  const given = data === undefined ? undefined : parsed(await written(data));
-  const server = openWebhookServer(environment, options);
+  const given = data === undefined ? undefined : parsed(await written(terminal, data));
+  const server = openWebhookServer(terminal, options);
   const object = set.reduce(withMember, given ?? (await sampleOf(server, type)));
   const posted = (await server.ask('POST', '/events', {
     json: {
@@ -36,7 +36,7 @@ export async function triggerEvent(
       ...(tenant === undefined ? {} : { tenant }),
     },
   })) as Posted;
-  console.log(json ? JSON.stringify(posted, undefined, 2) : posted.id);
+  terminal.out(json ? JSON.stringify(posted, undefined, 2) : posted.id);
   return exitCodes.done;
 }
 
@@ -51,8 +51,8 @@ async function sampleOf(server: ServerClient, type: string): Promise<Members> {
   throw new CommandFailure(`there is no ${subject}`);
 }
 
-async function written(data: string): Promise<string> {
-  if (data === '-') return textOf(process.stdin);
+async function written(terminal: Terminal, data: string): Promise<string> {
+  if (data === '-') return textOf(terminal.stdin);
   if (!data.startsWith('@')) return data;
   const file = data.slice(1);
   try {

@@ -1,8 +1,8 @@
 /** `comity keys create`: a key that is a principal of its own, with no more than it needs. It is printed this once. */
-import type { Environment } from '../../config/load-settings.ts';
 import { partsOf } from '../../config/refuse-addresses.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { type ShownKey, tellNewKey } from './key-output.ts';
 
 export type CreateArguments = ServerArguments & {
@@ -19,13 +19,13 @@ const isoDate = /^\d{4}-/;
 const daysFromNow = /^([1-9][0-9]{0,4})d$/;
 
 export async function createKey(
-  environment: Environment,
+  terminal: Terminal,
   name: string,
   options: CreateArguments,
   json: boolean,
 ): Promise<number> {
   const { publishable = false, scope, expires } = options;
-  const server = openServer(environment, options);
+  const server = openServer(terminal, options);
   const wanted = {
     name,
     kind: publishable ? 'publishable' : 'secret',
@@ -33,7 +33,7 @@ export async function createKey(
     ...tunnelOf(options),
     ...(expires === undefined ? {} : { expiresAt: timeOf(expires) }),
   };
-  tellNewKey((await server.ask('POST', '/keys', { json: wanted })) as ShownKey, json);
+  tellNewKey(terminal, (await server.ask('POST', '/keys', { json: wanted })) as ShownKey, json);
   return exitCodes.done;
 }
 

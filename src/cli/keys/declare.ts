@@ -1,8 +1,8 @@
 /** The subcommands of `comity keys`. Each lives in a file of its own, which is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import { type Given, listItemsMax, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { CreateArguments } from './create.ts';
 import type { ListArguments } from './list.ts';
@@ -12,27 +12,27 @@ import type { RotateArguments } from './rotate.ts';
 /** The server has a bound of its own, `keyOverlapSecondsMax`. */
 const overlapSecondsMax = 366 * 86_400;
 
-export function declareKeys(program: Command, environment: Environment, finish: Finish): void {
+export function declareKeys(program: Command, terminal: Terminal, finish: Finish): void {
   const keys = program
     .command('keys')
     .description('make, rotate and revoke API keys on a running server')
     .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
-  declareList(keys, environment, finish);
-  declareMaking(keys, environment, finish);
-  declareRevocation(keys, environment, finish);
+  declareList(keys, terminal, finish);
+  declareMaking(keys, terminal, finish);
+  declareRevocation(keys, terminal, finish);
 }
 
-function declareList(keys: Command, environment: Environment, finish: Finish): void {
+function declareList(keys: Command, terminal: Terminal, finish: Finish): void {
   withServer(keys.command('list'))
     .description('list the keys of everybody, the newest first')
     .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listKeys } = await import('./list.ts');
-      finish(await listKeys(environment, options, json));
+      finish(await listKeys(terminal, options, json));
     });
 }
 
-function declareMaking(keys: Command, environment: Environment, finish: Finish): void {
+function declareMaking(keys: Command, terminal: Terminal, finish: Finish): void {
   withServer(keys.command('create'))
     .description('make a key, and print it once')
     .argument('<name>', 'what it is for')
@@ -49,7 +49,7 @@ function declareMaking(keys: Command, environment: Environment, finish: Finish):
     )
     .action(async (name: string, { json = false, ...options }: Given<CreateArguments>) => {
       const { createKey } = await import('./create.ts');
-      finish(await createKey(environment, name, options, json));
+      finish(await createKey(terminal, name, options, json));
     });
   withServer(keys.command('rotate'))
     .description('put a new text in the place of the old one, and print it once')
@@ -57,11 +57,11 @@ function declareMaking(keys: Command, environment: Environment, finish: Finish):
     .option('--overlap <seconds>', 'how long the old text stays good (0)', wholeNumber(0, overlapSecondsMax))
     .action(async (id: string, { json = false, ...options }: Given<RotateArguments>) => {
       const { rotateKey } = await import('./rotate.ts');
-      finish(await rotateKey(environment, id, options, json));
+      finish(await rotateKey(terminal, id, options, json));
     });
 }
 
-function declareRevocation(keys: Command, environment: Environment, finish: Finish): void {
+function declareRevocation(keys: Command, terminal: Terminal, finish: Finish): void {
   withServer(keys.command('revoke'))
     .description('revoke a key, and the keys made with it, immediately')
     .argument('<id>', 'id of the key, key_...')
@@ -69,6 +69,6 @@ function declareRevocation(keys: Command, environment: Environment, finish: Fini
     .option('--disable-endpoints', 'disable the webhook endpoints that were made with it')
     .action(async (id: string, { json = false, ...options }: Given<RevokeArguments>) => {
       const { revokeKey } = await import('./revoke.ts');
-      finish(await revokeKey(environment, id, options, json));
+      finish(await revokeKey(terminal, id, options, json));
     });
 }

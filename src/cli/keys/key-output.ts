@@ -1,19 +1,20 @@
 /** An API key as the server shows it, for people and for programs. The text of a new one is alone on stdout, for `KEY=$(...)`. */
 import type { Key } from '../../auth/keys/key-rows.ts';
 import { printable, tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 export type ShownKey = Key & { readonly key: string };
 
-export function tellNewKey(shown: ShownKey, json: boolean): void {
+export function tellNewKey(terminal: Terminal, shown: ShownKey, json: boolean): void {
   if (json) {
-    console.log(JSON.stringify(shown, undefined, 2));
+    terminal.out(JSON.stringify(shown, undefined, 2));
     return;
   }
-  console.log(shown.key);
+  terminal.out(shown.key);
   const { id, name, scopes, expiresAt } = shown;
   const end = expiresAt === undefined ? 'no end' : `good until ${expiresAt}`;
-  console.error(`comity: ${id} (${printable(name)}): ${scopes.join(', ') || 'no scopes'}, ${end}.`);
-  console.error('comity: the key is shown this once; keep it now');
+  terminal.err(`comity: ${id} (${printable(name)}): ${scopes.join(', ') || 'no scopes'}, ${end}.`);
+  terminal.err('comity: the key is shown this once; keep it now');
 }
 
 export function keysText(keys: readonly Key[]): string {

@@ -3,11 +3,11 @@
  * them stay, since they belong to their owner; they are named, or disabled with `--disable-endpoints`.
  */
 import type { Key } from '../../auth/keys/key-rows.ts';
-import type { Environment } from '../../config/load-settings.ts';
 import { isConfirmed } from '../confirm.ts';
 import { exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import { printable } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 export type RevokeArguments = ServerArguments & {
   readonly yes?: boolean;
@@ -20,18 +20,18 @@ type Endpoint = { readonly id: string; readonly url: string; readonly status: 'e
 const madeMax = 10_000;
 
 export async function revokeKey(
-  environment: Environment,
+  terminal: Terminal,
   id: string,
   options: RevokeArguments,
   json: boolean,
 ): Promise<number> {
-  const server = openServer(environment, options);
+  const server = openServer(terminal, options);
   const path = `/keys/${encodeURIComponent(id)}`;
   const subject = `key ${id}`;
   const key = (await server.ask('GET', path, { subject })) as Key;
   const shown = `${key.id} (${printable(key.name)})`;
-  if (options.yes !== true && !json && !(await isConfirmed(`Revoke ${shown}?`))) {
-    console.error('comity: nothing was revoked');
+  if (options.yes !== true && !json && !(await isConfirmed(terminal, `Revoke ${shown}?`))) {
+    terminal.err('comity: nothing was revoked');
     return exitCodes.failed;
   }
   // Before the revocation, after which nothing tells which keys were made with this one.
@@ -45,16 +45,16 @@ export async function revokeKey(
   if (json) {
     const shownEndpoints = endpoints.map(({ id, url }) => ({ id, url }));
     const told = { id: key.id, name: key.name, revoked: true, endpoints: shownEndpoints };
-    console.log(JSON.stringify({ ...told, endpointsDisabled: disables ? enabled.length : 0 }));
+    terminal.out(JSON.stringify({ ...told, endpointsDisabled: disables ? enabled.length : 0 }));
     return exitCodes.done;
   }
-  console.log(`${shown} was revoked.`);
+  terminal.out(`${shown} was revoked.`);
   for (const { id, url } of enabled) {
-    console.log(
+    terminal.out(
       `${id} (${printable(url)}) was made with it and ${disables ? 'is disabled now' : 'is still sent to'}.`,
     );
   }
-  if (enabled.length > 0 && !disables) console.error('comity: --disable-endpoints would disable them');
+  if (enabled.length > 0 && !disables) terminal.err('comity: --disable-endpoints would disable them');
   return exitCodes.done;
 }
 

@@ -1,13 +1,13 @@
 /** What `comity listen` takes. The command itself is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import { schemes } from '../../model/endpoint.ts';
 import { commaList } from '../comma-list.ts';
 import type { Finish } from '../finish.ts';
 import { type Given, webhookKeyHelp, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import type { ListenArguments } from './listen.ts';
 
-export function declareListen(program: Command, environment: Environment, finish: Finish): void {
+export function declareListen(program: Command, terminal: Terminal, finish: Finish): void {
   withServer(program.command('listen'))
     .description('hand the events of a running server to a program on this machine, signed as webhooks')
     .requiredOption('--forward-to <url>', 'where to, such as http://127.0.0.1:3000/webhooks')
@@ -22,6 +22,6 @@ export function declareListen(program: Command, environment: Environment, finish
     )
     .action(async ({ json = false, ...options }: Given<ListenArguments>) => {
       const { listen } = await import('./listen.ts');
-      finish(await listen(environment, options, json));
+      finish(await listen(terminal, options, json));
     });
 }

@@ -4,7 +4,6 @@
  * answered is shown, and `--since` begins again behind any event.
  */
 import { randomBytes } from 'node:crypto';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Scheme } from '../../model/endpoint.ts';
 import { eventPatternFault, matchesEventPattern } from '../../model/event-pattern.ts';
 import { standardKey } from '../../webhooks/signature/secret.ts';
@@ -12,6 +11,7 @@ import { CommandFailure, exitCodes } from '../failure.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { openWebhookServer, type ServerArguments, withKeys } from '../server-client.ts';
 import { printable } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 import { followEvents } from './follow-events.ts';
 import { type Forwarded, forwardEvent } from './forward-event.ts';
 import type { StreamEvent } from './read-stream.ts';
@@ -27,15 +27,11 @@ export type ListenArguments = ServerArguments & {
 const secretBytes = 32;
 
 /** Resolves when it is interrupted. */
-export async function listen(
-  environment: Environment,
-  options: ListenArguments,
-  json: boolean,
-): Promise<number> {
+export async function listen(terminal: Terminal, options: ListenArguments, json: boolean): Promise<number> {
   const target = targetOf(options.forwardTo);
   const wanted = matcherOf(options.events ?? ['*']);
-  const server = openWebhookServer(environment, options);
-  const secret = secretOf(withKeys(environment).COMITY_LISTEN_SECRET, options.scheme);
+  const server = openWebhookServer(terminal, options);
+  const secret = secretOf(withKeys(terminal.environment).COMITY_LISTEN_SECRET, options.scheme);
   const interrupted = new AbortController();
   const stopListening = onInterrupt(() => interrupted.abort());
   let told = false;
@@ -43,14 +39,12 @@ export async function listen(
     since: options.since,
     signal: interrupted.signal,
     onOpen: () => {
-      console.error(
-        `comity: ${told ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`,
-      );
-      if (!told) console.error(`comity: signed as ${options.scheme} with the secret ${secret}`);
+      terminal.err(`comity: ${told ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`);
+      if (!told) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
       told = true;
     },
     onBreak: (reason, pauseMs) => {
-      console.error(`comity: ${reason}; again in ${(pauseMs / 1000).toFixed(1)} seconds`);
+      terminal.err(`comity: ${reason}; again in ${(pauseMs / 1000).toFixed(1)} seconds`);
     },
   });
   const counts = { forwarded: 0, accepted: 0 };
@@ -61,12 +55,12 @@ export async function listen(
       counts.forwarded += 1;
       if (forwarded.status !== null && forwarded.status >= 200 && forwarded.status <= 299)
         counts.accepted += 1;
-      tell(event, forwarded, json);
+      tell(terminal, event, forwarded, json);
     }
   } finally {
     stopListening();
   }
-  console.error(`comity: ${counts.forwarded} events forwarded, ${counts.accepted} of them accepted`);
+  terminal.err(`comity: ${counts.forwarded} events forwarded, ${counts.accepted} of them accepted`);
   return exitCodes.done;
 }
 
@@ -97,15 +91,20 @@ function matcherOf(patterns: readonly string[]): (type: string) => boolean {
 }
 
 /** A line for each event: for people, or a JSON object for programs. */
-function tell({ id, type }: StreamEvent, { status, error, tookMs }: Forwarded, json: boolean): void {
+function tell(
+  terminal: Terminal,
+  { id, type }: StreamEvent,
+  { status, error, tookMs }: Forwarded,
+  json: boolean,
+): void {
   const at = new Date();
   if (json) {
-    console.log(
+    terminal.out(
       JSON.stringify({ id, type, status, error, tookMs: Math.round(tookMs), at: at.toISOString() }),
     );
     return;
   }
   const outcome = status === null ? (error ?? 'failed') : String(status);
   const time = at.toTimeString().slice(0, 8);
-  console.log(`${time}  ${printable(type)}  ${printable(id)}  ${outcome} in ${Math.round(tookMs)} ms`);
+  terminal.out(`${time}  ${printable(type)}  ${printable(id)}  ${outcome} in ${Math.round(tookMs)} ms`);
 }

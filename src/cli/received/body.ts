@@ -1,33 +1,33 @@
 /** `comity received body`: the octets of one message on stdout, as its sender signed them. */
-import type { Environment } from '../../config/load-settings.ts';
 import { exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Output, Terminal } from '../terminal.ts';
 import { findReceived, receivedPath } from './received-output.ts';
 
 export async function writeBody(
-  environment: Environment,
+  terminal: Terminal,
   id: string,
   options: ServerArguments,
   json: boolean,
 ): Promise<number> {
-  const server = openServer(environment, options);
+  const server = openServer(terminal, options);
   const { contentType } = await findReceived(server, id);
   if (json) {
     const chunks: Buffer[] = [];
     await octetsOf(server, id, async (chunk) => void chunks.push(chunk));
     const body = Buffer.concat(chunks).toString('base64');
-    console.log(JSON.stringify({ id, contentType, body }, undefined, 2));
+    terminal.out(JSON.stringify({ id, contentType, body }, undefined, 2));
   } else {
     // Told by the callback of each write as well; unheard, it would end the program.
-    process.stdout.on('error', () => undefined);
-    await octetsOf(server, id, writeOut);
+    terminal.stdout.on('error', () => undefined);
+    await octetsOf(server, id, (chunk) => writeTo(terminal.stdout, chunk));
   }
   return exitCodes.done;
 }
 
-function writeOut(chunk: Buffer): Promise<void> {
+function writeTo(stdout: Output, chunk: Buffer): Promise<void> {
   return new Promise((written, failed) => {
-    process.stdout.write(chunk, (error) => (error ? failed(error) : written()));
+    stdout.write(chunk, (error) => (error ? failed(error) : written()));
   });
 }
 

@@ -1,10 +1,10 @@
 /** The subcommands of `comity received`. Each lives in a file of its own, which is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import { receivedStatuses } from '../../model/received.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { administratorKeyHelp, type Given, listItemsMax, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { ListArguments } from './list.ts';
 import type { MarkArguments } from './mark.ts';
@@ -13,52 +13,52 @@ import type { ReplayArguments } from './replay.ts';
 const idHelp = 'id of the message, rec_...';
 const sinceHelp = 'only what came since: 2h or 7d ago, or a time as ISO 8601 writes it';
 
-export function declareReceived(program: Command, environment: Environment, finish: Finish): void {
+export function declareReceived(program: Command, terminal: Terminal, finish: Finish): void {
   const received = program
     .command('received')
     .description('see the webhooks that came in, and hand them on again')
     .addHelpText('after', administratorKeyHelp);
-  declareList(received, environment, finish);
-  declareOne(received, environment, finish);
-  declareReplay(received, environment, finish);
-  declareMark(received, environment, finish);
+  declareList(received, terminal, finish);
+  declareOne(received, terminal, finish);
+  declareReplay(received, terminal, finish);
+  declareMark(received, terminal, finish);
 }
 
-function declareList(received: Command, environment: Environment, finish: Finish): void {
+function declareList(received: Command, terminal: Terminal, finish: Finish): void {
   withChoice(withServer(received.command('list')))
     .description('list received messages, the newest first')
     .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listReceived } = await import('./list.ts');
-      finish(await listReceived(environment, options, json));
+      finish(await listReceived(terminal, options, json));
     });
 }
 
-function declareOne(received: Command, environment: Environment, finish: Finish): void {
+function declareOne(received: Command, terminal: Terminal, finish: Finish): void {
   withServer(received.command('show'))
     .description('show one message with the attempts to hand it on')
     .argument('<id>', idHelp)
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { showReceived } = await import('./show.ts');
-      finish(await showReceived(environment, id, options, json));
+      finish(await showReceived(terminal, id, options, json));
     });
   withServer(received.command('body'))
     .description('write the octets that came to stdout, as they came; --json writes them as base64')
     .argument('<id>', idHelp)
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { writeBody } = await import('./body.ts');
-      finish(await writeBody(environment, id, options, json));
+      finish(await writeBody(terminal, id, options, json));
     });
   withServer(received.command('attempts'))
     .description('list the attempts to hand one message on, the oldest first')
     .argument('<id>', idHelp)
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { listAttempts } = await import('./attempts.ts');
-      finish(await listAttempts(environment, id, options, json));
+      finish(await listAttempts(terminal, id, options, json));
     });
 }
 
-function declareReplay(received: Command, environment: Environment, finish: Finish): void {
+function declareReplay(received: Command, terminal: Terminal, finish: Finish): void {
   withChoice(withServer(received.command('replay')))
     .description('hand messages on again, by id, or all that the options choose')
     .argument('[id...]', 'ids of the messages, rec_...')
@@ -71,11 +71,11 @@ function declareReplay(received: Command, environment: Environment, finish: Fini
     )
     .action(async (ids: readonly string[], { json = false, ...options }: Given<ReplayArguments>) => {
       const { replayReceived } = await import('./replay.ts');
-      finish(await replayReceived(environment, ids, options, json));
+      finish(await replayReceived(terminal, ids, options, json));
     });
 }
 
-function declareMark(received: Command, environment: Environment, finish: Finish): void {
+function declareMark(received: Command, terminal: Terminal, finish: Finish): void {
   withServer(received.command('mark'))
     .description('say what became of a message; it is not handed on any more')
     .argument('<id>', idHelp)
@@ -86,7 +86,7 @@ function declareMark(received: Command, environment: Environment, finish: Finish
     )
     .action(async (id: string, { json = false, ...options }: Given<MarkArguments>) => {
       const { markReceived } = await import('./mark.ts');
-      finish(await markReceived(environment, id, options, json));
+      finish(await markReceived(terminal, id, options, json));
     });
 }
 

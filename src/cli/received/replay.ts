@@ -2,12 +2,12 @@
  * `comity received replay`: hands messages on again, those that are named, or all that the options choose. The latter is asked for in
  * pieces, each going on behind the last message of the one before, so that it shows how far it has come and ends where it began to ask.
  */
-import type { Environment } from '../../config/load-settings.ts';
 import type { Received } from '../../model/received.ts';
 import { isConfirmed } from '../confirm.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import { showStatusLine } from '../status-line.ts';
+import type { Terminal } from '../terminal.ts';
 import { type Choice, type ChosenFilter, filterOf } from './choice.ts';
 import { receivedPath, subjectOf } from './received-output.ts';
 
@@ -25,7 +25,7 @@ type PutBack = {
 const pieceMessagesMax = 1000;
 
 export async function replayReceived(
-  environment: Environment,
+  terminal: Terminal,
   ids: readonly string[],
   options: ReplayArguments,
   json: boolean,
@@ -35,10 +35,10 @@ export async function replayReceived(
   if (ids.length > 0 && (chooses || options.dryRun === true)) {
     throw usage('name messages by their ids, or choose them by options, not both');
   }
-  const server = openServer(environment, options);
-  if (ids.length > 0) return replayEach(server, ids, json);
+  const server = openServer(terminal, options);
+  if (ids.length > 0) return replayEach(terminal, server, ids, json);
   if (!chooses) throw usage('say which messages: their ids, or --sender, --status, --type or --since');
-  return replayChosen(server, filter, options, json);
+  return replayChosen(terminal, server, filter, options, json);
 }
 
 function usage(message: string): CommandFailure {
@@ -46,25 +46,31 @@ function usage(message: string): CommandFailure {
 }
 
 /** One that cannot be replayed does not keep the others from it; then the command fails at the end. */
-async function replayEach(server: ServerClient, ids: readonly string[], json: boolean): Promise<number> {
+async function replayEach(
+  terminal: Terminal,
+  server: ServerClient,
+  ids: readonly string[],
+  json: boolean,
+): Promise<number> {
   const replayed: Received[] = [];
   const failures: string[] = [];
   for (const id of ids) {
     try {
       const asked = { json: {}, subject: subjectOf(id) };
       replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, asked)) as Received);
-      if (!json) console.log(`${id} is handed on again.`);
+      if (!json) terminal.out(`${id} is handed on again.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
       failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
     }
   }
-  if (json) console.log(JSON.stringify(replayed, undefined, 2));
-  for (const failure of failures) console.error(`comity: ${failure}`);
+  if (json) terminal.out(JSON.stringify(replayed, undefined, 2));
+  for (const failure of failures) terminal.err(`comity: ${failure}`);
   return failures.length > 0 ? exitCodes.failed : exitCodes.done;
 }
 
 async function replayChosen(
+  terminal: Terminal,
   server: ServerClient,
   chosen: ChosenFilter,
   { dryRun = false, yes = false }: ReplayArguments,
@@ -74,16 +80,27 @@ async function replayChosen(
   const found = await ask(server, { filter, dryRun: true });
   const count = `${found.replayed}${found.more ? ' or more' : ''}`;
   if (dryRun) {
-    tell({ replayed: found.replayed, skipped: 0 }, `${count} messages would be handed on again.`, true, json);
+    tell(
+      terminal,
+      { replayed: found.replayed, skipped: 0 },
+      `${count} messages would be handed on again.`,
+      true,
+      json,
+    );
     return exitCodes.done;
   }
-  if (found.replayed > 0 && !yes && !json && !(await isConfirmed(`Hand ${count} messages on again?`))) {
-    console.error('comity: nothing was replayed');
+  if (
+    found.replayed > 0 &&
+    !yes &&
+    !json &&
+    !(await isConfirmed(terminal, `Hand ${count} messages on again?`))
+  ) {
+    terminal.err('comity: nothing was replayed');
     return exitCodes.failed;
   }
-  const { replayed, skipped } = await inPieces(server, filter, count);
+  const { replayed, skipped } = await inPieces(terminal, server, filter, count);
   const others = skipped === 0 ? '' : `; ${skipped} could not be, their bodies or senders are gone`;
-  tell({ replayed, skipped }, `${replayed} messages are handed on again${others}.`, false, json);
+  tell(terminal, { replayed, skipped }, `${replayed} messages are handed on again${others}.`, false, json);
   return exitCodes.done;
 }
 
@@ -94,11 +111,12 @@ async function upToNow(server: ServerClient): Promise<ChosenFilter> {
 }
 
 async function inPieces(
+  terminal: Terminal,
   server: ServerClient,
   filter: ChosenFilter,
   count: string,
 ): Promise<{ readonly replayed: number; readonly skipped: number }> {
-  const line = showStatusLine(process.stderr);
+  const line = showStatusLine(terminal.stderr);
   let [replayed, skipped] = [0, 0];
   let after: string | null = null;
   try {
@@ -121,10 +139,11 @@ async function ask(server: ServerClient, json: object): Promise<PutBack> {
 }
 
 function tell(
+  terminal: Terminal,
   counts: { readonly replayed: number; readonly skipped: number },
   text: string,
   dryRun: boolean,
   json: boolean,
 ): void {
-  console.log(json ? JSON.stringify({ ...counts, dryRun }, undefined, 2) : text);
+  terminal.out(json ? JSON.stringify({ ...counts, dryRun }, undefined, 2) : text);
 }

@@ -1,9 +1,9 @@
 /** The subcommands of `comity senders`. Each lives in a file of its own, which is loaded when it is called for. */
 import { type Command, Option } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { administratorKeyHelp, type Given, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { RotateArguments } from './rotate-secret.ts';
 
@@ -11,7 +11,7 @@ const nameHelp = 'name of the sender, as in its path';
 /** The server has a bound of its own. */
 const overlapSecondsMax = 31_622_400;
 
-export function declareSenders(program: Command, environment: Environment, finish: Finish): void {
+export function declareSenders(program: Command, terminal: Terminal, finish: Finish): void {
   const senders = program
     .command('senders')
     .description('see whose webhooks a running server receives, and change their secrets')
@@ -20,14 +20,14 @@ export function declareSenders(program: Command, environment: Environment, finis
     .description('list the declared senders')
     .action(async ({ json = false, ...options }: Given<ServerArguments>) => {
       const { listSenders } = await import('./list.ts');
-      finish(await listSenders(environment, options, json));
+      finish(await listSenders(terminal, options, json));
     });
   withServer(senders.command('show'))
     .description('show one sender; no secret is shown again')
     .argument('<name>', nameHelp)
     .action(async (name: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { showSender } = await import('./show.ts');
-      finish(await showSender(environment, name, options, json));
+      finish(await showSender(terminal, name, options, json));
     });
   withServer(senders.command('rotate-secret'))
     .description('put a new secret in the place of the old one, and print it once')
@@ -47,6 +47,6 @@ export function declareSenders(program: Command, environment: Environment, finis
     .addHelpText('after', '\nA secret that a variable of the environment sets is changed there.')
     .action(async (name: string, { json = false, ...options }: Given<RotateArguments>) => {
       const { rotateSenderSecret } = await import('./rotate-secret.ts');
-      finish(await rotateSenderSecret(environment, name, options, json));
+      finish(await rotateSenderSecret(terminal, name, options, json));
     });
 }

@@ -2,10 +2,10 @@
  * `comity senders rotate-secret`: a new secret, made by the server or given by the sender. One that is given comes from stdin, since
  * every user of a machine can read command lines.
  */
-import type { Environment } from '../../config/load-settings.ts';
 import { exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
 import { stdinLine } from '../stdin-line.ts';
+import type { Terminal } from '../terminal.ts';
 import { type RotatedSecret, senderPath, tellRotated } from './sender-output.ts';
 
 export type RotateArguments = ServerArguments & {
@@ -17,14 +17,14 @@ export type RotateArguments = ServerArguments & {
 const atTerminal = '--secret-from-stdin reads a pipe; without it the server makes a secret';
 
 export async function rotateSenderSecret(
-  environment: Environment,
+  terminal: Terminal,
   name: string,
   options: RotateArguments,
   json: boolean,
 ): Promise<number> {
   const { overlapSeconds, secretFromStdin = false, use } = options;
-  const server = openServer(environment, options);
-  const secret = secretFromStdin ? await stdinLine('secret', atTerminal) : undefined;
+  const server = openServer(terminal, options);
+  const secret = secretFromStdin ? await stdinLine(terminal.stdin, 'secret', atTerminal) : undefined;
   const rotated = await server.ask('POST', `${senderPath(name)}/rotate-secret`, {
     json: {
       ...(overlapSeconds === undefined ? {} : { overlapSeconds }),
@@ -33,6 +33,6 @@ export async function rotateSenderSecret(
     },
     subject: `sender ${name}`,
   });
-  tellRotated(rotated as RotatedSecret, secretFromStdin, json);
+  tellRotated(terminal, rotated as RotatedSecret, secretFromStdin, json);
   return exitCodes.done;
 }

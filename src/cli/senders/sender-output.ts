@@ -1,6 +1,7 @@
 /** A sender as the server shows it, for people and for programs. A new secret is alone on stdout, for `SECRET=$(...)`. */
 import { labelledLines } from '../labelled-lines.ts';
 import { printable, tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 /** As resources/webhooks/senders shows it. */
 export type Sender = Secrets & {
@@ -66,19 +67,24 @@ export function sendersText(senders: readonly Sender[]): string {
   return tableText([['NAME', 'PRESET', 'HANDED ON', 'SECRETS FROM', 'SECRETS', 'PATH'], ...rows]);
 }
 
-export function tellRotated(rotated: RotatedSecret, isGiven: boolean, json: boolean): void {
+export function tellRotated(
+  terminal: Terminal,
+  rotated: RotatedSecret,
+  isGiven: boolean,
+  json: boolean,
+): void {
   if (json) {
-    console.log(JSON.stringify(rotated, undefined, 2));
+    terminal.out(JSON.stringify(rotated, undefined, 2));
     return;
   }
   const sender = printable(rotated.sender);
   if (isGiven) {
-    console.error(`comity: ${sender}: the secret that was given is good from now on`);
+    terminal.err(`comity: ${sender}: the secret that was given is good from now on`);
     return;
   }
-  console.log(rotated.secret);
+  terminal.out(rotated.secret);
   const whom = rotated.use === 'forward' ? 'whoever its messages are forwarded to' : 'the sender';
-  console.error(`comity: ${sender}: the secret is shown this once; give it to ${whom} now`);
+  terminal.err(`comity: ${sender}: the secret is shown this once; give it to ${whom} now`);
 }
 
 function forwardOf({ handOn }: Sender): Forward | undefined {

@@ -4,6 +4,7 @@ import type { User } from '../../auth/tables.ts';
 import { CommandFailure } from '../failure.ts';
 import type { ServerClient } from '../server-client.ts';
 import { printable, tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 
 /** @param name id or e-mail address */
 export async function findAccount(server: ServerClient, name: string): Promise<User> {
@@ -31,8 +32,8 @@ export async function changeAccount(
   return (await server.ask('PATCH', `/users/${id}`, { json: change, subject })) as User;
 }
 
-export function tellAccount(account: User, json: boolean): void {
-  console.log(json ? JSON.stringify(account, undefined, 2) : accountText(account));
+export function tellAccount(terminal: Terminal, account: User, json: boolean): void {
+  terminal.out(json ? JSON.stringify(account, undefined, 2) : accountText(account));
 }
 
 /** One line for each thing that there is to say. */

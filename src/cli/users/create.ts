@@ -3,9 +3,9 @@
  * are two requests: where the second fails, the account stands without one, and `set-password` tries again.
  */
 import type { User } from '../../auth/tables.ts';
-import type { Environment } from '../../config/load-settings.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { tellAccount } from './account.ts';
 import { madePassword, readPassword } from './password-input.ts';
 
@@ -20,23 +20,23 @@ export type CreateArguments = ServerArguments & {
 };
 
 export async function createUser(
-  environment: Environment,
+  terminal: Terminal,
   email: string,
   options: CreateArguments,
   json: boolean,
 ): Promise<number> {
-  const server = openServer(environment, options);
-  const given = options.passwordStdin === true ? await readPassword() : undefined;
+  const server = openServer(terminal, options);
+  const given = options.passwordStdin === true ? await readPassword(terminal) : undefined;
   const made = given === undefined && options.password !== false ? madePassword() : undefined;
   const account = (await server.ask('POST', '/users', { json: accountOf(email, options) })) as User;
   const password = given ?? made;
   if (password !== undefined) await setPassword(server, account, password);
-  if (json) tellJson(account, made);
+  if (json) tellJson(terminal, account, made);
   else {
-    tellAccount(account, false);
-    if (made !== undefined) console.log(`password  ${made}`);
+    tellAccount(terminal, account, false);
+    if (made !== undefined) terminal.out(`password  ${made}`);
   }
-  if (made !== undefined) console.error('comity: the password was made here and is shown this once');
+  if (made !== undefined) terminal.err('comity: the password was made here and is shown this once');
   return exitCodes.done;
 }
 
@@ -60,7 +60,7 @@ async function setPassword(server: ServerClient, { id, email }: User, password: 
   }
 }
 
-function tellJson(account: User, made: string | undefined): void {
+function tellJson(terminal: Terminal, account: User, made: string | undefined): void {
   const shown = made === undefined ? account : { ...account, password: made };
-  console.log(JSON.stringify(shown, undefined, 2));
+  terminal.out(JSON.stringify(shown, undefined, 2));
 }

@@ -1,9 +1,9 @@
 /** The subcommands of `comity users`. Each lives in a file of its own, which is loaded when it is called for. */
 import type { Command } from 'commander';
-import type { Environment } from '../../config/load-settings.ts';
 import type { Finish } from '../finish.ts';
 import type { ServerArguments } from '../server-client.ts';
 import { type Given, listItemsMax, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
 import { wholeNumber } from '../whole-number.ts';
 import type { CreateArguments } from './create.ts';
 import type { DeleteArguments } from './delete.ts';
@@ -14,36 +14,36 @@ import type { SetRolesArguments } from './set-roles.ts';
 const accountHelp = 'id or e-mail address';
 const passwordHelp = 'read the password from stdin instead of making one';
 
-export function declareUsers(program: Command, environment: Environment, finish: Finish): void {
+export function declareUsers(program: Command, terminal: Terminal, finish: Finish): void {
   const users = program
     .command('users')
     .description('make, change and remove accounts on a running server')
     .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
-  declareReading(users, environment, finish);
-  declareMaking(users, environment, finish);
-  declareState(users, environment, finish);
-  declareRemoval(users, environment, finish);
+  declareReading(users, terminal, finish);
+  declareMaking(users, terminal, finish);
+  declareState(users, terminal, finish);
+  declareRemoval(users, terminal, finish);
 }
 
-function declareReading(users: Command, environment: Environment, finish: Finish): void {
+function declareReading(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('list'))
     .description('list accounts, the newest first')
     .option('--search <words>', 'only those whose e-mail address or name holds the words')
     .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listUsers } = await import('./list.ts');
-      finish(await listUsers(environment, options, json));
+      finish(await listUsers(terminal, options, json));
     });
   withServer(users.command('show'))
     .description('show one account')
     .argument('<account>', accountHelp)
     .action(async (name: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { showUser } = await import('./show.ts');
-      finish(await showUser(environment, name, options, json));
+      finish(await showUser(terminal, name, options, json));
     });
 }
 
-function declareMaking(users: Command, environment: Environment, finish: Finish): void {
+function declareMaking(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('create'))
     .description('make an account, and a password for it that is shown once')
     .argument('<email>', 'its e-mail address')
@@ -55,7 +55,7 @@ function declareMaking(users: Command, environment: Environment, finish: Finish)
     .option('--no-password', 'no password: only by a mailed code or a provider can anyone log in')
     .action(async (email: string, { json = false, ...options }: Given<CreateArguments>) => {
       const { createUser } = await import('./create.ts');
-      finish(await createUser(environment, email, options, json));
+      finish(await createUser(terminal, email, options, json));
     });
   withServer(users.command('set-password'))
     .description('set a new password, which ends every session of the account')
@@ -63,11 +63,11 @@ function declareMaking(users: Command, environment: Environment, finish: Finish)
     .option('--password-stdin', passwordHelp)
     .action(async (name: string, { json = false, ...options }: Given<SetPasswordArguments>) => {
       const { setUserPassword } = await import('./set-password.ts');
-      finish(await setUserPassword(environment, name, options, json));
+      finish(await setUserPassword(terminal, name, options, json));
     });
 }
 
-function declareState(users: Command, environment: Environment, finish: Finish): void {
+function declareState(users: Command, terminal: Terminal, finish: Finish): void {
   for (const [command, disabled, description] of [
     ['disable', true, 'refuse every credential of an account from now on'],
     ['enable', false, 'accept the password and the keys of an account again'],
@@ -77,7 +77,7 @@ function declareState(users: Command, environment: Environment, finish: Finish):
       .argument('<account>', accountHelp)
       .action(async (name: string, { json = false, ...options }: Given<ServerArguments>) => {
         const { setUserDisabled } = await import('./set-disabled.ts');
-        finish(await setUserDisabled(environment, name, disabled, options, json));
+        finish(await setUserDisabled(terminal, name, disabled, options, json));
       });
   }
   withServer(users.command('set-roles'))
@@ -92,18 +92,18 @@ function declareState(users: Command, environment: Environment, finish: Finish):
         { json = false, ...options }: Given<SetRolesArguments>,
       ) => {
         const { setUserRoles } = await import('./set-roles.ts');
-        finish(await setUserRoles(environment, name, roles, options, json));
+        finish(await setUserRoles(terminal, name, roles, options, json));
       },
     );
 }
 
-function declareRemoval(users: Command, environment: Environment, finish: Finish): void {
+function declareRemoval(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('delete'))
     .description('remove an account with its password, sessions and keys')
     .argument('<account>', accountHelp)
     .option('--yes', 'do not ask; without a terminal it never asks')
     .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
       const { deleteUser } = await import('./delete.ts');
-      finish(await deleteUser(environment, name, options, json));
+      finish(await deleteUser(terminal, name, options, json));
     });
 }

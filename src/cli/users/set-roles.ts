@@ -1,13 +1,13 @@
 /** `comity users set-roles`: the roles that an account has from then on, in place of those that it had. */
-import type { Environment } from '../../config/load-settings.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
+import type { Terminal } from '../terminal.ts';
 import { changeAccount, tellAccount } from './account.ts';
 
 export type SetRolesArguments = ServerArguments & { readonly none?: boolean };
 
 export async function setUserRoles(
-  environment: Environment,
+  terminal: Terminal,
   name: string,
   roles: readonly string[],
   options: SetRolesArguments,
@@ -18,7 +18,8 @@ export async function setUserRoles(
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   tellAccount(
-    await changeAccount(openServer(environment, options), name, { roles: [...new Set(roles)] }),
+    terminal,
+    await changeAccount(openServer(terminal, options), name, { roles: [...new Set(roles)] }),
     json,
   );
   return exitCodes.done;

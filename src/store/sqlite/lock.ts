@@ -20,7 +20,8 @@ export class FolderInUse extends Error {
 export function lockFolder(folder: string): () => void {
   const path = join(folder, 'comity.lock');
   const isNew = !existsSync(path);
-  closeSync(openSync(path, 'a', 0o600));
+  // Only then: a process that closes any descriptor of a file drops its locks on it (fcntl(2)), those of another store of this process too.
+  if (isNew) closeSync(openSync(path, 'a', 0o600));
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { type ServerProcess, type SpawnOptions, spawnServer } from '../../harness/server-process.ts';
+import { type ServerOptions, type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { memoryGroup } from './memory-group.ts';
 
 const MiB = 1024 * 1024;
@@ -20,7 +20,7 @@ const twinFactor = 3;
 /** Twice the default of `COMITY_LOOP_HELD_MS`: code that runs for the first time is slow, and so is a processor that others use. */
 const busyMsMax = 100;
 
-export type AttackOptions = SpawnOptions & {
+export type AttackOptions = ServerOptions & {
   /** Memory that the process may have, in octets; the kernel ends a process that wants more. Default 512 MiB. */
   readonly memoryBytes?: number;
 };

@@ -4,7 +4,6 @@
  * after, a backup, the rows of every table, and every answer but the one that gives the secret out (§5.1, §5.4).
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,7 +11,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { runCommand } from '../../harness/command-line.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { testServer } from '../../postgres/cluster.ts';
 import {
@@ -32,8 +31,6 @@ import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server
 import { type OpenIdProvider, startOpenIdProvider } from './fixtures/openid-provider.ts';
 import { createSecrets, type Secrets } from './fixtures/secrets.ts';
 
-const run = promisify(execFile);
-const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const administratorKey = 'sk_leak_1f0c5e7d9b3a2846_administrator';
 const databasePassword = 'database-Passw0rd-1f0c';
 
@@ -108,7 +105,8 @@ describe('no secret is left behind', () => {
         const inUse = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(`${name} in use`, bytes));
         assertHoldsPlanted(filesIn(folder), 'comity.db-wal');
         const copy = join(folder, 'copy.db');
-        const backup = await run(process.execPath, [main, 'backup', copy, '--data', folder]);
+        const backup = await runCommand(['backup', copy, '--data', folder]);
+        assert.equal(backup.code, 0);
         const told = secrets.foundIn('the words of a backup', backup.stdout + backup.stderr);
         await program.stop();
         const left = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(name, bytes));
@@ -135,9 +133,8 @@ describe('no secret is left behind', () => {
         const rows = secrets.foundIn('the database', dump);
         assert.ok(dump.includes(planted));
         const copy = join(folder, 'copy.db');
-        const backup = await run(process.execPath, [main, 'backup', copy], {
-          env: { ...process.env, ...env },
-        });
+        const backup = await runCommand(['backup', copy], env);
+        assert.equal(backup.code, 0);
         const told = secrets.foundIn('the words of a backup', backup.stdout + backup.stderr);
         await program.stop();
         const left = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(name, bytes));
@@ -155,7 +152,6 @@ describe('no secret is left behind', () => {
   it('by a start that is refused', async () => {
     const secrets = createSecrets();
     const env = {
-      PATH: process.env.PATH ?? '',
       COMITY_CONFIG: fileURLToPath(new URL('../../../examples/shop/comity.config.ts', import.meta.url)),
       COMITY_LOG_LEVEL: 'debug',
       COMITY_ADMIN_KEY: 'no key at all, but-secret',
@@ -177,10 +173,8 @@ describe('no secret is left behind', () => {
       COMITY_DATABASE_URL: 'postgres://comity:database-Passw0rd-refused@127.0.0.1:1/comity',
     };
     for (const environment of [env, unreachable]) {
-      const ended = await run(process.execPath, [main, 'serve'], { env: environment }).then(
-        () => assert.fail('it started'),
-        (error: { stdout: string; stderr: string }) => error,
-      );
+      const ended = await runCommand(['serve'], environment);
+      assert.notEqual(ended.code, 0);
       assert.ok(ended.stderr.length > 0);
       assert.deepEqual(secrets.foundIn('the refusal', ended.stdout + ended.stderr), []);
     }

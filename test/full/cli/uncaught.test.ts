@@ -3,23 +3,20 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { resolve } from 'node:path';
-import { test } from 'node:test';
-import { type Server, startServer, temporaryFolder } from './spawn-program.ts';
+import { after, test } from 'node:test';
+import { adminKey as key } from '../../harness/exchange.ts';
+import { type ServerProcess as Server, spawnServer } from '../../harness/server-process.ts';
 
-const config = resolve('test/cli/fixtures/failing.config.ts');
-const key = 'sk_test_of_the_uncaught';
+const config = resolve('test/full/cli/fixtures/failing.config.ts');
 
 function start(environment: Record<string, string> = {}): Promise<Server> {
-  const data = temporaryFolder();
-  return startServer({
-    ...{ COMITY_CONFIG: config, COMITY_DATA: data, COMITY_ADMIN_KEY: key, COMITY_LOG_LEVEL: 'fatal' },
-    ...environment,
-  });
+  return spawnServer({ config, env: { COMITY_LOG_LEVEL: 'fatal', ...environment } });
 }
 
 /** A POST of which the end of the content is still to come. */
 async function beginRequest({ url }: Server): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  after(() => socket.destroy());
   await once(socket, 'connect');
   const fields = `Host: a\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 15`;
   socket.write(`POST /api/v1/notes HTTP/1.1\r\n${fields}\r\n\r\n{"text":`);
@@ -35,7 +32,7 @@ for (const [origin, signal, message] of [
   test(`logs an error of origin ${origin} with its stack, answers what is under way, and exits 70`, async () => {
     const server = await start();
     const socket = await beginRequest(server);
-    server.send(signal);
+    server.process.kill(signal);
     await server.told(origin);
     socket.write('"Late"}');
     assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 201 /);
@@ -52,7 +49,7 @@ for (const [origin, signal, message] of [
 test('accepts no connection while it drains after an uncaught error', async () => {
   const server = await start({ COMITY_LOG_LEVEL: 'info' });
   const socket = await beginRequest(server);
-  server.send('SIGHUP');
+  server.process.kill('SIGHUP');
   await server.told('draining');
   const refused = connect(Number(new URL(server.url).port), '127.0.0.1');
   const [error] = await once(refused, 'error');
@@ -65,7 +62,7 @@ test('drains once however many errors follow, logs ten of them, and ends within 
   const server = await start({ COMITY_DRAIN_MS: '500' });
   const socket = await beginRequest(server);
   socket.on('error', () => socket.destroy());
-  server.send('SIGUSR2');
+  server.process.kill('SIGUSR2');
   const { code, stderr } = await server.ended;
   assert.equal(code, 70);
   assert.equal(stderr.match(/"kind":"uncaught"/g)?.length, 10);
@@ -74,9 +71,9 @@ test('drains once however many errors follow, logs ten of them, and ends within 
 test('exits 70 also where the first signal comes during the drain of an uncaught error', async () => {
   const server = await start();
   const socket = await beginRequest(server);
-  server.send('SIGHUP');
+  server.process.kill('SIGHUP');
   await server.told('unhandledRejection');
-  server.send('SIGTERM');
+  server.process.kill('SIGTERM');
   socket.write('"Late"}');
   assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 201 /);
   assert.equal((await server.ended).code, 70);

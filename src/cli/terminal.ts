@@ -1,0 +1,40 @@
+/**
+ * What a command has of the process that runs it: the environment and the standard streams. A command reaches them by argument only, so that
+ * tests run it in their own process, with an environment and streams of theirs.
+ */
+import { Console } from 'node:console';
+import type { Readable, Writable } from 'node:stream';
+import type { Environment } from '../config/load-settings.ts';
+
+export type Input = Readable & { readonly isTTY?: boolean };
+export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+export type Streams = { readonly stdin: Input; readonly stdout: Output; readonly stderr: Output };
+
+export type Terminal = Streams & {
+  readonly environment: Environment;
+  /** Receives the lines that `serve` logs; undefined: standard error, past `stderr` (observe/log.ts). */
+  readonly log: { write(line: string): void } | undefined;
+  /** Prints a line on stdout. */
+  readonly out: (line: string) => void;
+  /** Prints a line on stderr. */
+  readonly err: (line: string) => void;
+};
+
+/** Lines that cannot be printed, because the reader of a pipe went away, are dropped, as `console` drops them. */
+export function openTerminal(environment: Environment, streams: Streams, log?: Terminal['log']): Terminal {
+  const { stdout, stderr } = streams;
+  const lines = new Console({ stdout, stderr });
+  return {
+    environment,
+    // Opened where a command reads it: the stdin of a process opens with the first look.
+    get stdin() {
+      return streams.stdin;
+    },
+    stdout,
+    stderr,
+    log,
+    out: (line) => lines.log(line),
+    err: (line) => lines.error(line),
+  };
+}

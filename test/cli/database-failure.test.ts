@@ -15,14 +15,15 @@ import { ConnectFailed } from '../../src/store/postgres/connection/client.ts';
 import { unavailable } from '../../src/store/postgres/connection/failure.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/server-check.ts';
-import { ownCluster, testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
+import { ownCluster } from '../harness/postgres-server/own-cluster.ts';
 import { runProgram, shop } from './spawn-program.ts';
 
 const secret = 'hunter2-hunter2';
 const role = `comity_cli_${process.pid}`;
 const certificate = resolve('test/cli/fixtures/database-certificate.pem');
 
-const server = await testServer();
+const server = await emptyDatabase();
 const client = new pg.Client({ connectionString: server.url });
 await client.connect();
 const database = new URL(server.url).pathname.slice(1);
@@ -32,7 +33,7 @@ after(async () => {
   await client.query(`DROP OWNED BY ${role} CASCADE`);
   await client.end();
   await server.dispose();
-  const other = await testServer();
+  const other = await emptyDatabase();
   const last = new pg.Client({ connectionString: other.url });
   await last.connect();
   await last.query(`DROP ROLE ${role}`);

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { plainEnvironment, runProgram, startServer, temporaryFolder } from './spawn-program.ts';
 
 const key = 'sk_test_0123456789abcdef0123456789';
@@ -17,7 +17,7 @@ const lean = configuration('lean', ', search: []');
 const indexed = configuration('indexed', `, search: [], indexes: ['rank']`);
 const grown = configuration('grown', `, unique: ['name'], indexes: ['rank']`);
 
-const server = await testServer();
+const server = await emptyDatabase();
 const client = new pg.Client({ connectionString: server.url });
 await client.connect();
 after(async () => {

@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import pg from 'pg';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import {
   plainEnvironment,
   runProgram,
@@ -73,7 +73,7 @@ async function stop(server: Server): Promise<void> {
 }
 
 async function freshDatabase(context: TestContext): Promise<string> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   context.after(() => server.dispose());
   return server.url;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { runProgram, type Server, shop, startServer, temporaryFolder } from './spawn-program.ts';
 
 const one = '1a'.repeat(32);
@@ -39,7 +39,7 @@ test('changes the key file of a folder that no server has open, and refuses one 
 });
 
 test('changes the key on PostgreSQL while servers go on, which then need the new one alone', async (context) => {
-  const database = await testServer();
+  const database = await emptyDatabase();
   context.after(() => database.dispose());
   const common = { COMITY_DATABASE_URL: database.url, COMITY_CONFIG: shop, COMITY_DATA: temporaryFolder() };
   const both = { ...common, COMITY_SECRET_KEY: two, COMITY_SECRET_KEY_PREVIOUS: one };

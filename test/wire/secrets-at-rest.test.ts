@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { startServer } from '../harness/running-server.ts';
-import { testServer } from '../postgres/cluster.ts';
 
 const main = resolve('src/main.ts');
 
@@ -14,7 +14,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'comity-at-rest-'));
     after(() => rmSync(folder, { recursive: true, force: true }));
-    const server = engine === 'PostgreSQL' ? await testServer() : undefined;
+    const server = engine === 'PostgreSQL' ? await emptyDatabase() : undefined;
     if (server !== undefined) after(() => server.dispose());
     const data = join(folder, 'data');
     const env = server === undefined ? {} : { COMITY_DATABASE_URL: server.url };

@@ -5,18 +5,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 
 const config = fileURLToPath(new URL('../../wire/fixtures/busy.config.ts', import.meta.url));
 const processes = 3;
 const changesEach = 100 * Number(process.env.COMITY_SOAK_ROUNDS ?? 1);
 
-let server: TestServer;
+let server: TestDatabase;
 let fleet: Fleet;
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   const env = {
     COMITY_RATE_LIMIT_WRITES: '0',
     COMITY_RATE_LIMIT_READS: '0',

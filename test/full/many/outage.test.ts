@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 import { startServer } from '../../harness/running-server.ts';
-import { ownCluster } from '../../postgres/cluster.ts';
 
 const recoveryBoundMs = 20_000;
 

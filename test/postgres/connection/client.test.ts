@@ -7,14 +7,13 @@ import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { ConnectFailed, openClient } from '../../../src/store/postgres/connection/client.ts';
 import { DatabaseFailed } from '../../../src/store/postgres/schema/failure.ts';
 import { openSession } from '../../../src/store/postgres/schema/session.ts';
-import type { TestServer } from '../cluster.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { caFile, tlsFront } from './tls-front.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 
@@ -94,7 +93,11 @@ test('a server that hangs up without a word is told as such', async (t) => {
 });
 
 test('a server of another kind is given up', async (t) => {
-  const listener = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  const listener = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    // What is not read keeps a socket open whose other end is gone.
+    socket.resume().end('HTTP/1.1 400 Bad Request\r\n\r\n');
+  });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
   t.after(() => listener.close());

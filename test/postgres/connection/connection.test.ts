@@ -6,14 +6,14 @@ import pg from 'pg';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import type { TestServer } from '../cluster.ts';
-import { ownCluster, testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 import { open, pidOf, plain, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 

@@ -13,8 +13,8 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 import {
   type Answer,
   type Asked,
@@ -123,7 +123,7 @@ describe('no secret is left behind', () => {
   });
 
   it('on PostgreSQL', async (context) => {
-    const server = await testServer();
+    const server = await emptyDatabase();
     const folder = mkdtempSync(join(tmpdir(), 'comity-leak-'));
     try {
       const url = new URL(server.url);

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const copies = 30;
@@ -49,7 +49,7 @@ describe('thirty copies of a message at once', { concurrency: 2 }, () => {
   });
 
   test('are one message, handled once, by two processes on PostgreSQL', async () => {
-    const server = await testServer();
+    const server = await emptyDatabase();
     const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
     const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: server.url };
     const start = () => startServer({ env, config: ledgerConfig, folder });

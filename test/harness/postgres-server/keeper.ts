@@ -4,7 +4,7 @@
  * go. Reads one command a line, `start | stop fast | stop immediate | kill`, and answers each with one line of JSON.
  * keeper-process.ts speaks to it.
  *
- * Usage: node test/postgres/keeper.ts '{"max_connections":"50"}'
+ * Usage: node test/harness/postgres-server/keeper.ts '{"max_connections":"50"}'
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../wire/free-port.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { findBinaries, findOwner } from './binaries.ts';
 
 export type KeeperAnswer = { readonly url: string } | { readonly error: string };

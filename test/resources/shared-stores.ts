@@ -43,6 +43,12 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
     ],
   ];
 
+/**
+ * The one engine of a test that has one handle and makes one change after another: test/contract shows that such a test goes the same way
+ * on the other.
+ */
+export const embeddedOnly: typeof engines = engines.slice(0, 1);
+
 /** The embedded store as it is: of one process alone. */
 export async function openEmbedded(context: TestContext): Promise<Store> {
   const folder = mkdtempSync(join(tmpdir(), 'comity-shared-'));

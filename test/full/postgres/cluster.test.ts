@@ -1,4 +1,7 @@
-/** The PostgreSQL that tests get: real, apart from each other, and gone with whoever asked for it. */
+/**
+ * The PostgreSQL that tests get, with servers of these tests' own: real, apart from each other, and gone with the process that asked for it.
+ * What every test of the default tier relies on is in test/postgres/emptied-database.test.ts.
+ */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

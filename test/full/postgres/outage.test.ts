@@ -1,4 +1,7 @@
-/** The database goes away under a serving program and comes back. */
+/**
+ * The database goes away under a serving program and comes back: a server of the test's own, stopped and started. The short form in the
+ * default tier is test/wire/database-away.test.ts, where the network to the server is cut.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { emptyDatabase } from '../harness/postgres-database.ts';
-import { startServer } from '../harness/running-server.ts';
+import { databaseOfProgram } from '../harness/program-database.ts';
+import { shopConfig, startServer } from '../harness/running-server.ts';
 import { Wire } from '../postgres/connection/wire.ts';
 
 const recoveryBoundMs = 20_000;
 
 test('answers 503 while the database cannot be reached, and is ready again by itself', async (t) => {
-  const database = await emptyDatabase();
+  const database = await databaseOfProgram(shopConfig);
   const wire = await Wire.before(database.url);
   const program = await startServer({
-    env: { COMITY_DATABASE_URL: wire.url, COMITY_DATABASE_TIMEOUT_MS: '500' },
+    env: { COMITY_DATABASE_URL: wire.url },
   });
   t.after(async () => {
     await program.stop();

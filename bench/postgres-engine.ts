@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { ownCluster } from '../test/postgres/cluster.ts';
+import { ownCluster } from '../test/harness/postgres-server/own-cluster.ts';
 import { comityEnvironment, type Engine, type Subject } from './engine.ts';
 import { connectFloor, query } from './floor/postgres/client.ts';
 import { seedFloorTables } from './floor/postgres/store.ts';

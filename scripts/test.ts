@@ -9,7 +9,7 @@
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { offerServer } from '../test/postgres/run-server.ts';
+import { offerServer } from '../test/harness/postgres-server/run-server.ts';
 import { repositoryRoot } from './source-tree.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';

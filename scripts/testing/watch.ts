@@ -6,7 +6,7 @@
  */
 import { watch } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { offerServer } from '../../test/postgres/run-server.ts';
+import { offerServer } from '../../test/harness/postgres-server/run-server.ts';
 import { repositoryRoot } from '../source-tree.ts';
 import { printFile, printTotals } from './print.ts';
 import { filesThatReach } from './reach.ts';

@@ -13,14 +13,14 @@ import { unavailable } from '../../src/store/postgres/connection/failure.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/server-check.ts';
 import { runCommand } from '../harness/command-line.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { shopConfig as shop } from '../harness/running-server.ts';
-import { testServer } from '../postgres/cluster.ts';
 import { refusalOf } from './database-refusal.ts';
 
 const secret = 'hunter2-hunter2';
 const role = `comity_cli_${process.pid}`;
 
-const server = await testServer();
+const server = await emptyDatabase();
 const client = new pg.Client({ connectionString: server.url });
 await client.connect();
 const database = new URL(server.url).pathname.slice(1);
@@ -30,7 +30,7 @@ after(async () => {
   await client.query(`DROP OWNED BY ${role} CASCADE`);
   await client.end();
   await server.dispose();
-  const other = await testServer();
+  const other = await emptyDatabase();
   const last = new pg.Client({ connectionString: other.url });
   await last.connect();
   await last.query(`DROP ROLE ${role}`);

@@ -7,8 +7,8 @@ import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { runCommand, temporaryFolder } from '../harness/command-line.ts';
 import { adminKey as key } from '../harness/exchange.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { startServer } from '../harness/running-server.ts';
-import { testServer } from '../postgres/cluster.ts';
 
 const folder = temporaryFolder();
 /** Has the key file, which all processes on a database share. */
@@ -16,7 +16,7 @@ const data = join(folder, 'data');
 const lean = configuration('lean', ', search: []');
 const grown = configuration('grown', `, unique: ['name'], indexes: ['rank']`);
 
-const server = await testServer();
+const server = await emptyDatabase();
 const client = new pg.Client({ connectionString: server.url });
 await client.connect();
 after(async () => {

@@ -4,14 +4,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { shopConfig as shop, startServer } from '../harness/running-server.ts';
-import { testServer } from '../postgres/cluster.ts';
 
 /** As in a deployment: one key for both stores. */
 const secretKey = { COMITY_SECRET_KEY: '3f'.repeat(32) };
 
 async function freshDatabase(context: TestContext): Promise<string> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   context.after(() => server.dispose());
   return server.url;
 }

@@ -19,6 +19,6 @@ export type Engine = (tables: readonly Table[]) => Promise<Opened>;
 export type Bench = {
   readonly store: () => Store;
   readonly opened: () => Opened;
-  /** A store that no other test has touched, disposed of with the suite. */
+  /** A store over data that no other test has touched, disposed of at the end of the test. */
   readonly fresh: (tables?: readonly Table[]) => Promise<Opened>;
 };

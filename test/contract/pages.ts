@@ -138,14 +138,21 @@ type Sample = {
   readonly sorted: (filter: Filter, sort: readonly Sort[]) => readonly string[];
 };
 
+/** Lists walked at random, from end to end. test/full/stores/contract.test.ts walks six times as many. */
+const fewWalks = 40;
+
 export function pageTests(bench: Bench): void {
   const sample = sampleOf(bench);
-  walkTests(sample);
+  walkTests(sample, fewWalks);
   rowTests(sample);
   positionTests(bench, sample);
   boundTests(sample);
   snapshotTests(bench);
   refusalTests(bench);
+}
+
+export function randomPageTests(bench: Bench, walks: number): void {
+  walkTests(sampleOf(bench), walks);
 }
 
 /** Loads the sample before the tests of the topic. */
@@ -184,7 +191,7 @@ function sampleOf({ store }: Bench): Sample {
 }
 
 /** All pages from one end to the other. */
-function walkTests({ store, sorted }: Sample): void {
+function walkTests({ store, sorted }: Sample, walks: number): void {
   test('pages through any sort forwards and backwards, over ties, nulls and mixed directions', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -209,7 +216,7 @@ function walkTests({ store, sorted }: Sample): void {
           assert.equal(before.more, at > limit);
         },
       ),
-      { numRuns: 250 },
+      { numRuns: walks },
     );
   });
 }

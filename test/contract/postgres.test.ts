@@ -1,45 +1,5 @@
 /** PostgreSQL under the store contract. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { copyFile, mkdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { openPostgresStore } from '../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import type { Store, Table } from '../../src/store/store.ts';
-import { testServer } from '../postgres/cluster.ts';
-import type { Opened } from './engine.ts';
+import { postgresEngine } from './postgres-engine.ts';
 import { contractSuite } from './suite.ts';
 
-contractSuite('PostgreSQL', async (tables: readonly Table[]): Promise<Opened> => {
-  const server = await testServer();
-  const open = (): Promise<Store> => openPostgresStore({ url: server.url, tables });
-  let store = await open();
-  const root = mkdtempSync(join(tmpdir(), 'comity-contract-'));
-  let paths = 0;
-  return {
-    get store() {
-      return store;
-    },
-    async reopen() {
-      await store.close();
-      store = await open();
-      return store;
-    },
-    freePath() {
-      paths += 1;
-      return join(root, `backup-${paths}.db`);
-    },
-    // A backup is a file of the embedded store, whichever store wrote it.
-    async openBackup(path) {
-      const folder = join(root, `restored-${paths}`);
-      await mkdir(folder);
-      await copyFile(path, join(folder, 'comity.db'));
-      return openSqliteStore({ folder, tables });
-    },
-    async dispose() {
-      await store.close();
-      await server.dispose();
-      rmSync(root, { recursive: true, force: true });
-    },
-  };
-});
+contractSuite('PostgreSQL', postgresEngine);

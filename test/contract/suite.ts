@@ -1,15 +1,15 @@
 /**
  * What store.ts promises, as tests that know nothing of an engine. Every engine goes through it unchanged.
  */
-import { after, before, describe } from 'node:test';
+import { after, afterEach, before, describe } from 'node:test';
 import type { Table } from '../../src/store/store.ts';
 import { commitTests } from './commit.ts';
 import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
-import { filterTests } from './filters.ts';
+import { filterTests, randomFilterTests } from './filters.ts';
 import { suiteTables } from './fixture.ts';
 import { octetTests } from './octets.ts';
-import { pageTests } from './pages.ts';
+import { pageTests, randomPageTests } from './pages.ts';
 import { referenceTests } from './references.ts';
 import { upkeepTests } from './upkeep.ts';
 
@@ -25,25 +25,38 @@ export function contractSuite(name: string, engine: Engine): void {
   });
 }
 
+/** What the suite asks at random, asked many times over: for the full tier. */
+export function contractAtRandom(name: string, engine: Engine): void {
+  describe(`store contract at random: ${name}`, () => {
+    topic('filters', engine, (bench) => randomFilterTests(bench, { passed: 400, negated: 100 }));
+    topic('pages', engine, (bench) => randomPageTests(bench, 250));
+  });
+}
+
 function topic(title: string, engine: Engine, tests: (bench: Bench) => void): void {
   describe(title, () => {
-    const all: Opened[] = [];
-    const fresh = async (declared: readonly Table[] = suiteTables): Promise<Opened> => {
-      const opened = await engine(declared);
-      all.push(opened);
-      return opened;
-    };
+    const fresh: Opened[] = [];
     let shared: Opened | undefined;
     const opened = (): Opened => {
       if (shared === undefined) throw new Error('the store is not open yet');
       return shared;
     };
     before(async () => {
-      shared = await fresh();
+      shared = await engine(suiteTables);
     });
-    after(async () => {
-      for (const each of all) await each.dispose();
+    // At the end of its test, so that the next one may have the data of the same place, emptied.
+    afterEach(async () => {
+      for (const each of fresh.splice(0)) await each.dispose();
     });
-    tests({ opened, store: () => opened().store, fresh });
+    after(() => shared?.dispose());
+    tests({
+      opened,
+      store: () => opened().store,
+      async fresh(declared: readonly Table[] = suiteTables) {
+        const made = await engine(declared);
+        fresh.push(made);
+        return made;
+      },
+    });
   });
 }

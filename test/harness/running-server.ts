@@ -12,8 +12,9 @@ import { compose } from '../../src/compose.ts';
 import { fanOut } from '../../src/observe/fan-out.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { type TestServer, testServer } from '../postgres/cluster.ts';
 import { type Answer, adminKey, forgetConnection, type RequestOptions, send } from './exchange.ts';
+import type { TestDatabase } from './postgres-database.ts';
+import { databaseOfProgram } from './program-database.ts';
 
 export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
 export const shopConfig: string = join(repositoryRoot, 'examples/shop/comity.config.ts');
@@ -89,13 +90,13 @@ export type Place = {
  * With COMITY_TEST_STORE=postgres every server that names no database has one of its own, which stays with its folder:
  * so all of test/wire can be run on either store.
  */
-const databases = new Map<string, TestServer>();
+const databases = new Map<string, TestDatabase>();
 
-export async function placeOf({ folder: given, env }: StartOptions): Promise<Place> {
+export async function placeOf({ folder: given, env, config }: StartOptions): Promise<Place> {
   const folder = given ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
   const isOnPostgres = process.env.COMITY_TEST_STORE === 'postgres';
   if (isOnPostgres && env?.COMITY_DATABASE_URL === undefined && !databases.has(folder)) {
-    databases.set(folder, await testServer());
+    databases.set(folder, await databaseOfProgram(config ?? shopConfig));
   }
   const database = databases.get(folder);
   return {

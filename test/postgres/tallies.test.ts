@@ -10,18 +10,18 @@ import { createReadLane, type ReadLane } from '../../src/store/postgres/connecti
 import { systemTables } from '../../src/store/postgres/schema/migrations/0001-system-tables.ts';
 import { createTallies } from '../../src/store/postgres/tallies.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import { type TestServer, testServer } from './cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../harness/postgres-database.ts';
 
 const schema = 'Odd "schema"';
 const quoted = '"Odd ""schema"""';
 const later = Date.now() + 3_600_000;
 
-let server: TestServer;
+let server: TestDatabase;
 let client: pg.Client;
 const lanes: ReadLane[] = [];
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   client = new pg.Client({ connectionString: server.url });
   await client.connect();
   await client.query(`CREATE SCHEMA ${quoted}`);

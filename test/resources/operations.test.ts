@@ -16,7 +16,7 @@ import type { Ask, Companion } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { askOf } from './ask.ts';
-import { engines, failing, openEmbedded } from './shared-stores.ts';
+import { embeddedOnly, engines, failing, openEmbedded } from './shared-stores.ts';
 
 const startedAt = Date.UTC(2030, 0, 1);
 
@@ -240,7 +240,9 @@ for (const [engine, open] of engines) {
     assert.equal(await thingsOf(other), 1, 'the one that gave it back made nothing');
     assert.deepEqual(stopping.facts, [], 'which is no fault');
   });
+}
 
+for (const [engine, open] of embeddedOnly) {
   test(`${engine}: what the store failed is tried again by the same process, and happens once`, async (context) => {
     for (const fault of ['lost', 'answer-lost'] as const) {
       const [one] = await open(context);

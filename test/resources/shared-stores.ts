@@ -10,7 +10,7 @@ import { openPostgresStore } from '../../src/store/postgres/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { preparedServer } from '../postgres/cluster.ts';
+import { databaseWith } from '../harness/postgres-database.ts';
 
 export type Handles = readonly [one: Store, other: Store];
 
@@ -31,22 +31,23 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
     [
       'PostgreSQL',
       async (context) => {
-        const server = await preparedServer(JSON.stringify(tables), prepare);
+        const database = await databaseWith(tables);
         const opened: Store[] = [];
         context.after(async () => {
           for (const store of opened) await store.close();
-          await server.dispose();
+          await database.dispose();
         });
-        for (let at = 0; at < 2; at += 1) opened.push(await openPostgresStore({ url: server.url, tables }));
+        for (let at = 0; at < 2; at += 1) opened.push(await openPostgresStore({ url: database.url, tables }));
         return opened as [Store, Store];
       },
     ],
   ];
 
-async function prepare(url: string): Promise<void> {
-  const store = await openPostgresStore({ url, tables });
-  await store.close();
-}
+/**
+ * The one engine of a test that has one handle and makes one change after another: test/contract shows that such a test goes the same way
+ * on the other.
+ */
+export const embeddedOnly: typeof engines = engines.slice(0, 1);
 
 /** The embedded store as it is: of one process alone. */
 export async function openEmbedded(context: TestContext): Promise<Store> {

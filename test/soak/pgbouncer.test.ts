@@ -22,8 +22,7 @@ import { isRetryable } from '../../src/store/postgres/connection/failure.ts';
 import { createReadLane } from '../../src/store/postgres/connection/read-lane.ts';
 import { createScanLane } from '../../src/store/postgres/connection/scan-lane.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import type { TestServer } from '../postgres/cluster.ts';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../harness/postgres-database.ts';
 import { plain, sql } from '../postgres/connection/open.ts';
 import { freePort } from '../wire/free-port.ts';
 
@@ -33,7 +32,7 @@ const skip = version === undefined ? 'pgbouncer is not on the PATH' : false;
 const loadMs = 5_000;
 const rows = 1_000;
 
-let server: TestServer;
+let server: TestDatabase;
 let folder: string;
 let port: number;
 let pooler: ChildProcess;
@@ -41,7 +40,7 @@ let address: Address;
 
 before(async () => {
   if (skip !== false) return;
-  server = await testServer();
+  server = await emptyDatabase();
   folder = mkdtempSync(join(tmpdir(), 'comity-pgbouncer-'));
   // It refuses to run as root, and reads its configuration as the user that it becomes.
   chmodSync(folder, 0o755);

@@ -1,7 +1,7 @@
 /** Crashes of the receiver, twenty on each store (test/wire/received/crash-rounds.ts says what is held). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { crashRounds } from '../wire/received/crash-rounds.ts';
 
 const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 20);
@@ -13,7 +13,7 @@ test('handles every message that was answered, and writes what follows once, on 
 });
 
 test('handles every message that was answered, and writes what follows once, on PostgreSQL', async (context) => {
-  const server = await testServer();
+  const server = await emptyDatabase();
   context.after(() => server.dispose());
   const figures = await crashRounds({ rounds, env: { COMITY_DATABASE_URL: server.url } });
   context.diagnostic(JSON.stringify(figures));

@@ -1,7 +1,7 @@
 /** Twenty rounds, or COMITY_SOAK_ROUNDS, of kills on each store: see test/wire/webhooks/crash-rounds.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testServer } from '../postgres/cluster.ts';
+import { emptyDatabase } from '../harness/postgres-database.ts';
 import { type CrashFigures, crashRounds } from '../wire/webhooks/crash-rounds.ts';
 
 const rounds = Number(process.env.COMITY_SOAK_ROUNDS ?? 20);
@@ -18,7 +18,7 @@ test('loses no webhook when it is killed, on the embedded store', async (context
 });
 
 test('loses no webhook when it is killed, on PostgreSQL', async (context) => {
-  const server = await testServer();
+  const server = await emptyDatabase();
   try {
     const env = { COMITY_DATABASE_URL: server.url };
     const figures = await crashRounds({ rounds, killsAgainOfTen: 3, env });

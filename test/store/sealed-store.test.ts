@@ -12,7 +12,7 @@ import { keyRowId, type SealOptions } from '../../src/store/secrets/secret-key-r
 import { type SecretKey, secretKeyOf } from '../../src/store/secrets/secret-keys.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Store, Table } from '../../src/store/store.ts';
-import { testServer } from '../postgres/cluster.ts';
+import { databaseWith } from '../harness/postgres-database.ts';
 
 const secret = 'whsec_4f1c9d2e';
 const plain: Table = { name: '', fields: [], indexes: [], unique: [], references: [], searched: false };
@@ -24,14 +24,14 @@ type Place = { readonly open: () => Promise<Store>; readonly options: SealOption
 async function place(engine: 'SQLite' | 'PostgreSQL', given: readonly SecretKey[]): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), 'comity-sealed-'));
   after(() => rmSync(folder, { recursive: true, force: true }));
-  const server = engine === 'PostgreSQL' ? await testServer() : undefined;
-  if (server !== undefined) after(() => server.dispose());
+  const database = engine === 'PostgreSQL' ? await databaseWith(tables) : undefined;
+  if (database !== undefined) after(() => database.dispose());
   const data = join(folder, 'data');
   return {
     open: () =>
-      server === undefined
+      database === undefined
         ? openSqliteStore({ folder: data, tables })
-        : openPostgresStore({ url: server.url, tables }),
+        : openPostgresStore({ url: database.url, tables }),
     options: {
       tables: new Map([
         ['tokens', new Set(['plain', keyRowId])],

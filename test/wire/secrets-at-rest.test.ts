@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { runCommand } from '../harness/command-line.ts';
-import { startServer } from '../harness/running-server.ts';
-import { testServer } from '../postgres/cluster.ts';
+import { databaseOfProgram } from '../harness/program-database.ts';
+import { shopConfig, startServer } from '../harness/running-server.ts';
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async (context) => {
@@ -15,10 +15,10 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     }
     const folder = mkdtempSync(join(tmpdir(), 'comity-at-rest-'));
     after(() => rmSync(folder, { recursive: true, force: true }));
-    const server = engine === 'PostgreSQL' ? await testServer() : undefined;
-    if (server !== undefined) after(() => server.dispose());
+    const database = engine === 'PostgreSQL' ? await databaseOfProgram(shopConfig) : undefined;
+    if (database !== undefined) after(() => database.dispose());
     const data = join(folder, 'data');
-    const env = server === undefined ? {} : { COMITY_DATABASE_URL: server.url };
+    const env = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
     const program = await startServer({ folder: data, env });
     const json = { url: 'https://shop.example/h', events: ['*'], headers: { 'X-Token': 'value-5f1c09' } };
     const made = await program.send('POST', '/api/v1/endpoints', { json });

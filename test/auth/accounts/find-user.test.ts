@@ -3,9 +3,9 @@ import test from 'node:test';
 import { createFindUser } from '../../../src/auth/accounts/find-user.ts';
 import { usersTable } from '../../../src/auth/tables.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { engines } from '../../resources/shared-stores.ts';
+import { embeddedOnly } from '../../resources/shared-stores.ts';
 
-for (const [engine, open] of engines) {
+for (const [engine, open] of embeddedOnly) {
   test(`${engine}: finds an account by its id and by its address, with the revision it was read at`, async (context) => {
     const [store] = await open(context);
     const find = createFindUser(store);

@@ -12,7 +12,7 @@ import { Browser, type Page } from '../../oidc/browser.ts';
 import { type OpenedComity, openComity } from '../../oidc/open-comity.ts';
 import { type OpenedProvider, openProvider, type Person } from '../../oidc/open-provider.ts';
 import { countsOf, factsOf } from '../../oidc/rows.ts';
-import { engines } from '../../resources/shared-stores.ts';
+import { embeddedOnly } from '../../resources/shared-stores.ts';
 
 const ada: Person = { sub: 'ada', email: 'ada@shop.example', email_verified: true };
 const eve: Person = { sub: 'eve', email: 'eve@evil.example', email_verified: true };
@@ -93,7 +93,7 @@ function assertRefused(page: Page, status: number, code: string): void {
   assert.deepEqual([page.status, page.json().code], [status, code], page.body);
 }
 
-for (const [engine, openStores] of engines) {
+for (const [engine, openStores] of embeddedOnly) {
   const scene = (title: string, play: (scene: Scene) => Promise<void>) =>
     test(`${title} (${engine})`, async (context: TestContext) => {
       const [store] = await openStores(context);

@@ -7,7 +7,7 @@ import { Browser } from '../../oidc/browser.ts';
 import { type ComityOptions, type OpenedComity, openComity } from '../../oidc/open-comity.ts';
 import { clientSecret, type OpenedProvider, openProvider, type Person } from '../../oidc/open-provider.ts';
 import { accountTables, countsOf, docsOf, factsOf } from '../../oidc/rows.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, openEmbedded } from '../../resources/shared-stores.ts';
 
 const ada: Person = { sub: 'ada', email: 'Ada@Shop.Example', email_verified: true, name: 'Ada' };
 const cookieName = '__Host-comity_sign_in';
@@ -38,7 +38,7 @@ async function assertInvalid(browser: Browser, url: string): Promise<void> {
   assert.equal(page.headers.get('set-cookie'), null);
 }
 
-for (const [engine, openStores] of engines) {
+for (const [engine, openStores] of embeddedOnly) {
   test(`makes an account for who comes the first time, and knows them the second (${engine})`, async (context) => {
     const [store] = await openStores(context);
     const { comity } = await open(context, { store });

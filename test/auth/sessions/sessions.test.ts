@@ -5,7 +5,7 @@ import { sessionKeptSeconds } from '../../../src/auth/sessions/sessions.ts';
 import { auditTable, sessionsTable } from '../../../src/auth/tables.ts';
 import { ownerField } from '../../../src/model/field.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, openEmbedded } from '../../resources/shared-stores.ts';
 import {
   cookieOf,
   dayMs,
@@ -152,7 +152,9 @@ for (const [engine, open] of engines) {
       await process.keys.close();
     }
   });
+}
 
+for (const [engine, open] of embeddedOnly) {
   test(`${engine}: ends all sessions of an account but one, over several pages, and none of another account`, async (context) => {
     const [one] = await open(context);
     const user = await putUser(one, ada);

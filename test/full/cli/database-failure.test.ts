@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { refusalOf } from '../../cli/database-refusal.ts';
-import { ownCluster } from '../../postgres/cluster.ts';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 
 const secret = 'hunter2-hunter2';
 const asRole = { username: `comity_cli_${process.pid}`, password: secret };

@@ -11,14 +11,14 @@ import {
   spawnCommand,
   temporaryFolder,
 } from '../../harness/command-line.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 
 const folder = temporaryFolder();
 const lean = configuration('lean', ', search: []');
 /** Builds an index and no more, which waits for transactions under way and holds nobody up. */
 const indexed = configuration('indexed', `, search: [], indexes: ['rank']`);
 
-const server = await testServer();
+const server = await emptyDatabase();
 const client = new pg.Client({ connectionString: server.url });
 await client.connect();
 after(async () => {

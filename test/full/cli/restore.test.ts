@@ -8,12 +8,12 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import pg from 'pg';
 import { runCommand, spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import {
   type RunningServer as Server,
   shopConfig as shop,
   startServer,
 } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 
 /** As in a deployment: one key for both stores. */
 const secretKey = { COMITY_SECRET_KEY: '3f'.repeat(32) };
@@ -63,7 +63,7 @@ async function eventsAfter(
 }
 
 async function freshDatabase(context: TestContext): Promise<string> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   context.after(() => server.dispose());
   return server.url;
 }

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import {
   type RunningServer as Server,
   shopConfig as shop,
   startServer,
 } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 
 const one = '1a'.repeat(32);
 const two = '2b'.repeat(32);
@@ -17,7 +17,7 @@ async function jwksOf(server: Server): Promise<string> {
 }
 
 test('changes the key on PostgreSQL while servers go on, which then need the new one alone', async (context) => {
-  const database = await testServer();
+  const database = await emptyDatabase();
   context.after(() => database.dispose());
   const common = { COMITY_DATABASE_URL: database.url, COMITY_CONFIG: shop, COMITY_DATA: temporaryFolder() };
   const both = { ...common, COMITY_SECRET_KEY: two, COMITY_SECRET_KEY_PREVIOUS: one };

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { shopConfig } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
-import { testServer } from '../../postgres/cluster.ts';
 import { OutputComparison } from './compare-output.ts';
 import { type Example, type Page, readExamples } from './read-examples.ts';
 import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
@@ -26,7 +26,7 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   const page = readExamples(readFileSync(path, 'utf8'));
   const shell = options.realCurl && isInstalled('bash') ? 'bash' : 'sh';
   const folder = mkdtempSync(join(tmpdir(), 'comity-page-'));
-  const database = page.environment.COMITY_DATABASE_URL === undefined ? undefined : await testServer();
+  const database = page.environment.COMITY_DATABASE_URL === undefined ? undefined : await emptyDatabase();
   const databaseUrl = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
   const configuration = configurationOf(page, folder);
   const program = await spawnServer({

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import {
   type Answer,
   asAdministrator,
@@ -36,12 +36,12 @@ const password = 'correct horse battery staple';
 
 type Fields = Readonly<Record<string, string>>;
 
-let server: TestServer;
+let server: TestDatabase;
 let fleet: Fleet;
 let clients: readonly Client[];
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   fleet = await startFleet(server.url, processes, {
     COMITY_PUBLIC_URL: 'https://api.shop.example',
     COMITY_LOGIN_ATTEMPTS: '0',
@@ -291,7 +291,7 @@ it('nothing failed inside meanwhile', () => {
 
 describe('the login limit', () => {
   it('is one for all processes: five wrong passwords in all, and then 429 everywhere', async () => {
-    const own = await testServer();
+    const own = await emptyDatabase();
     // A day, so that hardly a run of this test begins in one window and ends in the next.
     const limited = await startFleet(own.url, processes, { COMITY_LOGIN_WINDOW_SECONDS: '86400' });
     const asking = limited.running.map(({ port }) => openClient(port));

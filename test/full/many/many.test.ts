@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Answer, send } from '../../harness/exchange.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import type { RunningServer } from '../../harness/running-server.ts';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import { openRealtime } from '../../wire/realtime/realtime-client.ts';
 import { readEvents } from '../../wire/resources/event-reader.ts';
 import { type Fleet, sendToAll, startFleet } from './fleet.ts';
@@ -14,12 +14,12 @@ const base = '/api/v1';
 const processes = 3;
 const rounds = 10;
 
-let server: TestServer;
+let server: TestDatabase;
 let fleet: Fleet;
 let categoryId: string;
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   // All at once on an empty database: one of them makes the schema.
   fleet = await startFleet(server.url, processes, {
     COMITY_REALTIME_ATTEMPT_MS: '0',
@@ -237,7 +237,7 @@ describe('what several processes do at once', () => {
 
 describe('the administrator key', () => {
   it('is made once by three first starts at once, printed by one, and works on all', async () => {
-    const fresh = await testServer();
+    const fresh = await emptyDatabase();
     const own = await startFleet(fresh.url, processes, { COMITY_ADMIN_KEY: '' });
     try {
       const printed = own.running.flatMap(({ stdout }) => stdout().match(/\bsk_[\w-]+/g) ?? []);

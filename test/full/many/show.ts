@@ -1,8 +1,8 @@
 /**
  * The whole of it: processes on one database under mixed load, killed one after the other and started again, the database
- * restarted and the network cut meanwhile; then the proof. `mixed-load.test.ts` runs it for seconds, test/soak for as long as one likes.
+ * (a server of its own) restarted and the network cut meanwhile; then the proof. `mixed-load.test.ts` runs it for seconds, test/soak for as long as one likes.
  */
-import { ownCluster } from '../../postgres/cluster.ts';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 import { createClient, type Violations } from './client.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { createJournal } from './journal.ts';

@@ -1,4 +1,7 @@
-/** The PostgreSQL that tests get: real, apart from each other, and gone with whoever asked for it. */
+/**
+ * The PostgreSQL that tests get, with servers of these tests' own: real, apart from each other, and gone with the process that asked for it.
+ * What every test of the default tier relies on is in test/postgres/emptied-database.test.ts.
+ */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,16 +12,17 @@ import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { findOwner, type Owner } from '../../postgres/binaries.ts';
-import { ownCluster, testServer } from '../../postgres/cluster.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
+import { findOwner, type Owner } from '../../harness/postgres-server/binaries.ts';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 
-const childPath = fileURLToPath(new URL('../../postgres/cluster-child.ts', import.meta.url));
+const childPath = fileURLToPath(new URL('./cluster-child.ts', import.meta.url));
 const goneMs = 10_000;
 const lookAgainMs = 20;
 
-describe('testServer', () => {
+describe('emptyDatabase', () => {
   it('gives each asker an empty database of its own', async () => {
-    const [one, other] = await Promise.all([testServer(), testServer()]);
+    const [one, other] = await Promise.all([emptyDatabase(), emptyDatabase()]);
     assert.notEqual(one.url, other.url);
     await ask(one.url, 'CREATE TABLE mine (id text)');
     const tables = `SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'`;
@@ -31,7 +35,7 @@ describe('testServer', () => {
   });
 
   it('drops a database that somebody is still connected to', async () => {
-    const server = await testServer();
+    const server = await emptyDatabase();
     const client = new pg.Client({ connectionString: server.url });
     const ended = new Promise((resolve) => client.once('end', resolve));
     client.on('error', () => undefined);

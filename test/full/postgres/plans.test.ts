@@ -19,7 +19,7 @@ import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import { serve } from '../../../src/store/serve.ts';
 import type { Position, Table } from '../../../src/store/store.ts';
 import { fields, tables, things } from '../../contract/fixture.ts';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 
 /** Pages of two lengths, and whole rows. */
 const readings = [
@@ -136,9 +136,9 @@ type Loaded = { readonly client: () => pg.Client };
 /** Has things past the committer, and no autovacuum that could come between. */
 function loadedDatabase(declared: readonly Table[], rows: number): Loaded {
   let client: pg.Client | undefined;
-  let server: TestServer | undefined;
+  let server: TestDatabase | undefined;
   before(async () => {
-    server = await testServer();
+    server = await emptyDatabase();
     await openSchema(addressOf(server.url), {
       schema,
       tables: declared,

@@ -17,10 +17,10 @@ const runner = ownFiles(
   'scripts/testing/run-files.ts',
   'scripts/testing/shard.ts',
   'src/typebox-bundle.ts',
-  'test/postgres/binaries.ts',
-  'test/postgres/keeper.ts',
-  'test/postgres/keeper-process.ts',
-  'test/postgres/run-server.ts',
+  'test/harness/postgres-server/binaries.ts',
+  'test/harness/postgres-server/keeper.ts',
+  'test/harness/postgres-server/keeper-process.ts',
+  'test/harness/postgres-server/run-server.ts',
 );
 const passing = "import { test } from 'node:test';\ntest('passes', () => {});\n";
 const failing = "import { test } from 'node:test';\ntest('breaks', () => { throw new Error('broken'); });\n";

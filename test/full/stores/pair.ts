@@ -17,7 +17,7 @@ import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { migrateSchema } from '../../../src/store/postgres/schema/migrate.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { adminKey } from '../../harness/exchange.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { type Connection, connectTo, type Received, type Sent } from './exchange.ts';
 import { createSeeded, type Seeded } from './seeded.ts';
 
@@ -80,7 +80,7 @@ const shownCharactersMax = 600;
 const host = 'comity.test';
 
 export async function startPair(configPath: string): Promise<Pair> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'comity-pair-'));
   const engines: readonly [Engine, Engine] = [
     { name: 'SQLite', environment: { COMITY_DATA: join(folder, 'data') } },

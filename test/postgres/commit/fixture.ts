@@ -12,7 +12,7 @@ import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/po
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import type { Row, Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
-import { testServer } from '../cluster.ts';
+import { databaseWith } from '../../harness/postgres-database.ts';
 
 export const schema = 'comity';
 export const channel = 'comity_comity';
@@ -28,19 +28,19 @@ export type Place = {
   readonly look: pg.Client;
 };
 
-/** An empty schema, gone when the test is over. */
+/** A schema without rows, given back when the test is over. */
 export async function freshPlace(context: Ending, tables: readonly Table[] = contractTables): Promise<Place> {
-  const server = await testServer();
-  context.after(() => server.dispose());
-  const { numbers } = await openSchema(addressOf(server.url), {
+  const database = await databaseWith(tables);
+  context.after(() => database.dispose());
+  const { numbers } = await openSchema(addressOf(database.url), {
     schema,
     tables,
     observe: () => undefined,
     connectTimeoutMs: 10_000,
   });
-  const look = await lookAt(server.url);
+  const look = await lookAt(database.url);
   context.after(() => look.end());
-  return { url: server.url, layouts: layoutsOf(tables, schema), numbers, look };
+  return { url: database.url, layouts: layoutsOf(tables, schema), numbers, look };
 }
 
 /** int8 comes as a number. */

@@ -6,8 +6,7 @@ import { createChanges } from '../../../src/store/postgres/changes/changes.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Connection, Rows } from '../../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../../src/store/postgres/connection/connection.ts';
-import type { TestServer } from '../cluster.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { Wire } from './wire.ts';
 
 const numbers = new Map([
@@ -17,10 +16,10 @@ const numbers = new Map([
 /** Longer than any test takes: what arrives came by the other ways. */
 const neverMs = 600_000;
 
-let server: TestServer;
+let server: TestDatabase;
 let database: Connection;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   database = createConnection({
     address: addressOf(server.url),
     name: 'comity test',

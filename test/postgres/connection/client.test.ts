@@ -7,14 +7,13 @@ import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { ConnectFailed, openClient } from '../../../src/store/postgres/connection/client.ts';
 import { DatabaseFailed } from '../../../src/store/postgres/schema/failure.ts';
 import { openSession } from '../../../src/store/postgres/schema/session.ts';
-import type { TestServer } from '../cluster.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { caFile, tlsFront } from './tls-front.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 

@@ -6,14 +6,13 @@ import pg from 'pg';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import type { TestServer } from '../cluster.ts';
-import { ownCluster, testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { open, pidOf, plain, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 
@@ -278,24 +277,23 @@ test('closing ends where the server has fallen silent', async (t) => {
   await answer;
 });
 
-test('a server that is stopped and started is found again without help', async (t) => {
-  const cluster = await ownCluster();
-  t.after(() => cluster.dispose());
-  const { connection, made, lost } = open(t, cluster.url);
+/** In full, with the server itself: test/full/postgres/restart.test.ts. */
+test('a server that goes away and comes back is found again without help', async (t) => {
+  const wire = await Wire.before(server.url);
+  t.after(() => wire.close());
+  const { connection, made, lost } = open(t, wire.url);
   await made(1);
-  let sessions = 1;
-  for (const mode of ['fast', 'immediate'] as const) {
-    const working = assert.rejects(
-      connection.send([sql('SELECT 1 FROM pg_sleep(60)')]),
-      isLost(true, /was lost/),
-    );
-    await cluster.stop(mode);
-    await working;
-    await lost(sessions);
-    await assert.rejects(connection.send([sql('SELECT 1')]), StoreUnavailable);
-    await cluster.start();
-    sessions += 1;
-    await made(sessions);
-    assert.deepEqual((await connection.send([sql('SELECT 1')]))[0]?.rows, [[1]]);
-  }
+  const working = assert.rejects(
+    connection.send([sql('SELECT 1 FROM pg_sleep(60)')]),
+    isLost(true, /was lost/),
+  );
+  await wire.untilAsked(1);
+  wire.refusing = true;
+  wire.cut();
+  await working;
+  await lost(1);
+  await assert.rejects(connection.send([sql('SELECT 1')]), StoreUnavailable);
+  wire.refusing = false;
+  await made(2);
+  assert.deepEqual((await connection.send([sql('SELECT 1')]))[0]?.rows, [[1]]);
 });

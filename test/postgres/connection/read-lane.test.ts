@@ -7,15 +7,14 @@ import { ConnectionLost } from '../../../src/store/postgres/connection/connectio
 import type { ReadLane, ReadLaneOptions } from '../../../src/store/postgres/connection/read-lane.ts';
 import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import type { TestServer } from '../cluster.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import type { Ending } from './open.ts';
 import { open, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 

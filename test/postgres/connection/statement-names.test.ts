@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import type { Connection } from '../../../src/store/postgres/connection/connection.ts';
-import type { TestServer } from '../cluster.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { open, plain, sql } from './open.ts';
 import { Wire } from './wire.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
 });
 after(() => server.dispose());
 

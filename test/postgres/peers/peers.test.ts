@@ -6,16 +6,16 @@ import type { Observation } from '../../../src/observe/observation.ts';
 import type { Call, Rows } from '../../../src/store/postgres/connection/call.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open.ts';
 import { type Peers, startPeers } from '../../../src/store/postgres/peers.ts';
-import { type TestServer, testServer } from '../cluster.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 
-let server: TestServer;
+let server: TestDatabase;
 let client: pg.Client;
 const table = 'comity.comity_processes';
 /** Longer than a test: looks are taken by hand. */
 const everyMs = 60_000;
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   const store = await openPostgresStore({ url: server.url, tables: [] });
   await store.close();
   client = new pg.Client(server.url);

@@ -9,7 +9,7 @@ import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/po
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
-import { testServer } from '../cluster.ts';
+import { databaseWith } from '../../harness/postgres-database.ts';
 
 export const schema = 'comity';
 
@@ -26,8 +26,8 @@ export type OpenRead = {
 
 /** Gone when the tests of the file are over. */
 export async function openRead(tables: readonly Table[] = contractTables): Promise<OpenRead> {
-  const server = await testServer();
-  const address = addressOf(server.url);
+  const database = await databaseWith(tables);
+  const address = addressOf(database.url);
   const connecting = { address, connectTimeoutMs: 5000 };
   const { numbers } = await openSchema(address, {
     schema,
@@ -35,13 +35,13 @@ export async function openRead(tables: readonly Table[] = contractTables): Promi
     observe: () => undefined,
     connectTimeoutMs: 5000,
   });
-  const client = new pg.Client({ connectionString: server.url });
+  const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   const read = createReadLane({ ...connecting, timeoutMs: 10_000, connections: 2 });
   const scan = createScanLane({ ...connecting, timeoutMs: 10_000, connections: 2, queueMax: 16 });
   after(async () => {
     await Promise.all([read.close(), scan.close(), client.end()]);
-    await server.dispose();
+    await database.dispose();
   });
   const sent: OpenRead['sent'] = { read: [], scan: [] };
   const layouts = layoutsOf(tables, schema);

@@ -7,7 +7,7 @@ import { type MigrateOptions, migrateSchema } from '../../../src/store/postgres/
 import { type OpenSchemaOptions, openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, tables } from '../../contract/fixture.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 
 export type TestDatabase = {
   readonly url: string;
@@ -18,7 +18,7 @@ export type TestDatabase = {
 
 /** Gone when the tests of the file are over. */
 export async function testDatabase(): Promise<TestDatabase> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();
   after(async () => {

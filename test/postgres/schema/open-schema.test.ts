@@ -17,7 +17,7 @@ import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import { planSteps } from '../../../src/store/postgres/schema/plan.ts';
 import { openSession, type Session } from '../../../src/store/postgres/schema/session.ts';
 import { categories, fields, tables } from '../../contract/fixture.ts';
-import { testServer } from '../cluster.ts';
+import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { Wire } from '../connection/wire.ts';
 import { asUser, makeSchema, openOptions, testDatabase, withCategories } from './database.ts';
 
@@ -209,7 +209,7 @@ test('refuses a user without rights, naming the right and the statement that gra
 });
 
 test('refuses a database in another encoding than UTF-8', async (context) => {
-  const server = await testServer();
+  const server = await emptyDatabase();
   const name = new URL(server.url).pathname.slice(1);
   await client.query(`DROP DATABASE ${name}`);
   await client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`);

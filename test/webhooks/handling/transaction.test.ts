@@ -18,7 +18,7 @@ import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import type { ResourceCall, Transaction } from '../../../src/webhooks/inbound/hand-on.ts';
 import { eventTypesOf } from '../../../src/webhooks/outbound/event-types/event-types.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { databaseWith } from '../../harness/postgres-database.ts';
 
 const configuration = resolveConfiguration({
   collections: {
@@ -61,11 +61,11 @@ const engines = [
   [
     'PostgreSQL',
     async (): Promise<Store> => {
-      const server = await testServer();
-      const store = await openPostgresStore({ url: server.url, tables });
+      const database = await databaseWith(tables);
+      const store = await openPostgresStore({ url: database.url, tables });
       after(async () => {
         await store.close();
-        await server.dispose();
+        await database.dispose();
       });
       return store;
     },

@@ -12,8 +12,8 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '../../harness/command-line.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import {
   type Answer,
   type Asked,
@@ -121,15 +121,15 @@ describe('no secret is left behind', () => {
   });
 
   it('on PostgreSQL', async (context) => {
-    const server = await testServer();
+    const database = await databaseOfProgram(shopConfig);
     const folder = mkdtempSync(join(tmpdir(), 'comity-leak-'));
     try {
-      const url = new URL(server.url);
+      const url = new URL(database.url);
       if (url.password === '') url.password = databasePassword;
       const env = { COMITY_DATABASE_URL: url.href };
       const found = await searchedRun(folder, env, async (program, secrets) => {
         secrets.add('the password of the database', decodeURIComponent(url.password));
-        const dump = await rowsOf(server.url);
+        const dump = await rowsOf(database.url);
         const rows = secrets.foundIn('the database', dump);
         assert.ok(dump.includes(planted));
         const copy = join(folder, 'copy.db');
@@ -144,7 +144,7 @@ describe('no secret is left behind', () => {
       assert.deepEqual(found.found, []);
       context.diagnostic(`${found.secrets} secrets, ${found.answers} answers`);
     } finally {
-      await server.dispose();
+      await database.dispose();
       rmSync(folder, { recursive: true, force: true });
     }
   });

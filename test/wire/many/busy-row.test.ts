@@ -6,18 +6,18 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Fleet, startFleet } from '../../full/many/fleet.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { roundsOf } from '../../harness/rounds.ts';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const processes = 3;
 const changesEach = 20 * roundsOf(1, 5);
 
-let server: TestServer;
+let server: TestDatabase;
 let fleet: Fleet;
 
 before(async () => {
-  server = await testServer();
+  server = await emptyDatabase();
   const env = {
     COMITY_RATE_LIMIT_WRITES: '0',
     COMITY_RATE_LIMIT_READS: '0',

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const copies = 30;
@@ -49,16 +49,16 @@ describe('thirty copies of a message at once', { concurrency: 2 }, () => {
   });
 
   test('are one message, handled once, by two processes on PostgreSQL', async () => {
-    const server = await testServer();
+    const database = await databaseOfProgram(ledgerConfig);
     const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
-    const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: server.url };
+    const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: database.url };
     const start = () => startServer({ env, config: ledgerConfig, folder });
     const programs = [await start(), await start()];
     try {
       await showOnce(programs);
     } finally {
       await Promise.all(programs.map((program) => program.stop()));
-      await server.dispose();
+      await database.dispose();
       await rm(folder, { recursive: true, force: true });
     }
   });

@@ -8,7 +8,7 @@ import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { allow } from '../../../src/model/access-function.ts';
 import { type Authenticated, anonymous, authenticated } from '../../../src/model/principal.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { databaseWith, type TestDatabase } from '../../harness/postgres-database.ts';
 import { knownAs } from '../../resources/known.ts';
 import { openShop, type Shop } from './shop-of-many.ts';
 
@@ -109,7 +109,7 @@ export const people: ReadonlyMap<string, Authenticated> = new Map([
 export const engineNames = ['SQLite', 'PostgreSQL'] as const;
 
 export async function openHouse(engine: (typeof engineNames)[number]): Promise<Shop> {
-  const server = engine === 'PostgreSQL' ? await testServer() : undefined;
+  let database: TestDatabase | undefined;
   const shop = await openShop({
     configuration,
     identify: (authorization) => {
@@ -117,15 +117,20 @@ export async function openHouse(engine: (typeof engineNames)[number]): Promise<S
       const known = people.get(authorization.replace('Bearer ', ''));
       return known === undefined ? { problem: 'invalid_token' } : knownAs(known);
     },
-    ...(server === undefined
+    ...(engine === 'SQLite'
       ? {}
-      : { openStore: (tables) => openPostgresStore({ url: server.url, tables }) }),
+      : {
+          async openStore(tables) {
+            database = await databaseWith(tables);
+            return openPostgresStore({ url: database.url, tables });
+          },
+        }),
   });
   return {
     ...shop,
     async stop() {
       await shop.stop();
-      await server?.dispose();
+      await database?.dispose();
     },
   };
 }

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { send } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import { attempted, items, localEgress, type Pair, startPair, stopPair } from './program-with-receiver.ts';
 
 const base = '/api/v1';
@@ -86,10 +86,10 @@ test('sends nothing to the endpoint of an owner who lost access, from that insta
 });
 
 test('sends nothing either from another process on the same database', async () => {
-  const server = await testServer();
-  after(() => server.dispose());
+  const database = await databaseOfProgram(shopConfig);
+  after(() => database.dispose());
   const COMITY_SECRET_KEY = '3f'.repeat(32);
-  const env = { COMITY_DATABASE_URL: server.url, COMITY_SECRET_KEY, ...localEgress };
+  const env = { COMITY_DATABASE_URL: database.url, COMITY_SECRET_KEY, ...localEgress };
   const pair = await startPair({ env });
   const other = await startServer({ env });
   try {

@@ -12,13 +12,13 @@ import { type OnRestore, restore } from '../../../../src/store/postgres/restore/
 import { openSqliteStore } from '../../../../src/store/sqlite/open.ts';
 import type { Store, Table } from '../../../../src/store/store.ts';
 import { tables } from '../../../contract/fixture.ts';
-import { testServer } from '../../../postgres/cluster.ts';
+import { emptyDatabase } from '../../../harness/postgres-database.ts';
 
 export type Place = { readonly url: string; readonly schema: string; readonly connectTimeoutMs: number };
 
 /** An empty database that is gone when the test is over, and a connection to look at it. */
 export async function freshPlace(context: TestContext): Promise<Place & { readonly look: pg.Client }> {
-  const server = await testServer();
+  const server = await emptyDatabase();
   const look = new pg.Client({ connectionString: server.url });
   look.on('error', () => undefined);
   await look.connect();

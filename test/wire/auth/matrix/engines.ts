@@ -7,8 +7,9 @@ import { compose } from '../../../../src/compose.ts';
 import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { storeTables } from '../../../../src/store-tables.ts';
 import { adminKey } from '../../../harness/exchange.ts';
-import { testServer } from '../../../postgres/cluster.ts';
+import { databaseWith, type TestDatabase } from '../../../harness/postgres-database.ts';
 
 export type Engine = 'SQLite' | 'PostgreSQL';
 
@@ -29,9 +30,9 @@ export async function serveOn(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), 'comity-matrix-'));
-  const server = engine === 'PostgreSQL' ? await testServer() : undefined;
+  let database: TestDatabase | undefined;
   const tidy = async (): Promise<void> => {
-    await server?.dispose();
+    await database?.dispose();
     await rm(folder, { recursive: true, force: true });
   };
   const failures: string[] = [];
@@ -39,12 +40,13 @@ export async function serveOn(
   const now = () => Date.now() + ahead;
   try {
     const { configuration } = await loadConfiguration(configPath);
+    if (engine === 'PostgreSQL') database = await databaseWith(storeTables(configuration));
     const { settings, providers } = loadSettings(
       {
         COMITY_PORT: '0',
         COMITY_DATA: folder,
         COMITY_ADMIN_KEY: adminKey,
-        ...(server === undefined ? {} : { COMITY_DATABASE_URL: server.url }),
+        ...(database === undefined ? {} : { COMITY_DATABASE_URL: database.url }),
         ...environment,
       },
       configuration.settings,

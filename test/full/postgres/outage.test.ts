@@ -1,9 +1,12 @@
-/** The database goes away under a serving program and comes back. */
+/**
+ * The database goes away under a serving program and comes back: a server of the test's own, stopped and started. The short form in the
+ * default tier is test/wire/database-away.test.ts, where the network to the server is cut.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 import { startServer } from '../../harness/running-server.ts';
-import { ownCluster } from '../../postgres/cluster.ts';
 
 const recoveryBoundMs = 20_000;
 

@@ -1,6 +1,6 @@
 /**
  * One PostgreSQL for all test files of a run, started when the first of them asks. `scripts/test.ts` offers it on a
- * port that the environment names; cluster.ts asks there. A test file run by itself asks in vain and has its own.
+ * port that the environment names; postgres-database.ts asks there. A test file run by itself asks in vain and has its own.
  */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';

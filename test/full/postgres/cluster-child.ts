@@ -3,7 +3,7 @@
  * once, and when the server is there its URL and what it answers to `SELECT 1`.
  */
 import pg from 'pg';
-import { spawnKeeper } from './keeper-process.ts';
+import { spawnKeeper } from '../../harness/postgres-server/keeper-process.ts';
 
 const keeper = spawnKeeper({});
 console.log(keeper.pid);

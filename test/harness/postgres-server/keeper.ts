@@ -4,7 +4,7 @@
  * go. Reads one command a line, `start | stop fast | stop immediate | kill`, and answers each with one line of JSON.
  * keeper-process.ts speaks to it.
  *
- * Usage: node test/postgres/keeper.ts '{"max_connections":"50"}'
+ * Usage: node test/harness/postgres-server/keeper.ts '{"max_connections":"50"}'
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../wire/free-port.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { findBinaries, findOwner } from './binaries.ts';
 
 export type KeeperAnswer = { readonly url: string } | { readonly error: string };
@@ -105,7 +105,9 @@ async function initialise(): Promise<void> {
   chmodSync(passwordFile, 0o600);
   const options = ['--username=postgres', '--auth=password', `--pwfile=${passwordFile}`];
   const kind = ['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions', '--set=fsync=off'];
-  preparing = spawnQuietly(binaries.initdb, [`--pgdata=${data}`, ...options, ...kind]);
+  // Of 4096, which make a password dear to guess, each connection pays a third of what it costs.
+  const cheapPassword = '--set=scram_iterations=1';
+  preparing = spawnQuietly(binaries.initdb, [`--pgdata=${data}`, ...options, ...kind, cheapPassword]);
   const [code] = (await once(preparing, 'close')) as [number | null];
   preparing = undefined;
   if (code !== 0) throw new Error(`initdb ended with ${code}`);

@@ -15,6 +15,7 @@ const runner = ownFiles(
   'scripts/testing/protocol.ts',
   'scripts/testing/reporter.ts',
   'scripts/testing/run-files.ts',
+  'scripts/testing/select-files.ts',
   'scripts/testing/shard.ts',
   'src/typebox-bundle.ts',
   'test/harness/postgres-server/binaries.ts',

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { postEventOperation } from '../../src/resources/webhooks/events/post.ts';
-import { openSuiteStore } from '../webhooks/endpoints/suite-store.ts';
+import { openEmbedded } from '../harness/stores.ts';
 import { walkEvents } from '../webhooks/events/walked-events.ts';
 import { askOf } from './ask.ts';
 
 const webhookContentBytesMax = 2048;
 const bodyBytesMax = 4096;
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 test('tells by OPTIONS the bound of the method that it names the types of', async () => {
   const room = walkEvents(store, undefined, { webhookContentBytesMax, bodyBytesMax });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { openEmbedded } from '../../harness/stores.ts';
 import type { Answered } from '../../harness/walked-resources.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
 import {
   declared,
   plainFields,
@@ -16,7 +16,7 @@ import {
   walkSenders,
 } from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 describe('POST /webhooks/{sender}', () => {
   const room = walkSenders(store, {

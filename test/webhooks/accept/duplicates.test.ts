@@ -1,7 +1,7 @@
 /** Repetitions that come at the same moment, to two processes (§4.14.4): one insert decides, on both stores. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { engines } from '../../resources/shared-stores.ts';
+import { engines } from '../../harness/stores.ts';
 import { standardFields, walkSenders } from './walked-senders.ts';
 
 const repetitions = 30;

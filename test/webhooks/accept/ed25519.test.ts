@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { FetchKeys } from '../../../src/webhooks/signature/discover-keys.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { declared, standardFields, type WalkedSenders, walkSenders } from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 const body = '{"type":"a"}';
 
 function keyPair(): { privateKey: KeyObject; octets: Buffer } {

@@ -4,8 +4,7 @@ import { createHmac, hash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { Received } from '../../../src/model/received.ts';
 import { presets } from '../../../src/webhooks/presets/presets.ts';
-import { failing } from '../../resources/shared-stores.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
+import { failing, openEmbedded } from '../../harness/stores.ts';
 import {
   declared,
   plainFields,
@@ -15,7 +14,7 @@ import {
   walkSenders,
 } from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 describe('a message that is kept', () => {
   const room = walkSenders(store, {

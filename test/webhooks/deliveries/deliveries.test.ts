@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { attemptChange } from '../../../src/webhooks/outbound/attempt-row.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { putDelivery, putEndpoint, type WalkedEvents, walkEvents } from '../events/walked-events.ts';
 
 const dayS = 86_400;
 const timing = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: 1, totalMs: 2 };
 
 describe('/deliveries', async () => {
-  const room = walkEvents(await openSuiteStore());
+  const room = walkEvents(await openEmbedded());
   await putEndpoint(room, 'ep_one');
   const eventId = await posted(room);
 

@@ -5,10 +5,10 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { eventsTable } from '../../../src/store/store.ts';
 import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
 import { type EndpointSecrets, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
+const opened = openEmbedded();
 let room: WalkedEndpoints;
 
 before(async () => {

@@ -9,11 +9,10 @@ import {
   endpointHealthTable,
   endpointSecretsTable,
 } from '../../../src/webhooks/outbound/tables.ts';
-import { engines } from '../../resources/shared-stores.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
+const opened = openEmbedded();
 let room: WalkedEndpoints;
 
 before(async () => {

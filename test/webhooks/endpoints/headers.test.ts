@@ -6,10 +6,10 @@ import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-g
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { hiddenValue, moveHeaderValues } from '../../../src/webhooks/outbound/endpoint-headers.ts';
 import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
+const opened = openEmbedded();
 let room: WalkedEndpoints;
 const token = 'Bearer 5f1c09';
 const hidden = { 'X-Token': hiddenValue, 'X-Team': hiddenValue };

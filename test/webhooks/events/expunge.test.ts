@@ -7,8 +7,8 @@ import { expungeResource } from '../../../src/resources/webhooks/events/expunge.
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { attemptId } from '../../../src/webhooks/outbound/attempt-row.ts';
+import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
-import { engines } from '../../resources/shared-stores.ts';
 import { put, putDelivery, type WalkedEvents, walkEvents } from './walked-events.ts';
 
 const snippet = 'the subject said';

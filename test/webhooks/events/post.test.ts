@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { collection } from '../../../src/config/define.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import type { Answered } from '../../harness/walked-resources.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
 import { walkEvents } from './walked-events.ts';
 
 const declaration = {
@@ -21,7 +21,7 @@ const declaration = {
 };
 
 describe('POST /events', async () => {
-  const room = walkEvents(await openSuiteStore(), declaration, { webhookContentBytesMax: 2048 });
+  const room = walkEvents(await openEmbedded(), declaration, { webhookContentBytesMax: 2048 });
   const post = (who: string | undefined, json: unknown, headers = {}): Promise<Answered> =>
     room.ask(who, 'POST', 'events', { json, headers });
   const paid = (more: object = {}) => ({

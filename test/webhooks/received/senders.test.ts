@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SecretName, SenderSecret } from '../../../src/webhooks/inbound/sender-secrets.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { openInbox, senderOf, timestamped } from './room.ts';
 
 const url = new URL('https://user:secret@books.example/hooks?token=hidden');
@@ -21,7 +21,7 @@ const rotated: Rotated[] = [];
 const stood = new Map<string, readonly SenderSecret[]>();
 let refreshed = 0;
 
-const room = openInbox(await openSuiteStore(), {
+const room = openInbox(await openEmbedded(), {
   senders,
   secrets: {
     of: ({ sender, use }) => stood.get(`${sender}/${use}`) ?? [],

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { eventually } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const base = '/api/v1';
@@ -251,18 +251,12 @@ test('rotates the secret of one sender 50 times at once', async () => {
 
 /** What is told of an operation once it has ended: 303 where it succeeded. */
 function endOf(path: string): Promise<Answer> {
-  return eventually(async () => {
-    const answer = await program.send('GET', path);
-    return answer.status === 200 && answer.json().status === 'pending' ? undefined : answer;
-  });
-}
-
-async function eventually<T>(look: () => Promise<T | undefined>): Promise<T> {
-  const endsAt = Date.now() + patienceMs;
-  while (Date.now() < endsAt) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await delay(100);
-  }
-  throw new Error('what was awaited did not come');
+  return eventually(
+    async () => {
+      const answer = await program.send('GET', path);
+      return answer.status === 200 && answer.json().status === 'pending' ? undefined : answer;
+    },
+    `the end of ${path}`,
+    patienceMs,
+  );
 }

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import {
   type Answer,
   asAdministrator,
@@ -18,7 +17,8 @@ import {
   openClient,
   register,
   type Tokens,
-} from '../../wire/auth/client.ts';
+} from '../../harness/account-client.ts';
+import { type TestServer, testServer } from '../../postgres/cluster.ts';
 import { readEvents } from '../../wire/resources/event-reader.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 

@@ -4,10 +4,6 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { adminKey } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { Browser } from '../../oidc/browser.ts';
-import { openProvider } from '../../oidc/open-provider.ts';
 import {
   type Answer,
   base,
@@ -21,7 +17,11 @@ import {
   sessionCookieName,
   setCookies,
   type Tokens,
-} from './client.ts';
+} from '../../harness/account-client.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { Browser } from '../../oidc/browser.ts';
+import { openProvider } from '../../oidc/open-provider.ts';
 import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server.ts';
 import { serveOn } from './matrix/engines.ts';
 

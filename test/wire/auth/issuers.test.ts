@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collection, createComity, defineConfig, Type } from '../../../src/index.ts';
 import { audience, type Issuer, startIssuer } from '../../auth/issuers/issuer.ts';
-import { base, bearer, type Client, openClient, register } from './client.ts';
+import { base, bearer, type Client, openClient, register } from '../../harness/account-client.ts';
 
 type Served = { readonly client: Client; readonly issuer: Issuer };
 

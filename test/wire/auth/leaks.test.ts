@@ -13,8 +13,6 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { testServer } from '../../postgres/cluster.ts';
 import {
   type Answer,
   type Asked,
@@ -26,7 +24,9 @@ import {
   openClient,
   sessionCookieName,
   setCookies,
-} from './client.ts';
+} from '../../harness/account-client.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { testServer } from '../../postgres/cluster.ts';
 import { filesIn, rowsOf } from './fixtures/left-behind.ts';
 import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server.ts';
 import { type OpenIdProvider, startOpenIdProvider } from './fixtures/openid-provider.ts';

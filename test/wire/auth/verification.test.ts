@@ -11,8 +11,8 @@ import {
   startMailServer,
   textOf,
 } from '../../auth/mail/server.ts';
+import { base, bearer, type Client, login, openClient, register } from '../../harness/account-client.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { base, bearer, type Client, login, openClient, register } from './client.ts';
 
 const password = 'correct horse';
 const newPassword = 'battery staple';

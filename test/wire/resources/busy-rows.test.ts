@@ -3,10 +3,10 @@
  * either store, as all of test/wire.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 import { eventually } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
@@ -17,23 +17,15 @@ const patchType = { 'Content-Type': 'application/json-patch+json' };
 
 const unlimited = { COMITY_RATE_LIMIT_WRITES: '0', COMITY_RATE_LIMIT_READS: '0' };
 
-let program: RunningServer;
-
-before(async () => {
-  program = await startServer({
-    config,
-    env: {
-      ...unlimited,
-      COMITY_LOGIN_ATTEMPTS: '0',
-      COMITY_EGRESS_ALLOW: '127.0.0.0/8',
-      // As long as a busy machine may take: what happens in the end of that time has tests of its own.
-      COMITY_CHANGE_WAIT_MS: '100000',
-    },
-  });
-});
-
-after(async () => {
-  await program?.stop();
+const program = await serverOfFile({
+  config,
+  env: {
+    ...unlimited,
+    COMITY_LOGIN_ATTEMPTS: '0',
+    COMITY_EGRESS_ALLOW: '127.0.0.0/8',
+    // As long as a busy machine may take: what happens in the end of that time has tests of its own.
+    COMITY_CHANGE_WAIT_MS: '100000',
+  },
 });
 
 type Asked = RequestOptions & { readonly method?: string; readonly path: string };

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createIdSource } from '../../../src/model/id.ts';
@@ -17,23 +17,19 @@ import { noPreferences } from '../../../src/resources/preferences.ts';
 import type { Ask } from '../../../src/resources/resource.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
 import { askOf } from '../../resources/ask.ts';
 
-let program: RunningServer;
-let categoryId: string;
 const products = '/api/v1/products';
 const later = { Prefer: 'respond-async' };
 /** How long an operation may take before the test gives up. */
 const patienceMs = 10_000;
 
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
 
 const body = (fields: Record<string, unknown> = {}) => ({ name: 'P', price: 1, categoryId, ...fields });
 

@@ -17,7 +17,7 @@ import {
   register,
   sessionCookieName,
   type Tokens,
-} from '../client.ts';
+} from '../../../harness/account-client.ts';
 import type { Served } from './engines.ts';
 import type { Caller, CarrierName, Fault } from './expectations.ts';
 import { audience, type Issuer } from './issuer.ts';

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Client, openClient } from '../client.ts';
+import { type Client, openClient } from '../../../harness/account-client.ts';
 import type { Stretch, Target } from './cells.ts';
 import { askCell, differences, eventOf, makeTarget, readStretch, refusalDifferences } from './cells.ts';
 import { type Carried, type Credentials, callerOf, makeCredentials, matrixSettings } from './credentials.ts';

@@ -8,7 +8,6 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
 import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-keys.ts';
-import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   base,
@@ -18,7 +17,8 @@ import {
   openClient,
   register,
   type Tokens,
-} from '../client.ts';
+} from '../../../harness/account-client.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import { forgedInside, forgedOutside, readToken } from './forged-tokens.ts';
 import { audience, type Issuer, startIssuer } from './issuer.ts';
 

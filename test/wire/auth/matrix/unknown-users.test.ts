@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   asAdministrator,
@@ -14,7 +13,8 @@ import {
   changeUser,
   openClient,
   register,
-} from '../client.ts';
+} from '../../../harness/account-client.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import { type MailServer, startMailServer } from '../fixtures/mail-server.ts';
 
 const email = 'ada@shop.example';

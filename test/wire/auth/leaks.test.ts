@@ -25,10 +25,10 @@ import {
   sessionCookieName,
   setCookies,
 } from '../../harness/account-client.ts';
+import { codeIn, type MailServer, mailUser, startUsersMailServer } from '../../harness/mail-server.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { testServer } from '../../postgres/cluster.ts';
 import { filesIn, rowsOf } from './fixtures/left-behind.ts';
-import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server.ts';
 import { type OpenIdProvider, startOpenIdProvider } from './fixtures/openid-provider.ts';
 import { createSecrets, type Secrets } from './fixtures/secrets.ts';
 
@@ -195,7 +195,7 @@ async function searchedRun(
   env: Readonly<Record<string, string>>,
   search: (program: RunningServer, secrets: Secrets) => Promise<readonly string[]>,
 ): Promise<Searched> {
-  const [mail, provider] = [await startMailServer(), await startOpenIdProvider()];
+  const [mail, provider] = [await startUsersMailServer(), await startOpenIdProvider()];
   const program = await startServer({
     folder,
     env: {
@@ -214,7 +214,7 @@ async function searchedRun(
   try {
     const secrets = createSecrets();
     secrets.add('the administrator key', administratorKey);
-    secrets.add('the password of the mail server', mail.password);
+    secrets.add('the password of the mail server', mailUser.password);
     secrets.add('the client secret', provider.clientSecret);
     const recorder = record(client);
     const all = { program, secrets, recorder, mail, provider };
@@ -238,7 +238,6 @@ async function searchedRun(
   } finally {
     client.close();
     await program.stop();
-    await mail.close();
     await provider.close();
   }
 }

@@ -14,18 +14,17 @@ import {
   openClient,
   register,
 } from '../../../harness/account-client.ts';
+import { startUsersMailServer } from '../../../harness/mail-server.ts';
 import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
-import { type MailServer, startMailServer } from '../fixtures/mail-server.ts';
 
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let mail: MailServer;
+const mail = await startUsersMailServer();
 let program: ServerProcess;
 let client: Client;
 
 before(async () => {
-  mail = await startMailServer();
   program = await spawnServer({
     env: {
       COMITY_SMTP_URL: mail.url,
@@ -43,7 +42,6 @@ before(async () => {
 after(async () => {
   client?.close();
   await program?.stop();
-  await mail?.close();
 });
 
 describe('who is not there', () => {

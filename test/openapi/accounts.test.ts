@@ -7,9 +7,9 @@ import { after, before, test } from 'node:test';
 import { takenContent } from '../../src/openapi/accounts/account-schemas.ts';
 import type { Answer, RequestOptions } from '../harness/exchange.ts';
 import { codeIn, startUsersMailServer } from '../harness/mail-server.ts';
+import { clientSecret, type OpenedProvider, openProviderServer } from '../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { Browser } from '../oidc/browser.ts';
-import { clientSecret, type OpenedProvider, openProviderServer } from '../oidc/open-provider.ts';
 import { accounts, documentOf, type Item, shopCollections } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 

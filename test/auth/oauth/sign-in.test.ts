@@ -3,10 +3,15 @@ import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { sessionCookieName } from '../../../src/auth/sessions/cookie.ts';
+import {
+  clientSecret,
+  type OpenedProvider,
+  openProvider,
+  type Person,
+} from '../../harness/openid-provider.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { Browser } from '../../oidc/browser.ts';
 import { type ComityOptions, type OpenedComity, openComity } from '../../oidc/open-comity.ts';
-import { clientSecret, type OpenedProvider, openProvider, type Person } from '../../oidc/open-provider.ts';
 import { accountTables, countsOf, docsOf, factsOf } from '../../oidc/rows.ts';
 
 const ada: Person = { sub: 'ada', email: 'Ada@Shop.Example', email_verified: true, name: 'Ada' };

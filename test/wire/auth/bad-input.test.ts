@@ -20,12 +20,12 @@ import {
 } from '../../harness/account-client.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { codeIn, startUsersMailServer } from '../../harness/mail-server.ts';
+import { openProvider } from '../../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { Browser } from '../../oidc/browser.ts';
-import { openProvider } from '../../oidc/open-provider.ts';
 import { serveOn } from './matrix/engines.ts';
 
-const config = fileURLToPath(new URL('./fixtures/matrix.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('./fixtures/pages.config.ts', import.meta.url));
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 

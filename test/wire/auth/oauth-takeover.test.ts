@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { codeIn, startUsersMailServer } from '../../harness/mail-server.ts';
+import { clientSecret, openProvider, type Person } from '../../harness/openid-provider.ts';
 import { startServer } from '../../harness/running-server.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
-import { clientSecret, openProvider, type Person } from '../../oidc/open-provider.ts';
 
 const auth = '/api/v1/auth';
 const email = 'ada@shop.example';

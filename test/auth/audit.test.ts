@@ -9,7 +9,7 @@ import { createIdSource } from '../../src/model/id.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { auditCollection } from '../../src/resources/accounts/collections.ts';
 import type { Store } from '../../src/store/store.ts';
-import { embeddedOnly, engines, failing } from '../resources/shared-stores.ts';
+import { embeddedOnly, engines, failing } from '../harness/stores.ts';
 
 const now = Date.UTC(2030, 0, 1);
 

@@ -3,10 +3,7 @@
  * are the least there can be and say what they were asked; what is remembered is so over a real store.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import {
   type Authenticate,
   createAuthenticate,
@@ -23,9 +20,7 @@ import {
 import type { Verifiers } from '../../src/auth/verifiers.ts';
 import type { Scheme } from '../../src/model/credential.ts';
 import { authenticated } from '../../src/model/principal.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
-import { openEmbedded } from '../resources/shared-stores.ts';
+import { openEmbedded } from '../harness/stores.ts';
 import { badgeReader, putBadge, revokeBadge } from './fixtures/badges.ts';
 import { basic, requestWith } from './fixtures/requests.ts';
 
@@ -77,16 +72,10 @@ const verifiers: Verifiers = {
   session: (value) => judge(value, 'ann', 'session-cookie', 'invalid_token'),
 };
 
-let folder: string;
-let store: Store;
+const store = await openEmbedded();
 let cache: VerifiedCredentials;
 let authenticate: Authenticate;
 let proxy: ReturnType<typeof createProxyAuthenticate>;
-
-before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'comity-authenticate-'));
-  store = await openSqliteStore({ folder, tables: [] });
-});
 
 beforeEach(() => {
   asked.length = 0;
@@ -101,11 +90,6 @@ beforeEach(() => {
     addressOf: ({ peer }) => peer,
   });
   proxy = createProxyAuthenticate({ verifiers, cache });
-});
-
-after(async () => {
-  await store.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Who it is, or the problem; `-` for nobody. */

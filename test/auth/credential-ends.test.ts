@@ -8,7 +8,7 @@ import {
 } from '../../src/auth/verified-credentials.ts';
 import type { Known } from '../../src/model/credential.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { engines, openEmbedded } from '../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../harness/stores.ts';
 import { badgeReader, putBadge, revokeBadge } from './fixtures/badges.ts';
 
 async function knownBy(

@@ -8,7 +8,8 @@ import { loadSecret } from '../../src/auth/store-secret.ts';
 import type { Observation } from '../../src/observe/observation.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { engines, openEmbedded } from '../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../harness/stores.ts';
+import { until } from '../harness/until.ts';
 
 const now = Date.UTC(2030, 0, 1);
 
@@ -33,11 +34,6 @@ async function changeKey(store: Store, key: string): Promise<void> {
   const next = keptRow(JSON.stringify({ sha256: hash('sha256', key, 'hex') }), null, now, now);
   const change = { table: secretsTable, id: adminKeyRowId, expect: { rev: row.rev }, next };
   assert.equal((await store.commit({ changes: [change], events: [] })).outcome, 'committed');
-}
-
-/** Waits until it holds; the change is told soon, but by no event that a test could wait for. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 for (const [engine, open] of engines) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createLoginLimit, type LoginAttempt, type LoginLimit } from '../../src/auth/login-limit.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import { embeddedOnly, engines, openEmbedded } from '../resources/shared-stores.ts';
+import { embeddedOnly, engines, openEmbedded } from '../harness/stores.ts';
 
 const windowMs = 900_000;
 /** Where a window begins. */

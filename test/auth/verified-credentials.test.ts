@@ -14,7 +14,7 @@ import type { Known } from '../../src/model/credential.ts';
 import { authenticated } from '../../src/model/principal.ts';
 import type { Store } from '../../src/store/store.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
-import { engines, openEmbedded } from '../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../harness/stores.ts';
 import { badgeReader, badgesTable, putBadge, revokeBadge } from './fixtures/badges.ts';
 
 type Options = { readonly now?: () => number; readonly bytesMax?: number };

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { readRequestFields } from '../../src/http/request-fields.ts';
-import type { InboxRoom } from '../webhooks/received/room.ts';
+import type { InboxRoom } from '../webhooks/received/walked-inbox.ts';
 
 export type InboxServer = { readonly url: string; close(): Promise<void> };
 

@@ -9,8 +9,8 @@ import type { HandOnTo } from '../../src/config/senders.ts';
 import type { Received } from '../../src/model/received.ts';
 import type { SecretName } from '../../src/webhooks/inbound/sender-secrets.ts';
 import { type CommandOptions, type Outcome, runCommand } from '../harness/command-line.ts';
-import { openSuiteStore } from '../webhooks/endpoints/suite-store.ts';
-import { dropContent, logAttempts, openInbox, senderOf } from '../webhooks/received/room.ts';
+import { openEmbedded } from '../harness/stores.ts';
+import { dropContent, logAttempts, openInbox, senderOf } from '../webhooks/received/walked-inbox.ts';
 import { startInboxServer } from './inbox-server.ts';
 
 const adminKey = 'sk_test_0123456789abcdef0123456789';
@@ -19,7 +19,7 @@ const url = new URL('https://books.example/hooks');
 const forward: HandOnTo = {
   ...{ kind: 'forward', url, scheme: 'standard', secretVariable: 'PARTNER_FORWARD_SECRET', headers: {} },
 };
-const room = openInbox(await openSuiteStore(), {
+const room = openInbox(await openEmbedded(), {
   senders: [senderOf('billing'), senderOf('partner', forward), senderOf('fixed', { kind: 'inbox' })],
   settings: { receivedReplayMax: 2 },
   secrets: {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Exchanges } from '../../src/egress/exchanges.ts';
+import { until } from '../harness/until.ts';
 import { callTo, exchangesWith, kindOf } from './exchanges-under-test.ts';
 import { type Answer, plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
@@ -16,11 +17,6 @@ function exchangesFor(t: TestContext, options?: Parameters<typeof exchangesWith>
   const exchanges = exchangesWith(options);
   t.after(() => exchanges.close());
   return exchanges;
-}
-
-/** Looks again with every turn of the event loop; the test's own time limit ends it. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const never = () => new Promise<readonly string[]>(() => undefined);

@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
@@ -76,6 +77,13 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
       return stopped;
     },
   };
+}
+
+/** A server for all tests of a file, which stops after them. */
+export async function serverOfFile(options: StartOptions = {}): Promise<RunningServer> {
+  const program = await startServer(options);
+  after(() => program.stop());
+  return program;
 }
 
 /** Where a server keeps its data, and how that is removed when it was made for this server. */

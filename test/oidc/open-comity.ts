@@ -2,7 +2,7 @@
  * The sign-in by a provider as a program would serve it: the two resources with real sessions and a real store, over real sockets. Who
  * calls is known by the session cookie, by `Bearer` and an access token, or by `Bearer key` as somebody without a session.
  */
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { createFindUser } from '../../src/auth/accounts/find-user.ts';
 import { createAudit } from '../../src/auth/audit.ts';
@@ -14,27 +14,16 @@ import type { Sessions } from '../../src/auth/sessions/sessions.ts';
 import { createAccessTokens } from '../../src/auth/tokens/access-token.ts';
 import { createSigningKeys } from '../../src/auth/tokens/signing-keys.ts';
 import type { Verdict } from '../../src/auth/verdict.ts';
-import { loadSettings } from '../../src/config/load-settings.ts';
 import type { OAuthProvider } from '../../src/config/oauth-providers.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import type { Request } from '../../src/http/message.ts';
 import { readCookie } from '../../src/http/syntax/cookie.ts';
-import { createHttpDateCache } from '../../src/http/syntax/http-date.ts';
-import { createIdSource } from '../../src/model/id.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';
 import { oauthResources } from '../../src/resources/accounts/oauth.ts';
-import { corsPolicy } from '../../src/resources/answer/cors.ts';
-import { createIdempotency } from '../../src/resources/idempotency.ts';
-import { createOperations } from '../../src/resources/operations/operations.ts';
-import { principalOf } from '../../src/resources/operations/stored-request.ts';
-import { createRateLimiter } from '../../src/resources/rate-limit/rate-limiter.ts';
 import type { Identified } from '../../src/resources/resource.ts';
-import type { Room } from '../../src/resources/room.ts';
-import { createRouter } from '../../src/resources/router.ts';
-import { Walk } from '../../src/resources/walk.ts';
-import { createListener } from '../../src/server/listener.ts';
 import type { Store } from '../../src/store/store.ts';
+import { base, roomOf, type Surroundings, serve, surround } from '../harness/walked-resources.ts';
 import { knownAs } from '../resources/known.ts';
 
 export type OpenedComity = {
@@ -58,25 +47,23 @@ export type ComityOptions = {
 export async function openComity(context: TestContext, options: ComityOptions): Promise<OpenedComity> {
   const { store } = options;
   const observations: Observation[] = [];
-  let ahead = 0;
+  const surroundings = surround(store, { issuerTimeoutMs: 2000, ...options.settings });
   let origin = '';
-  const parts = await partsOf(options, {
+  const parts = await partsOf(surroundings, options, {
     observe: (observation) => observations.push(observation),
-    clock: () => Date.now() + ahead,
     origin: () => origin,
   });
-  const room = roomOf(parts);
-  const listener = createListener({
-    handler: (request) => new Walk(room, request).run(),
-    observe: parts.observe,
-    apiVersion: '1',
-  });
-  const { port } = await listener.listen('127.0.0.1', 0);
+  const { observe, sessions } = parts;
+  const authenticate = (request: Request) => identify(sessions, request);
+  const { port, stop } = await serve(
+    roomOf(surroundings, parts.resources, { observe, authenticate }),
+    observe,
+  );
   origin = `http://127.0.0.1:${port}`;
   context.after(async () => {
-    await listener.drain(0);
+    await stop();
     await parts.keys.close();
-    await parts.sessions.close();
+    await sessions.close();
     await parts.audit.close();
   });
   return {
@@ -84,82 +71,36 @@ export async function openComity(context: TestContext, options: ComityOptions): 
     startOf: (name) => `${origin}/api/v1/auth/oauth/${name}`,
     callbackOf: (name) => `${origin}/api/v1/auth/oauth/${name}/callback`,
     store,
-    sessions: parts.sessions,
+    sessions,
     observations,
-    moveClock: (seconds) => {
-      ahead += seconds * 1000;
-    },
+    moveClock: surroundings.moveClock,
   };
 }
 
-type Surroundings = {
-  readonly observe: Observe;
-  readonly clock: () => number;
-  readonly origin: () => string;
-};
+type Wiring = { readonly observe: Observe; readonly origin: () => string };
 
-type Parts = Awaited<ReturnType<typeof partsOf>>;
-
-async function partsOf(options: ComityOptions, surroundings: Surroundings) {
-  const { store, providers } = options;
-  const { clock, origin } = surroundings;
-  const settings: Settings = {
-    ...loadSettings({}, {}, {}).settings,
-    issuerTimeoutMs: 2000,
-    ...options.settings,
-  };
-  const newId = createIdSource(clock, () => randomInt(32));
-  const audit = createAudit({ ...surroundings, store, newId, waitingMax: 100 });
-  const made = { ...settings, ...surroundings, store, newId, audit, random: randomBytes };
+async function partsOf(surroundings: Surroundings, options: ComityOptions, wiring: Wiring) {
+  const common = { ...surroundings, ...surroundings.settings, ...wiring };
+  const audit = createAudit({ ...common, waitingMax: 100 });
+  const made = { ...common, audit, random: randomBytes };
   const keys = await createSigningKeys(made);
   const sessions = createSessions({ ...made, tokens: createAccessTokens({ ...made, keys }) });
   const oauth = createOAuth({
     ...made,
     sessions,
-    findUser: createFindUser(store),
-    providers: new Map(providers.map((provider) => [provider.name, provider])),
-    callbackUrl: (name) => `${origin()}/api/v1/auth/oauth/${name}/callback`,
+    findUser: createFindUser(surroundings.store),
+    providers: new Map(options.providers.map((provider) => [provider.name, provider])),
+    callbackUrl: (name) => `${wiring.origin()}/api/v1/auth/oauth/${name}/callback`,
   });
   const redirectOrigins = new Set(options.allowedOrigins);
-  return { ...made, settings, keys, sessions, oauth, redirectOrigins };
-}
-
-function roomOf(parts: Parts): Room {
-  const { settings, store, clock, newId, observe, sessions, redirectOrigins } = parts;
-  const operations = createOperations(
-    { store, path: '/api/v1/operations', newId, clock, random: () => 0, observe },
-    async (request, stored, companions) =>
-      new Walk(room, request, {
-        identify: () => ({ principal: principalOf(stored) }),
-        companions,
-      }).run(),
-  );
   const resources = oauthResources({
-    base: '/api/v1',
-    oauth: parts.oauth,
+    base,
+    oauth,
     redirectOrigins,
     crossSite: createCrossSiteCheck({ publicUrl: undefined, credentialedOrigins: redirectOrigins }),
     addressOf: ({ peer }) => peer,
   });
-  const unlimited = { ...settings, rateLimitReads: 0, rateLimitWrites: 0 };
-  const room: Room = {
-    router: createRouter(resources),
-    limits: { ...settings, traceEnabled: false },
-    clock,
-    authenticate: (request) => identify(sessions, request),
-    rates: createRateLimiter({ ...unlimited, store, onFailure: () => undefined }),
-    decodeContent: (bytes) => ({ ok: true, bytes }),
-    lines: store.lines,
-    idempotency: createIdempotency({ store, clock, newId, lifetimeSeconds: 60 }),
-    operations,
-    cors: corsPolicy('', 0),
-    challengesFor: () => 'Bearer realm="test"',
-    development: false,
-    formatDate: createHttpDateCache(64),
-
-    loop: { begin: () => 0, end: () => undefined },
-  };
-  return room;
+  return { ...made, keys, sessions, resources };
 }
 
 async function identify(sessions: Sessions, { fields }: Request): Promise<Identified> {

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { takenContent } from '../../src/openapi/accounts/account-schemas.ts';
 import type { Answer, RequestOptions } from '../harness/exchange.ts';
+import { codeIn, startUsersMailServer } from '../harness/mail-server.ts';
+import { clientSecret, type OpenedProvider, openProviderServer } from '../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 import { Browser } from '../oidc/browser.ts';
-import { clientSecret, type OpenedProvider, openProviderServer } from '../oidc/open-provider.ts';
-import { codeIn, type MailServer, startMailServer } from '../wire/auth/fixtures/mail-server.ts';
 import { accounts, documentOf, type Item, shopCollections } from './fixture.ts';
 import { type Promised, promisedBy } from './promised.ts';
 
@@ -18,12 +18,11 @@ const auth = '/api/v1/auth';
 const anonymous = { anonymous: true } as const;
 
 let program: RunningServer;
-let mails: MailServer;
+const mails = await startUsersMailServer();
 let provider: OpenedProvider;
 let promised: Promised;
 
 before(async () => {
-  mails = await startMailServer();
   provider = await openProviderServer('example');
   program = await startServer({
     env: {
@@ -49,7 +48,6 @@ before(async () => {
 
 after(async () => {
   await program.stop();
-  await mails.close();
   await provider.stop();
 });
 

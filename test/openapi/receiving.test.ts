@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import { inboxCollection } from '../../src/resources/webhooks/received/collection.ts';
-import { senderOf, timestamped } from '../webhooks/received/room.ts';
+import { senderOf, timestamped } from '../webhooks/received/walked-inbox.ts';
 import {
   documentOf,
   faults,

@@ -3,27 +3,18 @@
  * media type and the content, for requests that come to many different ends.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Answer, RequestOptions } from '../harness/exchange.ts';
-import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { serverOfFile } from '../harness/running-server.ts';
 import { documentOf, type Item, shopCollections } from './fixture.ts';
-import { type Promised, promisedBy } from './promised.ts';
+import { promisedBy } from './promised.ts';
 
 /** Everything on that can be on: then every field that an answer can have has to be described. */
 const env = { COMITY_CORS_ORIGINS: 'https://a.example', COMITY_TRACE_METHOD: 'on' };
 const document = documentOf(shopCollections, '3.2', { traceEnabled: true, corsEnabled: true });
 
-let program: RunningServer;
-let promised: Promised;
-
-before(async () => {
-  program = await startServer({ env });
-  promised = promisedBy(document, program);
-});
-
-after(async () => {
-  await program.stop();
-});
+const program = await serverOfFile({ env });
+const promised = promisedBy(document, program);
 
 function ask(method: string, target: string, options?: RequestOptions): Promise<Answer> {
   return promised.ask(method, target, options);

@@ -1,10 +1,10 @@
 /** The document of a program that is set up strictly: registration closed, addresses verified before a login, no mail server. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Answer } from '../harness/exchange.ts';
-import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { serverOfFile } from '../harness/running-server.ts';
 import { accounts, documentOf, type Item, shopCollections, shopReceiving } from './fixture.ts';
-import { type Promised, promisedBy } from './promised.ts';
+import { promisedBy } from './promised.ts';
 
 const document = documentOf(shopCollections, '3.2', {
   receiving: shopReceiving,
@@ -13,26 +13,17 @@ const document = documentOf(shopCollections, '3.2', {
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let program: RunningServer;
-let promised: Promised;
-
-before(async () => {
-  program = await startServer({
-    env: {
-      COMITY_REGISTRATION: 'closed',
-      COMITY_VERIFIED_EMAIL_REQUIRED: 'on',
-      COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
-      COMITY_PASSWORD_PASSES: '1',
-    },
-  });
-  promised = promisedBy(document, program);
-  const made = await promised.ask('POST', '/api/v1/users', { json: { email } });
-  await promised.ask('POST', `${made.headers.location}/password`, { json: { password } });
+const program = await serverOfFile({
+  env: {
+    COMITY_REGISTRATION: 'closed',
+    COMITY_VERIFIED_EMAIL_REQUIRED: 'on',
+    COMITY_PASSWORD_MEMORY_KIBIBYTES: '64',
+    COMITY_PASSWORD_PASSES: '1',
+  },
 });
-
-after(async () => {
-  await program.stop();
-});
+const promised = promisedBy(document, program);
+const made = await promised.ask('POST', '/api/v1/users', { json: { email } });
+await promised.ask('POST', `${made.headers.location}/password`, { json: { password } });
 
 function post(path: string, json: unknown): Promise<Answer> {
   return promised.ask('POST', `/api/v1/auth/${path}`, { anonymous: true, json });

@@ -3,16 +3,16 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { postEventOperation } from '../../src/resources/webhooks/events/post.ts';
-import { openSuiteStore } from '../webhooks/endpoints/suite-store.ts';
-import { openEventRoom } from '../webhooks/events/room.ts';
+import { openEmbedded } from '../harness/stores.ts';
+import { walkEvents } from '../webhooks/events/walked-events.ts';
 import { askOf } from './ask.ts';
 
 const webhookContentBytesMax = 2048;
 const bodyBytesMax = 4096;
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 test('tells by OPTIONS the bound of the method that it names the types of', async () => {
-  const room = openEventRoom(store, undefined, { webhookContentBytesMax, bodyBytesMax });
+  const room = walkEvents(store, undefined, { webhookContentBytesMax, bodyBytesMax });
   const events = await room.ask('ada', 'OPTIONS', 'events');
   assert.deepEqual(
     [events.field('Max-Content-Length'), events.field('Accept-Post')],
@@ -24,7 +24,7 @@ test('tells by OPTIONS the bound of the method that it names the types of', asyn
 
 test('goes by the bound of the operation, be it less or more than that of all resources', async () => {
   const post = async (given: object, length: number) => {
-    const room = openEventRoom(store, undefined, given);
+    const room = walkEvents(store, undefined, given);
     const json = { type: 'invoice.paid', data: { object: { id: 'i1', note: '' } } };
     json.data.object.note = 'x'.repeat(length - JSON.stringify(json).length);
     return (await room.ask('ada', 'POST', 'events', { json })).status;

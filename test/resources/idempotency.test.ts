@@ -16,8 +16,8 @@ import {
 import type { Ask, Made } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import type { Commit, Store } from '../../src/store/store.ts';
+import { engines, failing, openEmbedded } from '../harness/stores.ts';
 import { askOf } from './ask.ts';
-import { engines, failing, openEmbedded } from './shared-stores.ts';
 
 const startedAt = Date.UTC(2030, 0, 1);
 const newId = createIdSource(Date.now, () => randomInt(32));

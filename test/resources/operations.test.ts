@@ -15,8 +15,8 @@ import { noPreferences } from '../../src/resources/preferences.ts';
 import type { Ask, Companion } from '../../src/resources/resource.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { embeddedOnly, engines, failing, openEmbedded } from '../harness/stores.ts';
 import { askOf } from './ask.ts';
-import { embeddedOnly, engines, failing, openEmbedded } from './shared-stores.ts';
 
 const startedAt = Date.UTC(2030, 0, 1);
 

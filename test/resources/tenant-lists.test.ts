@@ -1,8 +1,5 @@
 /** Lists of a tenant (§5.1): what a member sees of a collection costs the same however many tenants there are. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
@@ -10,7 +7,7 @@ import { tableOf } from '../../src/config/tables.ts';
 import { visibleTo } from '../../src/model/access.ts';
 import { ownerField } from '../../src/model/field.ts';
 import { authenticated } from '../../src/model/principal.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openEmbedded } from '../harness/stores.ts';
 
 test('an index serves the list of a tenant, in order of id', async (context) => {
   const offices = resolveCollections({
@@ -21,12 +18,7 @@ test('an index serves the list of a tenant, in order of id', async (context) => 
     },
   }).get('offices');
   assert.ok(offices);
-  const folder = mkdtempSync(join(tmpdir(), 'comity-tenants-'));
-  const store = await openSqliteStore({ folder, tables: [tableOf(offices)] });
-  context.after(async () => {
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const store = await openEmbedded(context, [tableOf(offices)]);
   const member = authenticated({ id: 'nora', scopes: ['read'], tenant: 'north' });
   const named = (name: string) => offices.fields.get(name) ?? assert.fail(name);
   const filter = visibleTo(offices.access.read, member, ownerField, named);

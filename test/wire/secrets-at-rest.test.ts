@@ -10,7 +10,7 @@ import { shopConfig, startServer } from '../harness/running-server.ts';
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async (context) => {
-    if (engine === 'SQLite' && process.env['COMITY_TEST_STORE'] === 'postgres') {
+    if (engine === 'SQLite' && process.env.COMITY_TEST_STORE === 'postgres') {
       return context.skip('the program has a database there');
     }
     const folder = mkdtempSync(join(tmpdir(), 'comity-at-rest-'));

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { createFindUser } from '../../../src/auth/accounts/find-user.ts';
 import { usersTable } from '../../../src/auth/tables.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { embeddedOnly } from '../../resources/shared-stores.ts';
+import { embeddedOnly } from '../../harness/stores.ts';
 
 for (const [engine, open] of embeddedOnly) {
   test(`${engine}: finds an account by its id and by its address, with the revision it was read at`, async (context) => {

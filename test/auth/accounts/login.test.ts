@@ -4,7 +4,7 @@ import type { LoggedIn } from '../../../src/auth/accounts/login.ts';
 import { createPasswordVerifier } from '../../../src/auth/accounts/password-verifier.ts';
 import { passwordsTable } from '../../../src/auth/tables.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { embeddedOnly, engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, openEmbedded } from '../../harness/stores.ts';
 import { good, putUser } from '../sessions/fixture.ts';
 import {
   type Accounts,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { ChangePassword } from '../../../src/auth/accounts/change-password.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 import { good, putUser, refused } from '../sessions/fixture.ts';
 import { ada, address, codeOf, how, join, startAccounts, wish } from './fixture.ts';
 

@@ -5,7 +5,7 @@ import { passwordsTable, usersTable } from '../../../src/auth/tables.ts';
 import { searchText } from '../../../src/model/collection.ts';
 import { usersCollection } from '../../../src/resources/accounts/collections.ts';
 import { compileValidator } from '../../../src/resources/document/validator.ts';
-import { embeddedOnly, engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { good } from '../sessions/fixture.ts';
 import { ada, codeOf, how, join, registered, startAccounts } from './fixture.ts';
 

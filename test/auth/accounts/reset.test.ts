@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import test from 'node:test';
 import { keysTable, mailCodesTable } from '../../../src/auth/tables.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { embeddedOnly, engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { putUser, refused, start } from '../sessions/fixture.ts';
 import { ada, address, codeOf, how, join, registered, startAccounts, wish } from './fixture.ts';
 

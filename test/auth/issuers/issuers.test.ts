@@ -7,8 +7,8 @@ import { createBearerVerifier } from '../../../src/auth/tokens/verify-bearer.ts'
 import type { Verdict } from '../../../src/auth/verdict.ts';
 import { inspectIssuers, type TrustedIssuerDeclaration } from '../../../src/config/trusted-issuers.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { audience, type Issuer, startIssuer } from '../../harness/token-issuer.ts';
 import { good, refused, start } from '../sessions/fixture.ts';
-import { audience, type Issuer, startIssuer } from './issuer.ts';
 
 const minuteMs = 60_000;
 
@@ -27,7 +27,7 @@ async function given(
   issuerTimeoutMs = 5000,
 ): Promise<Given> {
   const clock = { now: start };
-  const issuer = await startIssuer(context, () => Math.floor(clock.now / 1000));
+  const issuer = await startIssuer(context, { now: () => Math.floor(clock.now / 1000) });
   const mistakes: string[] = [];
   const issuers = inspectIssuers([{ issuer: issuer.url, audience, ...declared }], mistakes);
   assert.deepEqual(mistakes, []);
@@ -199,7 +199,7 @@ test('asks for the keys once for many tokens, and again after ten minutes', asyn
 
 test('asks no discovery document where the declaration says where the keys are', async (context) => {
   const clock = { now: start };
-  const issuer = await startIssuer(context, () => start / 1000);
+  const issuer = await startIssuer(context, { now: () => start / 1000 });
   const tokens = createBearerVerifier({
     own: () => ({ problem: 'invalid_token' }),
     issuers: createIssuerTokens({

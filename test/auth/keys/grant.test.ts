@@ -9,9 +9,9 @@ import { createKeyOperation } from '../../../src/resources/accounts/keys/create.
 import type { KeyResourcesOptions } from '../../../src/resources/accounts/keys/options.ts';
 import type { Served } from '../../../src/resources/collection/served.ts';
 import { contentLimitsDefault } from '../../../src/resources/content/content-limits.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
 import { knownAs } from '../../resources/known.ts';
-import { openEmbedded } from '../../resources/shared-stores.ts';
 import { iso, now, plantKey } from './planted.ts';
 
 const operator = knownAs(administrator);

@@ -6,7 +6,7 @@ import { keysTable } from '../../../src/auth/tables.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keysCollection } from '../../../src/resources/accounts/collections.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { iso, mustRead, now, plantKey, rewrite } from './planted.ts';
 
 const minuteMs = 60_000;

@@ -8,7 +8,7 @@ import { keySecretsTable, keysTable, usersTable } from '../../../src/auth/tables
 import { createVerifiedCredentials } from '../../../src/auth/verified-credentials.ts';
 import { keysCollection } from '../../../src/resources/accounts/collections.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { engines } from '../../resources/shared-stores.ts';
+import { engines } from '../../harness/stores.ts';
 import { mustRead, now, plantKey, plantUser, remove, rewrite } from './planted.ts';
 
 /** What a process does with a key: whether it holds at this use, and whether it had to be verified for that. */

@@ -14,8 +14,8 @@ import type { Scope } from '../../../src/model/principal.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { keysCollection } from '../../../src/resources/accounts/collections.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 import { knownAs } from '../../resources/known.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
 import { now, plantKey, plantUser, remove, type Wish } from './planted.ts';
 
 const operator = knownAs(administrator);

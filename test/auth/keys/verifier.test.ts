@@ -10,7 +10,7 @@ import { keySecretsTable, usersTable } from '../../../src/auth/tables.ts';
 import type { Good, Verdict } from '../../../src/auth/verdict.ts';
 import { administratorRole, scopes } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { embeddedOnly, engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, openEmbedded } from '../../harness/stores.ts';
 import { iso, now, plantKey, plantUser, remove, rewrite } from './planted.ts';
 
 const adminKey = 'sk_test_0123456789abcdef0123456789';

@@ -3,8 +3,8 @@ import net from 'node:net';
 import test, { type TestContext } from 'node:test';
 import { createSmtpMail, type SmtpMail, type SmtpMailOptions } from '../../../src/mail/smtp.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { fieldOf, headerOf, startMailServer, textOf } from '../../harness/mail-server.ts';
 import { cert, key } from './certificate.ts';
-import { fieldOf, headerOf, startMailServer, textOf } from './server.ts';
 
 const mail = { to: 'ada@shop.example', subject: 'Shop: hello', text: 'First line.\n\nSecond line.\n' };
 
@@ -51,7 +51,7 @@ const kinds = (observed: readonly Observation[]) => observed.map(({ kind }) => k
 test('sends a mail with its sender, its reader, its subject and its text', async (context) => {
   const server = await startMailServer(context);
   const outbox = open(context, {
-    smtpUrl: `smtp://127.0.0.1:${server.port}`,
+    smtpUrl: server.url,
     mailFrom: 'Shop <shop@shop.example>',
   });
   outbox.mail.send(mail);
@@ -71,7 +71,7 @@ test('sends a mail with its sender, its reader, its subject and its text', async
 
 test('carries letters of any script, and long lines, to the other side as they were', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}` });
+  const outbox = open(context, { smtpUrl: server.url });
   const text = `Überprüfung ✓\n\nhttps://shop.example/verify?${'x'.repeat(200)}=1\n.\n`;
   outbox.mail.send({ ...mail, text });
   await outbox.until(1);
@@ -86,7 +86,7 @@ for (const [what, given] of [
 ] as const) {
   test(`lets ${what} add no header field and no reader`, async (context) => {
     const server = await startMailServer(context);
-    const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}`, mailAttemptsMax: 1 });
+    const outbox = open(context, { smtpUrl: server.url, mailAttemptsMax: 1 });
     outbox.mail.send({ ...mail, ...given });
     await outbox.until(1);
     for (const { raw, to } of server.received) {
@@ -100,7 +100,7 @@ for (const [what, given] of [
 test('lets the sender in the settings add no header field', async (context) => {
   const server = await startMailServer(context);
   const outbox = open(context, {
-    smtpUrl: `smtp://127.0.0.1:${server.port}`,
+    smtpUrl: server.url,
     mailFrom: 'Shop\r\nBcc: eve@shop.example\r\n <shop@shop.example>',
     mailAttemptsMax: 1,
   });
@@ -115,7 +115,7 @@ test('lets the sender in the settings add no header field', async (context) => {
 
 test('reads no file and fetches nothing, whatever the mail says', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}`, mailAttemptsMax: 1 });
+  const outbox = open(context, { smtpUrl: server.url, mailAttemptsMax: 1 });
   const path = { path: '/etc/hostname' } as unknown as string;
   outbox.mail.send({ ...mail, text: path });
   await outbox.until(1);
@@ -131,7 +131,7 @@ test('tries again after a passing refusal, and counts its attempts', async (cont
       done(refusals >= 0 ? Object.assign(new Error('try later'), { responseCode: 451 }) : null);
     },
   });
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}` });
+  const outbox = open(context, { smtpUrl: server.url });
   outbox.mail.send(mail);
   await outbox.until(1);
   assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-delayed', 'mail-sent']);
@@ -144,7 +144,7 @@ test('gives a mail up at once that the server refuses for good', async (context)
     onRcptTo: (_address, _session, done) =>
       done(Object.assign(new Error('no such mailbox'), { responseCode: 550 })),
   });
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}` });
+  const outbox = open(context, { smtpUrl: server.url });
   outbox.mail.send(mail);
   await outbox.until(1);
   const [given] = outbox.observed;
@@ -242,7 +242,7 @@ test('takes no more mails than may wait, and never throws', async (context) => {
 
 test('sends what waits before it is closed, tries nothing again and takes nothing more', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${server.port}` });
+  const outbox = open(context, { smtpUrl: server.url });
   for (let at = 0; at < 10; at += 1) outbox.mail.send(mail);
   await outbox.mail.close();
   assert.equal(server.received.length, 10);
@@ -276,7 +276,7 @@ test('gives up at its close what waits for another attempt', async (context) => 
   const observedDelay = Promise.withResolvers<void>();
   const observed: Observation[] = [];
   const outbox = createSmtpMail({
-    smtpUrl: `smtp://127.0.0.1:${server.port}`,
+    smtpUrl: server.url,
     mailFrom: 'Comity <no-reply@localhost>',
     mailTimeoutMs: 5000,
     mailAttemptsMax: 3,

@@ -3,12 +3,16 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { base64url, generateKeyPair, SignJWT } from 'jose';
+import {
+  type Behaviour,
+  type FakeProvider,
+  openFakeProvider,
+} from '../../harness/forging-openid-provider.ts';
+import { clientSecret } from '../../harness/openid-provider.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
-import { type Behaviour, type FakeProvider, openFakeProvider } from '../../oidc/fake-provider.ts';
 import { type OpenedComity, openComity } from '../../oidc/open-comity.ts';
-import { clientSecret } from '../../oidc/open-provider.ts';
 import { countsOf } from '../../oidc/rows.ts';
-import { openEmbedded } from '../../resources/shared-stores.ts';
 
 const address = { email: 'eve@shop.example', email_verified: true };
 

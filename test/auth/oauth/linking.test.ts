@@ -8,11 +8,11 @@ import { userRow } from '../../../src/auth/accounts/user-row.ts';
 import { sessionCookieName } from '../../../src/auth/sessions/cookie.ts';
 import { type User, type UserFields, usersTable } from '../../../src/auth/tables.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { type OpenedProvider, openProvider, type Person } from '../../harness/openid-provider.ts';
+import { embeddedOnly } from '../../harness/stores.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
 import { type OpenedComity, openComity } from '../../oidc/open-comity.ts';
-import { type OpenedProvider, openProvider, type Person } from '../../oidc/open-provider.ts';
 import { countsOf, factsOf } from '../../oidc/rows.ts';
-import { embeddedOnly } from '../../resources/shared-stores.ts';
 
 const ada: Person = { sub: 'ada', email: 'ada@shop.example', email_verified: true };
 const eve: Person = { sub: 'eve', email: 'eve@evil.example', email_verified: true };

@@ -1,12 +1,16 @@
 /** A provider of plain OAuth 2.0, whose word about a person is its userinfo address (§5.3). */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import {
+  type Behaviour,
+  type FakeProvider,
+  openFakeProvider,
+} from '../../harness/forging-openid-provider.ts';
+import { clientSecret } from '../../harness/openid-provider.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { Browser } from '../../oidc/browser.ts';
-import { type Behaviour, type FakeProvider, openFakeProvider } from '../../oidc/fake-provider.ts';
 import { type OpenedComity, openComity } from '../../oidc/open-comity.ts';
-import { clientSecret } from '../../oidc/open-provider.ts';
 import { countsOf, docsOf } from '../../oidc/rows.ts';
-import { openEmbedded } from '../../resources/shared-stores.ts';
 
 async function open(
   context: TestContext,

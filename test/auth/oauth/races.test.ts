@@ -9,8 +9,8 @@ import type { ProviderIdentity } from '../../../src/auth/oauth/provider-identity
 import { createSignIns, type Proofs } from '../../../src/auth/oauth/sign-ins.ts';
 import { type User, usersTable } from '../../../src/auth/tables.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { engines } from '../../harness/stores.ts';
 import { countsOf } from '../../oidc/rows.ts';
-import { engines } from '../../resources/shared-stores.ts';
 
 const ada: ProviderIdentity = {
   issuer: 'https://login.example',

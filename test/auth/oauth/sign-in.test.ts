@@ -3,11 +3,16 @@ import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { sessionCookieName } from '../../../src/auth/sessions/cookie.ts';
+import {
+  clientSecret,
+  type OpenedProvider,
+  openProvider,
+  type Person,
+} from '../../harness/openid-provider.ts';
+import { embeddedOnly, openEmbedded } from '../../harness/stores.ts';
 import { Browser } from '../../oidc/browser.ts';
 import { type ComityOptions, type OpenedComity, openComity } from '../../oidc/open-comity.ts';
-import { clientSecret, type OpenedProvider, openProvider, type Person } from '../../oidc/open-provider.ts';
 import { accountTables, countsOf, docsOf, factsOf } from '../../oidc/rows.ts';
-import { embeddedOnly, openEmbedded } from '../../resources/shared-stores.ts';
 
 const ada: Person = { sub: 'ada', email: 'Ada@Shop.Example', email_verified: true, name: 'Ada' };
 const cookieName = '__Host-comity_sign_in';

@@ -5,7 +5,7 @@ import { type Authenticate, createAuthenticate } from '../../../src/auth/authent
 import { createVerifiedCredentials } from '../../../src/auth/verified-credentials.ts';
 import type { Request } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 import { cookieOf, type Process, putUser, start, startProcess } from './fixture.ts';
 
 const ada = { id: 'usr_01jg0000000000000000000000' };

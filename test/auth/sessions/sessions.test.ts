@@ -5,7 +5,7 @@ import { sessionKeptSeconds } from '../../../src/auth/sessions/sessions.ts';
 import { auditTable, sessionsTable } from '../../../src/auth/tables.ts';
 import { ownerField } from '../../../src/model/field.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { embeddedOnly, engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { embeddedOnly, engines, openEmbedded } from '../../harness/stores.ts';
 import {
   cookieOf,
   dayMs,

@@ -12,7 +12,7 @@ import {
 } from 'jose';
 import type { User } from '../../../src/auth/tables.ts';
 import type { SigningKey } from '../../../src/auth/tokens/signing-key.ts';
-import { openEmbedded } from '../../resources/shared-stores.ts';
+import { type Ending, openEmbedded } from '../../harness/stores.ts';
 import {
   good,
   minuteMs,
@@ -33,7 +33,7 @@ type Given = {
   readonly token: string;
 };
 
-async function given(context: Parameters<typeof openEmbedded>[0]): Promise<Given> {
+async function given(context: Ending): Promise<Given> {
   const store = await openEmbedded(context);
   const user = await putUser(store, { id: 'usr_01jg0000000000000000000000' });
   const process = await startProcess(store);

@@ -6,7 +6,8 @@ import { signingKeysTable } from '../../../src/auth/tables.ts';
 import { leadMs, nextSignsFrom, signingAt, withoutSpent } from '../../../src/auth/tokens/key-ring.ts';
 import { importSigningKey, makeSigningKey, type StoredKey } from '../../../src/auth/tokens/signing-key.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
+import { until } from '../../harness/until.ts';
 import { dayMs, good, minuteMs, origin, putUser, refused, start, startProcess } from '../sessions/fixture.ts';
 
 const hourMs = 60 * minuteMs;
@@ -16,11 +17,6 @@ const ada = { id: 'usr_01jg0000000000000000000000' };
 
 function stored(kid: string, signsFrom: number): StoredKey {
   return { kid, algorithm: 'EdDSA', signsFrom, publicJwk: {}, privateJwk: {} };
-}
-
-/** Waits until it holds; the change is told soon, but by no event that a test could wait for. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 test('a key is published a tenth of its period before it signs, an hour at least where the period allows it', () => {

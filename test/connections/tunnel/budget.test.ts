@@ -1,29 +1,15 @@
 /** Budgets of tunnels at their edges (§8): places of one and of all, octets of a day, and that tunnels which use them up are cut. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { createBudget } from '../../../src/connections/tunnel/budget.ts';
 import { memoryBounds } from '../../../src/memory/bounds.ts';
-import {
-  openStand,
-  openTunnel,
-  readToEnd,
-  type Stand,
-  sendConnect,
-  startDestination,
-  startRig,
-} from './rig.ts';
+import { openStand, openTunnel, readToEnd, sendConnect, startDestination, startRig } from './rig.ts';
 
 const hourMs = 3_600_000;
 const noonMs = Date.UTC(2030, 5, 1, 12);
 const unlimited = { tunnelsMax: 100, tunnelsPerPrincipalMax: 100, tunnelBytesPerDayMax: 0 };
 
-let stand: Stand;
-
-before(async () => {
-  stand = await openStand();
-});
-
-after(() => stand.close());
+const stand = await openStand();
 
 function entered(entry: ReturnType<ReturnType<typeof createBudget>['enter']>) {
   assert.ok(entry.ok);

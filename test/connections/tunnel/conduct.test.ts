@@ -2,26 +2,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { keySecretsTable } from '../../../src/auth/tables.ts';
 import { plantKey, remove } from '../../auth/keys/planted.ts';
-import {
-  openStand,
-  openTunnel,
-  readToEnd,
-  type Stand,
-  sendConnect,
-  startDestination,
-  startRig,
-} from './rig.ts';
+import { openStand, openTunnel, readToEnd, sendConnect, startDestination, startRig } from './rig.ts';
 
-let stand: Stand;
-
-before(async () => {
-  stand = await openStand();
-});
-
-after(() => stand.close());
+const stand = await openStand();
 
 const echo = (socket: Socket): void => void socket.pipe(socket);
 

@@ -3,16 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect, constants } from 'node:http2';
 import type { Socket } from 'node:net';
-import { after, before, test } from 'node:test';
-import { openStand, type Rig, readToEnd, type Stand, startDestination, startRig } from './rig.ts';
+import { test } from 'node:test';
+import { openStand, type Rig, readToEnd, startDestination, startRig } from './rig.ts';
 
-let stand: Stand;
-
-before(async () => {
-  stand = await openStand();
-});
-
-after(() => stand.close());
+const stand = await openStand();
 
 type TestContext = Parameters<typeof startRig>[0];
 

@@ -1,6 +1,6 @@
 /** Refusals of the tunnel (§4.10, rules 1, 4 to 6): status, reason, challenge, Proxy-Status, and one fact each. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DialFailure } from '../../../src/egress/dial-failure.ts';
 import { plantKey } from '../../auth/keys/planted.ts';
 import {
@@ -9,19 +9,12 @@ import {
   basic,
   openStand,
   type Rig,
-  type Stand,
   sendConnect,
   startDestination,
   startRig,
 } from './rig.ts';
 
-let stand: Stand;
-
-before(async () => {
-  stand = await openStand();
-});
-
-after(() => stand.close());
+const stand = await openStand();
 
 type TestContext = Parameters<typeof startRig>[0];
 

@@ -5,12 +5,9 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { createProxyAuthenticate } from '../../../src/auth/authenticate.ts';
@@ -27,10 +24,9 @@ import type { Request, Response } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import type { HostRules } from '../../../src/model/host-rules.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { storeTables } from '../../../src/store-tables.ts';
 import { plantKey } from '../../auth/keys/planted.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 
 export const adminKey = 'sk_test_0123456789abcdef0123456789';
 export const basic = (user: string, password: string): string =>
@@ -63,19 +59,13 @@ export type Stand = {
   readonly store: Store;
   /** Of a principal with the scope `tunnel`. */
   readonly key: string;
-  readonly close: () => Promise<void>;
 };
 
 /** What is dear to make, for all tests of a file. */
 export async function openStand(): Promise<Stand> {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-tunnel-'));
-  const store = await openSqliteStore({ folder, tables: storeTables({ collections: new Map() }) });
+  const store = await openEmbedded();
   const { text: key } = await plantKey(store, { id: 'key_tunnel', scopes: ['tunnel'] });
-  const close = async (): Promise<void> => {
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  };
-  return { store, key, close };
+  return { store, key };
 }
 
 /** Everything ends with the test. */

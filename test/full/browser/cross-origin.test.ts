@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import {
   base,
   bearer,
@@ -15,7 +14,8 @@ import {
   openClient,
   register,
   sessionCookieName,
-} from '../../wire/auth/client.ts';
+} from '../../harness/account-client.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
 import {
   apiHost,

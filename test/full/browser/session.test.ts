@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import {
+  base,
+  type Client,
+  login,
+  openClient,
+  register,
+  sessionCookieName,
+} from '../../harness/account-client.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { base, type Client, login, openClient, register, sessionCookieName } from '../../wire/auth/client.ts';
 import { openBrowser } from './chromium.ts';
 import { apiHost, fetchFrom, jsonOf, servePages, statusOf, strangerHost } from './session-pages.ts';
 

@@ -4,8 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
-import { roundsOf } from '../../harness/rounds.ts';
 import {
   type Answer,
   asAdministrator,
@@ -19,7 +17,9 @@ import {
   openClient,
   register,
   type Tokens,
-} from '../../wire/auth/client.ts';
+} from '../../harness/account-client.ts';
+import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { roundsOf } from '../../harness/rounds.ts';
 import { readEvents } from '../../wire/resources/event-reader.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 

@@ -12,7 +12,7 @@ import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Claim } from '../../../src/webhooks/outbound/claim.ts';
 import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
-import { engines } from '../../resources/shared-stores.ts';
+import { engines } from '../../harness/stores.ts';
 import { turnOver } from '../../webhooks/engine/fake-time.ts';
 import { answered, openSender } from '../../webhooks/engine/sender.ts';
 

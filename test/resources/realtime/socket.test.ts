@@ -8,8 +8,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { authenticated } from '../../../src/model/principal.ts';
 import { framesPerMinuteMax, malformedFramesMax } from '../../../src/resources/realtime/socket.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 import { knownAs } from '../known.ts';
-import { engines, openEmbedded } from '../shared-stores.ts';
 import { MemoryPeer } from './memory-peer.ts';
 import { administrator, emit, emitTypes, entryOf, openRoom } from './realtime-room.ts';
 

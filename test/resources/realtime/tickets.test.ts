@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
 import { createTickets, realtimeTicketsTable } from '../../../src/resources/realtime/tickets.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { engines, openEmbedded } from '../shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 
 const start = Date.UTC(2030, 0, 1);
 const credential = { authorization: 'Bearer sk_very_secret' };

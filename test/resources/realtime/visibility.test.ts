@@ -13,8 +13,8 @@ import { LoggedEvent } from '../../../src/resources/realtime/logged-event.ts';
 import { createReaders } from '../../../src/resources/realtime/readers.ts';
 import { covers, ofTypes } from '../../../src/resources/realtime/subscriptions.ts';
 import type { LogPosition } from '../../../src/store/store.ts';
+import { engines } from '../../harness/stores.ts';
 import { people } from '../../wire/resources/house-of-rules.ts';
-import { engines } from '../shared-stores.ts';
 import { collections, type EventParts, emit } from './realtime-room.ts';
 
 const owners = [null, 'ada', 'bob', 'nora', 'webb'];

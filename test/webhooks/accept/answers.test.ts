@@ -3,23 +3,23 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import type { Answered } from '../../harness/walked-resources.ts';
 import {
-  type Answered,
   declared,
-  openReceiveRoom,
   plainFields,
   receivedBytesMax,
   secret,
   shopSenders,
   standardFields,
   timestampedField,
-} from './room.ts';
+  walkSenders,
+} from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 describe('POST /webhooks/{sender}', () => {
-  const room = openReceiveRoom(store, {
+  const room = walkSenders(store, {
     senders: [...shopSenders, declared('raw', 'plain'), declared('chat', 'slack')],
   });
   let number = 0;
@@ -31,8 +31,7 @@ describe('POST /webhooks/{sender}', () => {
     const answered = await room.post('raw', { body, fields: [...signed, ...fields], ...posting });
     return { answered, delivery };
   };
-  const refusal = ({ status, content }: Answered) => {
-    const { code, reason } = JSON.parse(content ?? '');
+  const refusal = ({ status, json: { code, reason } }: Answered) => {
     return [status, code, reason];
   };
 
@@ -41,7 +40,7 @@ describe('POST /webhooks/{sender}', () => {
     const fields = ['Content-Type', 'application/json', 'User-Agent', 'billing/1'];
     const signed = timestampedField(body, room.clock());
     const answered = await room.post('billing', { body, fields: [...fields, ...signed] });
-    assert.deepEqual([answered.status, answered.fields, answered.content], [204, [], undefined]);
+    assert.deepEqual([answered.status, answered.fields, String(answered.content)], [204, [], '']);
     const [received, ...others] = await room.received('billing');
     assert.equal(others.length, 0);
     assert.match(received?.id ?? '', /^rec_/);
@@ -232,7 +231,7 @@ describe('POST /webhooks/{sender}', () => {
     for (const fields of [signed, [...signed, 'Prefer', 'return=minimal', 'Accept', 'text/html']]) {
       const answered = await room.post('chat', { body, fields });
       assert.deepEqual(
-        [answered.status, answered.field('Content-Type'), JSON.parse(answered.content ?? '')],
+        [answered.status, answered.field('Content-Type'), answered.json],
         [200, 'application/json', { challenge: '3eZbrw1aB"10FEMAGAZd4FyFQ' }],
       );
       assert.equal(answered.field('Preference-Applied'), undefined);

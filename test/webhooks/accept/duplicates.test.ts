@@ -1,14 +1,14 @@
 /** Repetitions that come at the same moment, to two processes (§4.14.4): one insert decides, on both stores. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { engines } from '../../resources/shared-stores.ts';
-import { openReceiveRoom, standardFields } from './room.ts';
+import { engines } from '../../harness/stores.ts';
+import { standardFields, walkSenders } from './walked-senders.ts';
 
 const repetitions = 30;
 
 for (const [engine, open] of engines) {
   test(`of thirty repetitions at once, at two processes, one is kept, with ${engine}`, async (context) => {
-    const rooms = (await open(context)).map((store) => openReceiveRoom(store));
+    const rooms = (await open(context)).map((store) => walkSenders(store));
     const [room] = rooms;
     assert(room !== undefined);
     const body = '{"type":"stock.counted","data":{"sku":"A-1","stock":3}}';

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { FetchKeys } from '../../../src/webhooks/signature/discover-keys.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { declared, openReceiveRoom, type ReceiveRoom, standardFields } from './room.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { declared, standardFields, type WalkedSenders, walkSenders } from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 const body = '{"type":"a"}';
 
 function keyPair(): { privateKey: KeyObject; octets: Buffer } {
@@ -14,7 +14,7 @@ function keyPair(): { privateKey: KeyObject; octets: Buffer } {
   return { privateKey, octets: Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url') };
 }
 
-function post(room: ReceiveRoom, id: string, key: KeyObject): Promise<{ status: number }> {
+function post(room: WalkedSenders, id: string, key: KeyObject): Promise<{ status: number }> {
   const seconds = Math.floor(room.clock() / 1000);
   const signature = sign(null, Buffer.from(`${id}.${seconds}.${body}`), key).toString('base64');
   const fields = ['webhook-id', id, 'webhook-timestamp', String(seconds)];
@@ -27,7 +27,7 @@ describe('a sender with public keys', () => {
   const publicKeys = [`whpk_${named.octets.toString('base64')}`];
 
   test('is believed by a key that the configuration names, and still by its secrets', async () => {
-    const room = openReceiveRoom(store, { senders: [declared('partner', 'standard', { publicKeys })] });
+    const room = walkSenders(store, { senders: [declared('partner', 'standard', { publicKeys })] });
     assert.equal((await post(room, 'ed_1', named.privateKey)).status, 204);
     assert.equal((await post(room, 'ed_2', other.privateKey)).status, 400);
     const fields = standardFields(body, 'ed_3', room.clock());
@@ -41,7 +41,7 @@ describe('a sender with public keys', () => {
   });
 
   test('is not believed by such a signature where it has no keys', async () => {
-    const room = openReceiveRoom(store);
+    const room = walkSenders(store);
     assert.equal((await post(room, 'ed_5', named.privateKey)).status, 400);
   });
 
@@ -56,7 +56,7 @@ describe('a sender with public keys', () => {
       }));
       return Response.json({ keys });
     };
-    const room = openReceiveRoom(store, {
+    const room = walkSenders(store, {
       fetchKeys,
       senders: [declared('partner', 'standard', { keysUrl: new URL('https://partner.example/jwks.json') })],
     });
@@ -78,7 +78,7 @@ describe('a sender with public keys', () => {
         keys: [{ kty: 'OKP', crv: 'Ed25519', x: named.octets.toString('base64url') }],
       });
     };
-    const room = openReceiveRoom(store, {
+    const room = walkSenders(store, {
       fetchKeys,
       senders: [declared('partner', 'standard', { keysUrl: new URL('https://partner.example/jwks.json') })],
     });

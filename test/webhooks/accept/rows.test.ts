@@ -4,14 +4,20 @@ import { createHmac, hash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { Received } from '../../../src/model/received.ts';
 import { presets } from '../../../src/webhooks/presets/presets.ts';
-import { failing } from '../../resources/shared-stores.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { declared, openReceiveRoom, plainFields, secret, shopSenders, timestampedField } from './room.ts';
+import { failing, openEmbedded } from '../../harness/stores.ts';
+import {
+  declared,
+  plainFields,
+  secret,
+  shopSenders,
+  timestampedField,
+  walkSenders,
+} from './walked-senders.ts';
 
-const store = await openSuiteStore();
+const store = await openEmbedded();
 
 describe('a message that is kept', () => {
-  const room = openReceiveRoom(store, {
+  const room = walkSenders(store, {
     senders: [
       ...shopSenders,
       declared('box', 'plain', { handOn: { kind: 'inbox' } }),
@@ -136,7 +142,7 @@ describe('the URL that a sender signs', () => {
 
   test('is that of the setting where there is one', async () => {
     for (const publicUrl of ['https://hooks.example', 'https://hooks.example/']) {
-      const room = openReceiveRoom(store, { senders: [phone], publicUrl });
+      const room = walkSenders(store, { senders: [phone], publicUrl });
       const fields = signed('https://hooks.example/api/v1/webhooks/phone?a=1');
       assert.equal((await room.post('phone', { ...posting, fields })).status, 204);
       const others = signed('http://shop.example/api/v1/webhooks/phone?a=1');
@@ -145,7 +151,7 @@ describe('the URL that a sender signs', () => {
   });
 
   test('is that at the Host where there is none', async () => {
-    const room = openReceiveRoom(store, { senders: [phone] });
+    const room = walkSenders(store, { senders: [phone] });
     const fields = signed('http://shop.example/api/v1/webhooks/phone?a=1');
     assert.equal((await room.post('phone', { ...posting, fields })).status, 204);
     assert.equal((await room.post('phone', { ...posting, fields, query: '' })).status, 400);
@@ -155,7 +161,7 @@ describe('the URL that a sender signs', () => {
 describe('a store that fails', () => {
   test('has the message refused as unavailable and nothing told, and the next attempt accepted', async () => {
     const broken = failing(store);
-    const room = openReceiveRoom(broken);
+    const room = walkSenders(broken);
     broken.fault = 'lost-once';
     const fields = plainFields('{}', 'after the fault');
     const post = () => room.post('forge', { body: '{}', fields });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { unitOf } from '../../../src/webhooks/inbound/accept/unit-of.ts';
-import { declared } from './room.ts';
+import { declared } from './walked-senders.ts';
 
 const MiB = 1024 * 1024;
 const facts = { key: 'msg_1', oversizedKey: undefined, type: null, challenge: undefined };

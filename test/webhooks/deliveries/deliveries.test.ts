@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { attemptChange } from '../../../src/webhooks/outbound/attempt-row.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { type EventRoom, openEventRoom, putDelivery, putEndpoint } from '../events/room.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { putDelivery, putEndpoint, type WalkedEvents, walkEvents } from '../events/walked-events.ts';
 
 const dayS = 86_400;
 const timing = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: 1, totalMs: 2 };
 
 describe('/deliveries', async () => {
-  const room = openEventRoom(await openSuiteStore());
+  const room = walkEvents(await openEmbedded());
   await putEndpoint(room, 'ep_one');
   const eventId = await posted(room);
 
@@ -206,7 +206,7 @@ describe('/deliveries', async () => {
   });
 });
 
-async function posted(room: EventRoom): Promise<string> {
+async function posted(room: WalkedEvents): Promise<string> {
   const { json } = await room.ask('ada', 'POST', 'events', {
     json: { type: 'invoice.paid', data: { object: {} } },
   });
@@ -214,7 +214,7 @@ async function posted(room: EventRoom): Promise<string> {
 }
 
 /** Logs attempts from 1 on, as the settlement does. */
-async function logAttempts(room: EventRoom, id: string, count: number): Promise<void> {
+async function logAttempts(room: WalkedEvents, id: string, count: number): Promise<void> {
   const at = room.clock();
   const changes = Array.from({ length: count }, (_, index) => {
     const outcome = {

@@ -5,21 +5,21 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { eventsTable } from '../../../src/store/store.ts';
 import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
 import { type EndpointSecrets, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { openRoom, type WebhookRoom } from './room.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
-let room: WebhookRoom;
+const opened = openEmbedded();
+let room: WalkedEndpoints;
 
 before(async () => {
-  room = await openRoom(await opened);
+  room = await walkEndpoints(await opened);
 });
 
 const hourMs = 3_600_000;
 
 test('rotates to another secret, and lets the earlier one sign for the overlap alone', async () => {
   const { id, secret, ...endpoint } = await room.make('ada');
-  const path = `/endpoints/${id}/rotate-secret`;
+  const path = `endpoints/${id}/rotate-secret`;
   const from = room.clock();
   const rotated = await room.ask('ada', 'POST', path, { json: { overlapSeconds: 3600 } });
   const to = room.clock();
@@ -38,7 +38,7 @@ test('rotates to another secret, and lets the earlier one sign for the overlap a
 
 test('takes an overlap of up to a day', async () => {
   const { id } = await room.make('ada');
-  const path = `/endpoints/${id}/rotate-secret`;
+  const path = `endpoints/${id}/rotate-secret`;
   for (const [overlapSeconds, status] of [
     [86_400, 200],
     [86_401, 422],
@@ -73,7 +73,7 @@ test('gives an earlier secret never longer than it had, and keeps the newest ten
 test('loses no secret when two rotate at once', async () => {
   const { id } = await room.make('ada');
   const json = { overlapSeconds: 60 };
-  const path = `/endpoints/${id}/rotate-secret`;
+  const path = `endpoints/${id}/rotate-secret`;
   const answers = await Promise.all([1, 2, 3].map(() => room.ask('ada', 'POST', path, { json })));
   const kept = (await secretsOf(id)).map(({ secret }) => secret);
   for (const { status, json: body } of answers) {
@@ -87,7 +87,7 @@ test('sends a test to one endpoint alone, and to a disabled one none', async () 
   await room.make('ada', { events: ['*'] });
   const [deliveries, events] = [await all('deliveries'), await all(eventsTable)];
   room.woken.length = 0;
-  const tested = await room.ask('ada', 'POST', `/endpoints/${id}/test`);
+  const tested = await room.ask('ada', 'POST', `endpoints/${id}/test`);
   assert.equal(tested.status, 202);
   const { json: delivery } = tested;
   assert.equal(tested.field('location'), `/api/v1/deliveries/${delivery.id}`);
@@ -108,14 +108,14 @@ test('sends a test to one endpoint alone, and to a disabled one none', async () 
   assert.equal(event?.id, delivery.eventId);
   assert.deepEqual(JSON.parse(event?.doc ?? '').data.object.id, id);
   assert.deepEqual(room.woken, [id]);
-  await room.ask('ada', 'PATCH', `/endpoints/${id}`, { json: { status: 'disabled' } });
-  const refused = await room.ask('ada', 'POST', `/endpoints/${id}/test`, { json: {} });
+  await room.ask('ada', 'PATCH', `endpoints/${id}`, { json: { status: 'disabled' } });
+  const refused = await room.ask('ada', 'POST', `endpoints/${id}/test`, { json: {} });
   assert.deepEqual([refused.status, refused.json.code], [409, 'endpoint_unavailable']);
 });
 
 test('sends a sample of the type that is asked for, and says of which there is none', async () => {
   const { id } = await room.make('ada');
-  const path = `/endpoints/${id}/test`;
+  const path = `endpoints/${id}/test`;
   const { json: delivery } = await room.ask('ada', 'POST', path, { json: { type: 'orders.paid' } });
   const event = await room.store.read(eventsTable, delivery.eventId);
   const { type, data, object, created } = JSON.parse(event?.doc ?? '');
@@ -127,7 +127,7 @@ test('sends a sample of the type that is asked for, and says of which there is n
 
 test('begins one recovery of an endpoint at a time, and shows what is the program’s to no one else', async () => {
   const { id } = await room.make('ada');
-  const path = `/endpoints/${id}/recover`;
+  const path = `endpoints/${id}/recover`;
   const json = { since: '2026-01-01T01:00:00+01:00' };
   const begun = await room.ask('ada', 'POST', path, { json });
   assert.equal(begun.status, 202, JSON.stringify(begun.json));
@@ -138,22 +138,22 @@ test('begins one recovery of an endpoint at a time, and shows what is the progra
     [id, '2026-01-01T00:00:00.000Z', false, 'running', null],
   );
   assert.equal(recovery.until, recovery.createdAt);
-  const read = await room.ask('ada', 'GET', `/recoveries/${recovery.id}`);
+  const read = await room.ask('ada', 'GET', `recoveries/${recovery.id}`);
   assert.deepEqual(read.json, recovery);
   const again = await room.ask('ada', 'POST', path, { json });
   assert.deepEqual(
     [again.status, again.json.code, again.json.recovery],
     [409, 'recovery_running', recovery.id],
   );
-  assert.equal((await room.ask('bob', 'GET', `/recoveries/${recovery.id}`)).status, 404);
-  assert.equal((await room.ask('ada', 'PATCH', `/recoveries/${recovery.id}`, { json: {} })).status, 405);
-  assert.equal((await room.ask('ada', 'DELETE', `/recoveries/${recovery.id}`)).status, 204);
+  assert.equal((await room.ask('bob', 'GET', `recoveries/${recovery.id}`)).status, 404);
+  assert.equal((await room.ask('ada', 'PATCH', `recoveries/${recovery.id}`, { json: {} })).status, 405);
+  assert.equal((await room.ask('ada', 'DELETE', `recoveries/${recovery.id}`)).status, 204);
   assert.equal((await room.ask('ada', 'POST', path, { json })).status, 202);
 });
 
 test('refuses a recovery of no time, of times to come, and of a disabled endpoint', async () => {
   const { id } = await room.make('ada');
-  const path = `/endpoints/${id}/recover`;
+  const path = `endpoints/${id}/recover`;
   const ahead = new Date(room.clock() + hourMs).toISOString();
   const early = '2026-01-01T00:00:00Z';
   for (const [json, status, pointer] of [
@@ -166,7 +166,7 @@ test('refuses a recovery of no time, of times to come, and of a disabled endpoin
     const answer = await room.ask('ada', 'POST', path, { json });
     assert.deepEqual([answer.status, answer.json.errors?.[0]?.pointer], [status, pointer]);
   }
-  await room.ask('ada', 'PATCH', `/endpoints/${id}`, { json: { status: 'disabled' } });
+  await room.ask('ada', 'PATCH', `endpoints/${id}`, { json: { status: 'disabled' } });
   assert.equal((await room.ask('ada', 'POST', path, { json: { since: early } })).status, 409);
   const dry = await room.ask('ada', 'POST', path, { json: { since: early, until: ahead, dryRun: true } });
   assert.deepEqual([dry.status, dry.json.until], [202, dry.json.createdAt]);

@@ -9,30 +9,29 @@ import {
   endpointHealthTable,
   endpointSecretsTable,
 } from '../../../src/webhooks/outbound/tables.ts';
-import { engines } from '../../resources/shared-stores.ts';
-import { goodUrl, openRoom, type WebhookRoom } from './room.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
+import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
-let room: WebhookRoom;
+const opened = openEmbedded();
+let room: WalkedEndpoints;
 
 before(async () => {
-  room = await openRoom(await opened);
+  room = await walkEndpoints(await opened);
 });
 
 test('shows the secret of a new endpoint in the 201 and nowhere else', async () => {
   const json = { url: goodUrl, events: ['products.*'], description: 'the shop' };
-  const made = await room.ask('ada', 'POST', '/endpoints', { json });
+  const made = await room.ask('ada', 'POST', 'endpoints', { json });
   assert.equal(made.status, 201);
   const { secret, ...endpoint } = made.json;
   assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
   assert.match(endpoint.id, /^ep_/);
   assert.equal(made.field('location'), `/api/v1/endpoints/${endpoint.id}`);
   assert.deepEqual([endpoint.scheme, endpoint.status, endpoint.mode], ['standard', 'enabled', undefined]);
-  const read = await room.ask('ada', 'GET', `/endpoints/${endpoint.id}`);
+  const read = await room.ask('ada', 'GET', `endpoints/${endpoint.id}`);
   assert.deepEqual(read.json, endpoint);
   assert.equal(read.field('etag'), made.field('etag'));
-  const { json: list } = await room.ask('ada', 'GET', '/endpoints');
+  const { json: list } = await room.ask('ada', 'GET', 'endpoints');
   assert.deepEqual(list.items, [endpoint]);
   const row = await room.store.read(endpointSecretsTable, endpoint.id);
   assert.deepEqual(JSON.parse(row?.doc ?? ''), {
@@ -44,8 +43,8 @@ test('shows the secret of a new endpoint in the 201 and nowhere else', async () 
 test('makes one endpoint for an Idempotency-Key, and shows its secret again to no other credential', async () => {
   const json = { url: goodUrl, events: ['*'] };
   const headers = { 'Idempotency-Key': '"k1"', Prefer: 'return=minimal, respond-async' };
-  const one = await room.ask('bob', 'POST', '/endpoints', { json, headers });
-  const other = await room.ask('bob', 'POST', '/endpoints', { json, headers });
+  const one = await room.ask('bob', 'POST', 'endpoints', { json, headers });
+  const other = await room.ask('bob', 'POST', 'endpoints', { json, headers });
   // The requests of this test carry no credential that the answer could be sealed under.
   assert.deepEqual([one.status, other.status], [201, 409]);
   assert.equal(other.json.code, 'idempotency_result_sealed');
@@ -100,7 +99,7 @@ for (const [title, fields, status, pointer] of faults) {
   test(`refuses ${title}`, async () => {
     const json = { url: goodUrl, events: ['*'], ...fields };
     for (const who of ['ada', 'root']) {
-      const { status: got, json: body } = await room.ask(who, 'POST', '/endpoints', { json });
+      const { status: got, json: body } = await room.ask(who, 'POST', 'endpoints', { json });
       assert.equal(got, status, JSON.stringify(body));
       assert.deepEqual(
         body.errors.map((error: { pointer: string }) => error.pointer),
@@ -130,24 +129,24 @@ test('hides the endpoint of another, and lets nothing be done to it', async () =
     ['POST', '/recover', { since }],
   ] as const;
   for (const [method, path, json] of asks) {
-    const target = `/endpoints/${id}${path}`;
+    const target = `endpoints/${id}${path}`;
     assert.equal((await room.ask('bob', method, target, { json })).status, 404, `${method} ${path}`);
     assert.equal((await room.ask('writer', method, target, { json })).status, 403, `${method} ${path}`);
     assert.equal((await room.ask(undefined, method, target, { json })).status, 401, `${method} ${path}`);
   }
-  const { json: list } = await room.ask('bob', 'GET', '/endpoints');
+  const { json: list } = await room.ask('bob', 'GET', 'endpoints');
   assert.ok(list.items.every((endpoint: { id: string }) => endpoint.id !== id));
-  assert.equal((await room.ask('root', 'GET', `/endpoints/${id}`)).status, 200);
+  assert.equal((await room.ask('root', 'GET', `endpoints/${id}`)).status, 200);
 });
 
 test('lets no credential lead elsewhere what one that may do more is told', async () => {
   const { id } = await room.make('ada');
-  const path = `/endpoints/${id}`;
+  const path = `endpoints/${id}`;
   const json = { url: `${goodUrl}/elsewhere` };
   assert.equal((await room.ask('adasHook', 'PATCH', path, { json: { events: ['a.*'] } })).status, 200);
   assert.equal((await room.ask('adasHook', 'PATCH', path, { json })).status, 403);
   const own = await room.make('adasHook');
-  assert.equal((await room.ask('adasHook', 'PATCH', `/endpoints/${own.id}`, { json })).status, 200);
+  assert.equal((await room.ask('adasHook', 'PATCH', `endpoints/${own.id}`, { json })).status, 200);
   for (const who of ['ada', 'root']) {
     assert.equal((await room.ask(who, 'PATCH', path, { json: { url: `${goodUrl}/${who}` } })).status, 200);
   }
@@ -157,9 +156,9 @@ test('gives the endpoints of a member its own tenant, and refuses another', asyn
   const own = await room.make('nora');
   assert.equal(own.tenant, 'north');
   const json = { url: goodUrl, events: ['*'], tenant: 'south' };
-  const refused = await room.ask('nora', 'POST', '/endpoints', { json });
+  const refused = await room.ask('nora', 'POST', 'endpoints', { json });
   assert.deepEqual([refused.status, refused.json.errors[0].pointer], [422, '/tenant']);
-  const path = `/endpoints/${own.id}`;
+  const path = `endpoints/${own.id}`;
   const moved = await room.ask('nora', 'PATCH', path, { json: { tenant: 'south' } });
   assert.equal(moved.status, 422);
   const widened = await room.ask('nora', 'PATCH', path, { json: { tenant: null } });
@@ -170,7 +169,7 @@ test('gives the endpoints of a member its own tenant, and refuses another', asyn
 test('gives a timestamped endpoint the mode live, and takes the mode away with the scheme', async () => {
   const made = await room.make('ada', { scheme: 'timestamped' });
   assert.equal(made.mode, 'live');
-  const path = `/endpoints/${made.id}`;
+  const path = `endpoints/${made.id}`;
   const sandbox = await room.ask('ada', 'PATCH', path, { json: { mode: 'sandbox' } });
   assert.equal(sandbox.json.mode, 'sandbox');
   const plain = await room.ask('ada', 'PATCH', path, { json: { scheme: 'plain' } });
@@ -181,7 +180,7 @@ test('gives a timestamped endpoint the mode live, and takes the mode away with t
 test('judges what stands not anew', async () => {
   const made = await room.make('ada');
   await plant(made.id, { url: 'http://10.1.2.3/' });
-  const path = `/endpoints/${made.id}`;
+  const path = `endpoints/${made.id}`;
   assert.equal((await room.ask('ada', 'PATCH', path, { json: { status: 'disabled' } })).status, 200);
   assert.equal((await room.ask('ada', 'PATCH', path, { json: { url: 'http://10.1.2.4/' } })).status, 422);
 });
@@ -192,7 +191,7 @@ test('clears the reason and the health of an endpoint that is enabled again', as
   const health = keptRow('{"failingSince":1,"failures":9,"warnedAt":null}', 'usr_ada', 1, 1);
   const change = { table: endpointHealthTable, id, expect: { absent: true }, next: health } as const;
   await room.store.commit({ changes: [change], events: [] });
-  const path = `/endpoints/${id}`;
+  const path = `endpoints/${id}`;
   const still = { url: goodUrl, events: ['*'], status: 'disabled', description: 'x' };
   for (const who of ['ada', 'root']) {
     const put = await room.ask(who, 'PUT', path, { json: still });
@@ -212,10 +211,10 @@ test('takes secrets and health along with the endpoints that are removed', async
   const ids: string[] = [];
   for (let at = 0; at < 4; at += 1) ids.push((await room.make('bob')).id);
   const [first = '', ...others] = ids;
-  assert.equal((await room.ask('bob', 'DELETE', `/endpoints/${first}`)).status, 204);
-  assert.equal((await room.ask('bob', 'GET', `/endpoints/${first}`)).status, 404);
+  assert.equal((await room.ask('bob', 'DELETE', `endpoints/${first}`)).status, 204);
+  assert.equal((await room.ask('bob', 'GET', `endpoints/${first}`)).status, 404);
   const before = await generation();
-  const bulk = await room.ask('bob', 'POST', '/endpoints/bulk-delete', { json: { ids: others } });
+  const bulk = await room.ask('bob', 'POST', 'endpoints/bulk-delete', { json: { ids: others } });
   assert.deepEqual([bulk.status, bulk.json], [200, { deleted: 3 }]);
   assert.equal(await generation(), before + 1);
   for (const id of ids) assert.equal(await room.store.read(endpointSecretsTable, id), undefined);
@@ -234,7 +233,7 @@ test('makes another generation of every change, which names the endpoint', async
   ] as const;
   for (const [json, steps] of cases) {
     const before = await generation();
-    const { status, json: body } = await room.ask('ada', 'PATCH', `/endpoints/${id}`, { json });
+    const { status, json: body } = await room.ask('ada', 'PATCH', `endpoints/${id}`, { json });
     assert.equal(status, 200, JSON.stringify(body));
     assert.equal(await generation(), before + steps, JSON.stringify(json));
   }
@@ -257,21 +256,21 @@ test('tells what failed of a unit in the numbering of the unit', async () => {
 
 test('refuses endpoints beyond the bound', async (context) => {
   const count = [...room.directory.all()].length;
-  const small = await openRoom(await opened, context, { endpointsMax: count + 1 });
+  const small = await walkEndpoints(await opened, context, { endpointsMax: count + 1 });
   const json = { url: goodUrl, events: ['*'] };
-  assert.equal((await small.ask('ada', 'POST', '/endpoints', { json })).status, 201);
+  assert.equal((await small.ask('ada', 'POST', 'endpoints', { json })).status, 201);
   await small.directory.refresh();
-  const refused = await small.ask('ada', 'POST', '/endpoints', { json });
+  const refused = await small.ask('ada', 'POST', 'endpoints', { json });
   assert.deepEqual([refused.status, refused.json.code], [409, 'endpoints_exhausted']);
 });
 
 test('refuses endpoints of one owner beyond the bound, also of requests at once, and none of others', async (context) => {
   const own = room.directory.countOf('usr_bob');
-  const small = await openRoom(await opened, context, { endpointsPerOwnerMax: own + 3 });
+  const small = await walkEndpoints(await opened, context, { endpointsPerOwnerMax: own + 3 });
   assert.equal(small.directory.countOf('usr_bob'), own);
   const json = { url: goodUrl, events: ['*'] };
   const asked = await Promise.all(
-    Array.from({ length: 8 }, () => small.ask('bob', 'POST', '/endpoints', { json })),
+    Array.from({ length: 8 }, () => small.ask('bob', 'POST', 'endpoints', { json })),
   );
   const refused = asked.filter(({ status }) => status !== 201);
   assert.equal(refused.length, 5);
@@ -282,26 +281,26 @@ test('refuses endpoints of one owner beyond the bound, also of requests at once,
       `the limit of ${own + 3} endpoints is reached (COMITY_ENDPOINTS_PER_OWNER_MAX)`,
     );
   }
-  assert.equal((await small.ask('nora', 'POST', '/endpoints', { json })).status, 201);
+  assert.equal((await small.ask('nora', 'POST', 'endpoints', { json })).status, 201);
 });
 
 for (const [engine, open] of engines) {
   test(`makes every endpoint of many at once, and fails no condition for it (${engine})`, async (context) => {
     const stores = await open(context);
-    const [one, other] = [await openRoom(stores[0], context), await openRoom(stores[1], context)];
+    const [one, other] = [await walkEndpoints(stores[0], context), await walkEndpoints(stores[1], context)];
     const standing = await one.make('ada');
-    const tag = (await one.ask('ada', 'GET', `/endpoints/${standing.id}`)).field('etag') ?? '';
+    const tag = (await one.ask('ada', 'GET', `endpoints/${standing.id}`)).field('etag') ?? '';
     const before = await generation(one);
     const json = { url: goodUrl, events: ['*'] };
     const makes = [one, other].flatMap((room) =>
-      Array.from({ length: 16 }, () => room.ask('ada', 'POST', '/endpoints', { json })),
+      Array.from({ length: 16 }, () => room.ask('ada', 'POST', 'endpoints', { json })),
     );
     const change = { json: { events: ['a.*'] }, headers: { 'If-Match': tag } };
-    const changed = other.ask('ada', 'PATCH', `/endpoints/${standing.id}`, change);
+    const changed = other.ask('ada', 'PATCH', `endpoints/${standing.id}`, change);
     assert.deepEqual(new Set((await Promise.all(makes)).map(({ status }) => status)), new Set([201]));
     assert.equal((await changed).status, 200);
     assert.equal(await generation(one), before + 33);
-    const stale = await one.ask('ada', 'PATCH', `/endpoints/${standing.id}`, change);
+    const stale = await one.ask('ada', 'PATCH', `endpoints/${standing.id}`, change);
     assert.equal(stale.status, 412);
   });
 }
@@ -325,7 +324,7 @@ async function plant(id: string, members: object): Promise<void> {
   await room.directory.refresh();
 }
 
-async function generation({ store }: Pick<WebhookRoom, 'store'> = room): Promise<number> {
+async function generation({ store }: Pick<WalkedEndpoints, 'store'> = room): Promise<number> {
   const plan = store.plan({ table: endpointGenerationTable, filter: always, sort: byId, limit: 1000 });
   return Number((await plan.rows({ from: 'start' })).at(-1)?.id);
 }

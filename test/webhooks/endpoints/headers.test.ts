@@ -6,17 +6,17 @@ import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-g
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { hiddenValue, moveHeaderValues } from '../../../src/webhooks/outbound/endpoint-headers.ts';
 import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { goodUrl, openRoom, type WebhookRoom } from './room.ts';
-import { openSuiteStore } from './suite-store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 
-const opened = openSuiteStore();
-let room: WebhookRoom;
+const opened = openEmbedded();
+let room: WalkedEndpoints;
 const token = 'Bearer 5f1c09';
 const hidden = { 'X-Token': hiddenValue, 'X-Team': hiddenValue };
 const whole = { 'X-Token': token, 'X-Team': 'hooks' };
 
 before(async () => {
-  room = await openRoom(await opened);
+  room = await walkEndpoints(await opened);
 });
 
 /** What deliveries are sent with, once the process knows what was committed last. */
@@ -27,17 +27,17 @@ async function sentWith(id: string): Promise<Readonly<Record<string, string>> | 
 
 async function change(method: 'PUT' | 'PATCH', id: string, json: object, type = 'application/json') {
   const headers = { 'Content-Type': type };
-  return room.ask('ada', method, `/endpoints/${id}`, { json, headers });
+  return room.ask('ada', method, `endpoints/${id}`, { json, headers });
 }
 
 test('shows names of header fields and never their values, also not in the answer that sets them', async () => {
   const made = await room.make('ada', { headers: whole });
   assert.deepEqual(made.headers, hidden);
-  for (const path of [`/endpoints/${made.id}`, '/endpoints']) {
+  for (const path of [`endpoints/${made.id}`, 'endpoints']) {
     const { json } = await room.ask('ada', 'GET', path);
     assert.ok(!JSON.stringify(json).includes('5f1c09'));
   }
-  const rotated = await room.ask('ada', 'POST', `/endpoints/${made.id}/rotate-secret`);
+  const rotated = await room.ask('ada', 'POST', `endpoints/${made.id}/rotate-secret`);
   assert.deepEqual(rotated.json.headers, hidden);
   assert.deepEqual(await sentWith(made.id), whole);
   const row = await room.store.read('endpoints', made.id);
@@ -82,7 +82,7 @@ test('keeps the values of fields that a change leaves as they were shown', async
 
 test('refuses a masked value where none is stored', async () => {
   const json = { url: goodUrl, events: ['*'], headers: { 'X-A': hiddenValue } };
-  const { status, json: answer } = await room.ask('ada', 'POST', '/endpoints', { json });
+  const { status, json: answer } = await room.ask('ada', 'POST', 'endpoints', { json });
   assert.deepEqual([status, answer.errors[0].pointer], [422, '/headers/X-A']);
   const made = await room.make('ada');
   assert.equal((await change('PATCH', made.id, { headers: { 'X-A': hiddenValue } })).status, 422);
@@ -92,7 +92,7 @@ test('carries a change out at once, so that no value waits in the store', async 
   const made = await room.make('ada');
   const headers = { Prefer: 'respond-async' };
   const asked = { json: { headers: whole }, headers };
-  const { status } = await room.ask('ada', 'PATCH', `/endpoints/${made.id}`, asked);
+  const { status } = await room.ask('ada', 'PATCH', `endpoints/${made.id}`, asked);
   assert.equal(status, 200);
   const waiting = room.store.plan({ table: 'operation_requests', filter: always, sort: byId, limit: 10 });
   assert.deepEqual(await waiting.rows({ from: 'start' }), []);
@@ -123,7 +123,7 @@ test('moves the values that an earlier version stored in the endpoint', async ()
   const old = { table: 'endpoints', id: made.id, expect: { rev: row.rev }, next };
   await room.store.commit({ changes: [old], events: [] });
   await moveHeaderValues(withGeneration(room.store, room.directory), room.directory);
-  const read = await room.ask('ada', 'GET', '/endpoints?q=findable');
+  const read = await room.ask('ada', 'GET', 'endpoints?q=findable');
   assert.deepEqual(read.json.items[0].headers, hidden);
   assert.deepEqual(await sentWith(made.id), whole);
   assert.ok(!(await room.store.read('endpoints', made.id))?.doc.includes('5f1c09'));

@@ -8,9 +8,8 @@ import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Store } from '../../../src/store/store.ts';
 import type { Claim } from '../../../src/webhooks/outbound/claim.ts';
 import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
-import { type Failing, failing } from '../../resources/shared-stores.ts';
+import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from './fake-time.ts';
-import { openStore } from './open-store.ts';
 import { answered, failure, openSender, type Sender, type SenderOptions } from './sender.ts';
 
 const start = Date.UTC(2026, 2, 2);
@@ -32,7 +31,7 @@ type Scene = {
 
 type Answer = (claim: Claim, time: FakeTime, signal: AbortSignal) => Promise<ExchangeOutcome>;
 
-const embedded = await openStore();
+const embedded = await openEmbedded();
 
 /** All scenes share a store: each begins with the endpoints and deliveries of the others gone, on a later day. */
 async function scene(answer: Answer, settings: SenderOptions['settings'] = {}): Promise<Scene> {

@@ -8,8 +8,8 @@ import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { eventsTable } from '../../../src/store/store.ts';
 import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { fakeTime, watchedStore } from './fake-time.ts';
-import { openStore } from './open-store.ts';
 import { answered, openSender } from './sender.ts';
 
 const secondMs = 1000;
@@ -19,7 +19,7 @@ const start = Date.UTC(2026, 2, 2);
 
 type Beginning = { readonly event: string; readonly at: number; readonly underWay: number };
 
-const { store, rest } = watchedStore(await openStore());
+const { store, rest } = watchedStore(await openEmbedded());
 const time = fakeTime(start, rest);
 const begun: Beginning[] = [];
 let works = false;

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { collection } from '../../../src/config/define.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { openEventRoom } from '../events/room.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { walkEvents } from '../events/walked-events.ts';
 
 const declaration = {
   collections: {
@@ -27,7 +27,7 @@ const declaration = {
 } as const;
 
 describe('/event-types', async () => {
-  const room = openEventRoom(await openSuiteStore(), declaration);
+  const room = walkEvents(await openEmbedded(), declaration);
   const list = async (who: string) => (await room.ask(who, 'GET', 'event-types')).json;
 
   test('lists the writes of collections, what is declared, and what the program says of endpoints', async () => {

@@ -7,16 +7,16 @@ import { expungeResource } from '../../../src/resources/webhooks/events/expunge.
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { attemptId } from '../../../src/webhooks/outbound/attempt-row.ts';
+import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
-import { engines } from '../../resources/shared-stores.ts';
-import { type EventRoom, openEventRoom, put, putDelivery } from './room.ts';
+import { put, putDelivery, type WalkedEvents, walkEvents } from './walked-events.ts';
 
 const snippet = 'the subject said';
 
 for (const [name, open] of engines) {
   test(`removes every event about one resource or of one owner, what receivers answered, and what was to be sent, on ${name}`, async (context) => {
     const [store] = await open(context);
-    const room = openEventRoom(store);
+    const room = walkEvents(store);
     const gone: string[] = [];
     for (let number = 0; number < 70; number += 1) gone.push(await post(room, 'ada', 'i1', number));
     const other = await post(room, 'ada', 'i2', 0);
@@ -87,7 +87,7 @@ test('is for administrators alone, and takes one subject', async (context) => {
   const [, open] = engines[0] ?? [];
   assert(open);
   const [store] = await open(context);
-  const room = openEventRoom(store);
+  const room = walkEvents(store);
   const asked = async (who: string | undefined, json: object) =>
     (await room.ask(who, 'POST', 'events/expunge', { json })).status;
   assert.deepEqual(
@@ -116,7 +116,7 @@ test('takes out an attempt that was logged in the same moment', async (context) 
       return plain.commit(unit);
     },
   };
-  const room = openEventRoom(store);
+  const room = walkEvents(store);
   const eventId = await post(room, 'ada', 'i1', 1);
   const delivery = await putDelivery(room, 'usr_ada', { eventId });
   meanwhile = async () => {
@@ -139,7 +139,7 @@ test('removes a bounded number of events at a time, tells whether to ask again, 
   const [, open] = engines[0] ?? [];
   assert(open);
   const [store] = await open(context);
-  const room = openEventRoom(store);
+  const room = walkEvents(store);
   for (let number = 0; number < 5; number += 1) await post(room, 'ada', 'i1', number);
   const forgotten: string[] = [];
   const resource = expungeResource({
@@ -168,18 +168,18 @@ test('removes a bounded number of events at a time, tells whether to ask again, 
   assert.equal(new Set(forgotten).size, 5);
 });
 
-function expunge(room: EventRoom, json: object) {
+function expunge(room: WalkedEvents, json: object) {
   return room.ask('root', 'POST', 'events/expunge', { json });
 }
 
-async function post(room: EventRoom, who: string, id: string, number: number): Promise<string> {
+async function post(room: WalkedEvents, who: string, id: string, number: number): Promise<string> {
   const json = { type: 'invoice.paid', data: { object: { id, number } } };
   const answered = await room.ask(who, 'POST', 'events', { json });
   assert.equal(answered.status, 202);
   return answered.json.id;
 }
 
-async function logAttempt(room: EventRoom, deliveryId: string, number: number): Promise<void> {
+async function logAttempt(room: WalkedEvents, deliveryId: string, number: number): Promise<void> {
   const attempt = {
     number,
     statusCode: 200,

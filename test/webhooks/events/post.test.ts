@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { collection } from '../../../src/config/define.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { type Answered, openEventRoom } from './room.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import type { Answered } from '../../harness/walked-resources.ts';
+import { walkEvents } from './walked-events.ts';
 
 const declaration = {
   collections: {
@@ -20,7 +21,7 @@ const declaration = {
 };
 
 describe('POST /events', async () => {
-  const room = openEventRoom(await openSuiteStore(), declaration, { webhookContentBytesMax: 2048 });
+  const room = walkEvents(await openEmbedded(), declaration, { webhookContentBytesMax: 2048 });
   const post = (who: string | undefined, json: unknown, headers = {}): Promise<Answered> =>
     room.ask(who, 'POST', 'events', { json, headers });
   const paid = (more: object = {}) => ({

@@ -9,7 +9,8 @@ import { oneAtATime } from '../../../src/store/one-at-a-time.ts';
 import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
 import { endpointGenerationTable, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
+import { until } from '../../harness/until.ts';
 import {
   addEndpoint,
   change,
@@ -20,7 +21,6 @@ import {
   putEndpoint,
   putSecrets,
   startProcess,
-  until,
   usualScopes,
 } from './fixture.ts';
 

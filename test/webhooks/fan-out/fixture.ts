@@ -195,12 +195,3 @@ export async function addEndpoint(
   const changes = [putEndpoint(endpoint, owner), putSecrets(endpoint.id, 'whsec_1', scopes)];
   return { ...endpoint, rev: await change(plain, directory, changes) };
 }
-
-/** Resolves when the condition holds, which something else brings about; fails the test after 5 s. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 5000;
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, what);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -16,7 +16,8 @@ import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansio
 import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/outbound/fan-out/fan-out-parts.ts';
 import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
 import { fanOutTable } from '../../../src/webhooks/outbound/tables.ts';
-import { engines } from '../../resources/shared-stores.ts';
+import { engines } from '../../harness/stores.ts';
+import { until } from '../../harness/until.ts';
 import {
   addEndpoint,
   change,
@@ -27,7 +28,6 @@ import {
   putEndpoint,
   putSecrets,
   startProcess,
-  until,
 } from './fixture.ts';
 
 const owners = 200;

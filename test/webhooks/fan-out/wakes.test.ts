@@ -6,17 +6,9 @@ import { anonymous, type Scope } from '../../../src/model/principal.ts';
 import { visibleEvents } from '../../../src/resources/events/visibility.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { wakesTable } from '../../../src/webhooks/outbound/tables.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
-import {
-  addEndpoint,
-  collections,
-  eventOf,
-  type Process,
-  people,
-  person,
-  startProcess,
-  until,
-} from './fixture.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
+import { until } from '../../harness/until.ts';
+import { addEndpoint, collections, eventOf, type Process, people, person, startProcess } from './fixture.ts';
 
 for (const [engine, open] of engines) {
   test(`wakes on ${engine}`, async (context) => {

@@ -18,7 +18,7 @@ import { operationalEvent } from '../../../src/webhooks/outbound/fan-out/operati
 import { targeted } from '../../../src/webhooks/outbound/fan-out/targeted.ts';
 import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
 import { endpointGenerationTable } from '../../../src/webhooks/outbound/tables.ts';
-import { engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,
   change,

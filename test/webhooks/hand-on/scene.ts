@@ -5,9 +5,8 @@ import { createHandingOn, type HandingOn } from '../../../src/webhooks/inbound/e
 import type { HandingOnSettings } from '../../../src/webhooks/inbound/engine/parts.ts';
 import type { Claimed, HandedOn, HandOn } from '../../../src/webhooks/inbound/hand-on.ts';
 import type { Lanes } from '../../../src/webhooks/outbound/lanes.ts';
-import { type Failing, failing } from '../../resources/shared-stores.ts';
+import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../engine/fake-time.ts';
-import { openStore } from '../engine/open-store.ts';
 import { clear, done, message, put, sender } from './fixture.ts';
 
 export const start = Date.UTC(2026, 2, 2);
@@ -47,7 +46,7 @@ export type SceneOptions = {
   readonly keep?: boolean;
 };
 
-export const embedded = await openStore();
+export const embedded = await openEmbedded();
 
 const everyLane: NonNullable<SceneOptions['lanes']> = {
   owns: () => true,

@@ -8,7 +8,7 @@ import { createHandingOn } from '../../../src/webhooks/inbound/engine/engine.ts'
 import type { Claimed, HandedOn } from '../../../src/webhooks/inbound/hand-on.ts';
 import type { Run } from '../../../src/webhooks/inbound/settle/conclude.ts';
 import { createSettle } from '../../../src/webhooks/inbound/settle/settle.ts';
-import { engines, failing } from '../../resources/shared-stores.ts';
+import { engines, failing } from '../../harness/stores.ts';
 import {
   attemptsOf,
   content,

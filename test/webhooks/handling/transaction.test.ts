@@ -1,9 +1,6 @@
 /** What handlers write (§4.14.5), over each store: rules, own writes, and a unit with exactly what came of it. */
 import assert from 'node:assert/strict';
 import { hash, randomInt } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
@@ -13,12 +10,12 @@ import { createIdSource } from '../../../src/model/id.ts';
 import { createServing } from '../../../src/resources/collection/serving.ts';
 import { createOpenTransaction } from '../../../src/resources/webhooks/handling/transaction.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import type { ResourceCall, Transaction } from '../../../src/webhooks/inbound/hand-on.ts';
 import { eventTypesOf } from '../../../src/webhooks/outbound/event-types/event-types.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 
 const configuration = resolveConfiguration({
   collections: {
@@ -46,18 +43,7 @@ const configuration = resolveConfiguration({
 
 const tables = storeTables(configuration);
 const engines = [
-  [
-    'SQLite',
-    async (): Promise<Store> => {
-      const folder = mkdtempSync(join(tmpdir(), 'comity-handling-'));
-      const store = await openSqliteStore({ folder, tables });
-      after(async () => {
-        await store.close();
-        rmSync(folder, { recursive: true, force: true });
-      });
-      return store;
-    },
-  ],
+  ['SQLite', (): Promise<Store> => openEmbedded({ after }, tables)],
   [
     'PostgreSQL',
     async (): Promise<Store> => {

@@ -6,7 +6,7 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { always } from '../../../src/model/filter.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
-import { engines, failing } from '../../resources/shared-stores.ts';
+import { engines, failing } from '../../harness/stores.ts';
 import {
   changeEndpoint,
   dayMs,

@@ -11,9 +11,8 @@ import { divide } from '../../../src/webhooks/outbound/lanes/divide.ts';
 import { laneCount, laneOf } from '../../../src/webhooks/outbound/lanes/lane-of.ts';
 import type { Lanes } from '../../../src/webhooks/outbound/lanes.ts';
 import { lanesTable } from '../../../src/webhooks/outbound/tables.ts';
-import { engines, failing } from '../../resources/shared-stores.ts';
+import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../engine/fake-time.ts';
-import { openStore } from '../engine/open-store.ts';
 
 const leaseMs = 25_000;
 const timeoutMs = 15_000;
@@ -129,7 +128,7 @@ for (const [engine, open] of engines) {
   });
 }
 
-const { store, rest } = watchedStore({ ...(await openStore()), shared: true });
+const { store, rest } = watchedStore({ ...(await openEmbedded()), shared: true });
 
 function scene() {
   const time = fakeTime(1_000_000, rest);

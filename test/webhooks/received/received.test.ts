@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { Received } from '../../../src/model/received.ts';
-import { engines } from '../../resources/shared-stores.ts';
-import { dropContent, type InboxRoom, logAttempts, openInbox, senderOf } from './room.ts';
+import { engines } from '../../harness/stores.ts';
+import { dropContent, type InboxRoom, logAttempts, openInbox, senderOf } from './walked-inbox.ts';
 
 const senders = [
   senderOf('billing'),

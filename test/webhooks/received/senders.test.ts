@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SecretName, SenderSecret } from '../../../src/webhooks/inbound/sender-secrets.ts';
-import { openSuiteStore } from '../endpoints/suite-store.ts';
-import { openInbox, senderOf, timestamped } from './room.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { openInbox, senderOf, timestamped } from './walked-inbox.ts';
 
 const url = new URL('https://user:secret@books.example/hooks?token=hidden');
 const forwarded = senderOf('partner', {
@@ -21,7 +21,7 @@ const rotated: Rotated[] = [];
 const stood = new Map<string, readonly SenderSecret[]>();
 let refreshed = 0;
 
-const room = openInbox(await openSuiteStore(), {
+const room = openInbox(await openEmbedded(), {
   senders,
   secrets: {
     of: ({ sender, use }) => stood.get(`${sender}/${use}`) ?? [],
@@ -107,7 +107,7 @@ test('has another entity tag once an old secret is over', async () => {
   const tag = async () => (await room.ask('root', 'GET', 'senders/billing')).field('ETag');
   const before = await tag();
   assert.equal(await tag(), before);
-  room.moveClock(61_000);
+  room.moveClock(61);
   assert.notEqual(await tag(), before);
 });
 

@@ -7,7 +7,7 @@ import { always } from '../../../src/model/filter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { chunkEventsMax } from '../../../src/webhooks/outbound/recovery/chunk.ts';
 import { createdOf, findPlace, slackMs } from '../../../src/webhooks/outbound/recovery/find-place.ts';
-import { engines, failing, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,
   begin,

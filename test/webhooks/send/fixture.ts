@@ -4,20 +4,15 @@
  */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Endpoint, EndpointSecret } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { storeTables } from '../../../src/store-tables.ts';
 import type { Attempted, Claim } from '../../../src/webhooks/outbound/claim.ts';
 import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbound/keys/webhook-keys.ts';
 import { createSend, type SendOptions } from '../../../src/webhooks/outbound/send/create-send.ts';
@@ -32,17 +27,6 @@ export type Received = {
 export const [current, previous] = [7, 8].map(
   (octet) => `whsec_${Buffer.alloc(24, octet).toString('base64')}`,
 ) as [string, string];
-
-/** The embedded store, closed when the tests of the file are over. */
-export async function openStore(): Promise<Store> {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-send-'));
-  const store = await openSqliteStore({ folder, tables: storeTables({ collections: new Map() }) });
-  after(async () => {
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return store;
-}
 
 export async function startReceiver(): Promise<{ readonly url: URL; readonly received: Received[] }> {
   const received: Received[] = [];

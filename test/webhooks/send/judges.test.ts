@@ -8,11 +8,12 @@ import { verify, verifyWithFallback } from '@octokit/webhooks-methods';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { verifyPlain, verifyStandard, verifyTimestamped } from '../../../src/webhooks/index.ts';
-import { claimOf, current, openStore, previous, startReceiver, startSender } from './fixture.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { claimOf, current, previous, startReceiver, startSender } from './fixture.ts';
 
 const object = '{"id":"prd_1","name":"Käse \u{1F9C0} \\"{}\\"","data":{"object":{}}}';
 
-const store = await openStore();
+const store = await openEmbedded();
 const { url, received } = await startReceiver();
 const { post, send, keys } = await startSender(store);
 const eventId = await post(object);

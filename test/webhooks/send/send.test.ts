@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
-import { claimOf, current, openStore, previous, startReceiver, startSender } from './fixture.ts';
+import { openEmbedded } from '../../harness/stores.ts';
+import { claimOf, current, previous, startReceiver, startSender } from './fixture.ts';
 
 const object = '{"id":"prd_1","name":"Käse"}';
 
-const store = await openStore();
+const store = await openEmbedded();
 const { url, received } = await startReceiver();
 const sender = await startSender(store);
 const { clock, post } = sender;

@@ -13,7 +13,7 @@ import {
 } from '../../../src/webhooks/outbound/keys/key-ring.ts';
 import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbound/keys/webhook-keys.ts';
 import { webhookKeysTable } from '../../../src/webhooks/outbound/tables.ts';
-import { openEmbedded } from '../../resources/shared-stores.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 
 const start = Date.UTC(2030, 0, 1);
 const hourMs = 3_600_000;

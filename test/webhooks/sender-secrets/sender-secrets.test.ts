@@ -12,7 +12,7 @@ import { rotateSenderSecret } from '../../../src/webhooks/inbound/secrets/rotate
 import type { SecretName } from '../../../src/webhooks/inbound/sender-secrets.ts';
 import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
 import { standardKey } from '../../../src/webhooks/signature/secret.ts';
-import { engines, openEmbedded } from '../../resources/shared-stores.ts';
+import { engines, openEmbedded } from '../../harness/stores.ts';
 
 const senders = inspectSenders(
   {

@@ -12,7 +12,7 @@ import type { Attempted, Claim, Verdict } from '../../../src/webhooks/outbound/c
 import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
 import { createSettle } from '../../../src/webhooks/outbound/settle.ts';
-import { engines, failing } from '../../resources/shared-stores.ts';
+import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';
 
 const owner = 'usr_1';

@@ -1,21 +1,16 @@
 /** `/audit`: what happened to accounts and keys, for administrators to read and for nobody to write. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { asAdministrator, base, bearer, type Client, makeKey, openClient, register } from './client.ts';
+import { test } from 'node:test';
+import {
+  asAdministrator,
+  base,
+  bearer,
+  makeKey,
+  register,
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
-let program: RunningServer;
-let client: Client;
-
-before(async () => {
-  program = await startServer();
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts();
 
 test('administrators read it as a list, by QUERY and one by one; others are refused', async () => {
   const ada = await register(client, 'ada@shop.example', 'correct horse battery');

@@ -4,10 +4,6 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { adminKey } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { Browser } from '../../oidc/browser.ts';
-import { openProvider } from '../../oidc/open-provider.ts';
 import {
   type Answer,
   base,
@@ -21,22 +17,25 @@ import {
   sessionCookieName,
   setCookies,
   type Tokens,
-} from './client.ts';
-import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server.ts';
+} from '../../harness/account-client.ts';
+import { adminKey } from '../../harness/exchange.ts';
+import { codeIn, startUsersMailServer } from '../../harness/mail-server.ts';
+import { openProvider } from '../../harness/openid-provider.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { Browser } from '../../oidc/browser.ts';
 import { serveOn } from './matrix/engines.ts';
 
-const config = fileURLToPath(new URL('./fixtures/matrix.config.ts', import.meta.url));
+const config = fileURLToPath(new URL('./fixtures/pages.config.ts', import.meta.url));
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let mail: MailServer;
+const mail = await startUsersMailServer();
 let program: RunningServer;
 let client: Client;
 let tokens: Tokens;
 let key: string;
 
 before(async () => {
-  mail = await startMailServer();
   program = await startServer({
     config,
     env: {
@@ -55,7 +54,6 @@ before(async () => {
 after(async () => {
   client?.close();
   await program?.stop();
-  await mail?.close();
 });
 
 const me = `${base}/auth/me`;

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collection, createComity, defineConfig, Type } from '../../../src/index.ts';
-import { audience, type Issuer, startIssuer } from '../../auth/issuers/issuer.ts';
-import { base, bearer, type Client, openClient, register } from './client.ts';
+import { base, bearer, type Client, openClient, register } from '../../harness/account-client.ts';
+import { audience, type Issuer, startIssuer } from '../../harness/token-issuer.ts';
 
 type Served = { readonly client: Client; readonly issuer: Issuer };
 
 async function serve(context: TestContext): Promise<Served> {
-  const issuer = await startIssuer(context, () => Math.floor(Date.now() / 1000));
+  const issuer = await startIssuer(context);
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   const comity = await createComity(
     defineConfig({

@@ -1,25 +1,14 @@
 /** GET /.well-known/jwks.json of the running program, and what another program can do with it. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { type Client, openClient, register } from './client.ts';
+import { register, serveAccounts } from '../../harness/account-client.ts';
 
 const publicUrl = 'https://api.shop.example';
 const path = '/.well-known/jwks.json';
-let program: RunningServer;
-let client: Client;
 
-before(async () => {
-  program = await startServer({
-    env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8', COMITY_PUBLIC_URL: publicUrl },
-  });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
+const { program, client } = await serveAccounts({
+  env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8', COMITY_PUBLIC_URL: publicUrl },
 });
 
 test('is read by anyone, as a JWK set or as JSON, and may be kept for less time than a key is published ahead', async () => {

@@ -1,33 +1,18 @@
 /** What keys are good for that others may hold (§5.2): those that stand in public pages, and those that were made with a key. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   type Answer,
   base,
   bearer,
-  type Client,
   changeUser,
   makeKey,
-  openClient,
   register,
-  type Tokens,
-} from './client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
-let program: RunningServer;
-let client: Client;
-let bob: Tokens;
-
-before(async () => {
-  program = await startServer();
-  client = openClient(program.port);
-  bob = await register(client, 'bob@shop.example', 'correct horse battery');
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts();
+const bob = await register(client, 'bob@shop.example', 'correct horse battery');
 
 const apiKey = (key: string) => ({ 'X-API-Key': key });
 

@@ -3,42 +3,27 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { until } from '../../harness/until.ts';
+import { test } from 'node:test';
 import {
   type Answer,
   asAdministrator,
   base,
   bearer,
-  type Client,
   changeUser,
   makeKey,
-  openClient,
   register,
-  type Tokens,
-} from './client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
 
 const dayMs = 86_400_000;
 
-let program: RunningServer;
-let client: Client;
-let ada: Tokens;
-let bob: Tokens;
-
-before(async () => {
-  program = await startServer({
-    env: { COMITY_KEY_USE_SECONDS: '1', COMITY_KEY_OVERLAP_SECONDS_MAX: '3600' },
-  });
-  client = openClient(program.port);
-  ada = await register(client, 'ada@shop.example', 'correct horse battery');
-  bob = await register(client, 'bob@shop.example', 'correct horse battery');
+const { client } = await serveAccounts({
+  env: { COMITY_KEY_USE_SECONDS: '1', COMITY_KEY_OVERLAP_SECONDS_MAX: '3600' },
 });
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const ada = await register(client, 'ada@shop.example', 'correct horse battery');
+const bob = await register(client, 'bob@shop.example', 'correct horse battery');
 
 const apiKey = (key: string) => ({ 'X-API-Key': key });
 const inDays = (days: number) => new Date(Date.now() + days * dayMs).toISOString();

@@ -11,9 +11,6 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { runCommand } from '../../harness/command-line.ts';
-import { databaseOfProgram } from '../../harness/program-database.ts';
-import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import {
   type Answer,
   type Asked,
@@ -25,10 +22,13 @@ import {
   openClient,
   sessionCookieName,
   setCookies,
-} from './client.ts';
+} from '../../harness/account-client.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { type FakeProvider, openFakeProvider } from '../../harness/forging-openid-provider.ts';
+import { codeIn, type MailServer, mailUser, startUsersMailServer } from '../../harness/mail-server.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
 import { filesIn, rowsOf } from './fixtures/left-behind.ts';
-import { codeIn, type MailServer, startMailServer } from './fixtures/mail-server.ts';
-import { type OpenIdProvider, startOpenIdProvider } from './fixtures/openid-provider.ts';
 import { createSecrets, type Secrets } from './fixtures/secrets.ts';
 
 const administratorKey = 'sk_leak_1f0c5e7d9b3a2846_administrator';
@@ -64,7 +64,7 @@ type Run = {
   readonly secrets: Secrets;
   readonly recorder: Recorder;
   readonly mail: MailServer;
-  readonly provider: OpenIdProvider;
+  readonly provider: FakeProvider;
 };
 
 /** No secret: a text that everybody may keep, and that a search must therefore find where it looks for secrets. */
@@ -189,7 +189,7 @@ async function searchedRun(
   env: Readonly<Record<string, string>>,
   search: (program: RunningServer, secrets: Secrets) => Promise<readonly string[]>,
 ): Promise<Searched> {
-  const [mail, provider] = [await startMailServer(), await startOpenIdProvider()];
+  const [mail, provider] = [await startUsersMailServer(), await openFakeProvider()];
   const program = await startServer({
     folder,
     env: {
@@ -199,8 +199,8 @@ async function searchedRun(
       COMITY_SMTP_URL: mail.url,
       COMITY_MAIL_ATTEMPTS_MAX: '1',
       COMITY_OAUTH_LEAKY_ISSUER: provider.issuer,
-      COMITY_OAUTH_LEAKY_CLIENT_ID: provider.clientId,
-      COMITY_OAUTH_LEAKY_CLIENT_SECRET: provider.clientSecret,
+      COMITY_OAUTH_LEAKY_CLIENT_ID: provider.openId.clientId,
+      COMITY_OAUTH_LEAKY_CLIENT_SECRET: provider.openId.clientSecret,
       ...env,
     },
   });
@@ -208,8 +208,8 @@ async function searchedRun(
   try {
     const secrets = createSecrets();
     secrets.add('the administrator key', administratorKey);
-    secrets.add('the password of the mail server', mail.password);
-    secrets.add('the client secret', provider.clientSecret);
+    secrets.add('the password of the mail server', mailUser.password);
+    secrets.add('the client secret', provider.openId.clientSecret);
     const recorder = record(client);
     const all = { program, secrets, recorder, mail, provider };
     await useAccounts(all);
@@ -232,8 +232,6 @@ async function searchedRun(
   } finally {
     client.close();
     await program.stop();
-    await mail.close();
-    await provider.close();
   }
 }
 
@@ -360,8 +358,9 @@ async function useProvider(all: Run): Promise<void> {
   const { recorder, secrets, provider } = all;
   const start = `${base}/auth/oauth/leaky`;
   for (const broken of [false, true]) {
-    provider.email = `${broken ? 'broken' : 'whole'}@provider.example`;
-    provider.broken = broken;
+    const email = `${broken ? 'broken' : 'whole'}@provider.example`;
+    const claims = { email, email_verified: true, sub: `subject of ${email}` };
+    provider.behave = { claims, repeats: broken };
     const jar = createJar();
     const begun = await expect(303, recorder.receive('GET', start, {}));
     jar.take(begun);

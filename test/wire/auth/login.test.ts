@@ -1,35 +1,25 @@
 /** POST /auth/login of the running program. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   type Answer,
   base,
   basic,
   bearer,
-  type Client,
   openClient,
   register,
+  serveAccounts,
   sessionCookieName,
   setCookies,
-} from './client.ts';
+} from '../../harness/account-client.ts';
+import { startServer } from '../../harness/running-server.ts';
 
 const ada = { email: 'ada@shop.example', password: 'correct horse' };
 const path = `${base}/auth/login`;
 const challenges = 'Bearer realm="comity", ApiKey realm="comity", Basic realm="comity", charset="UTF-8"';
-let program: RunningServer;
-let client: Client;
 
-before(async () => {
-  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
-  client = openClient(program.port);
-  await register(client, ada.email, ada.password);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { program, client } = await serveAccounts({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+await register(client, ada.email, ada.password);
 
 test('answers a login with a token, a refresh token and the account', async () => {
   const answer = await client.ask('POST', path, { json: ada });

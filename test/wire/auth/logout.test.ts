@@ -2,35 +2,22 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { after, test } from 'node:test';
 import {
   asAdministrator,
   base,
   basic,
   bearer,
-  type Client,
   login,
   makeKey,
-  openClient,
   register,
+  serveAccounts,
   setCookies,
   type Tokens,
   tokensOf,
-} from './client.ts';
+} from '../../harness/account-client.ts';
 
-let program: RunningServer;
-let client: Client;
-
-before(async () => {
-  program = await startServer({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { program, client } = await serveAccounts({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
 
 const path = `${base}/auth/logout`;
 const password = 'correct horse';

@@ -1,31 +1,18 @@
 /** GET /auth/me of the running program. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   asAdministrator,
   base,
   basic,
   bearer,
-  type Client,
   changeUser,
   login,
   makeKey,
-  openClient,
-} from './client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
-let program: RunningServer;
-let client: Client;
-
-before(async () => {
-  program = await startServer({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
 
 const path = `${base}/auth/me`;
 const email = 'ada@shop.example';

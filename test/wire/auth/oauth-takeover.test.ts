@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import { codeIn, startUsersMailServer } from '../../harness/mail-server.ts';
+import { clientSecret, openProvider, type Person } from '../../harness/openid-provider.ts';
 import { startServer } from '../../harness/running-server.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
-import { clientSecret, openProvider, type Person } from '../../oidc/open-provider.ts';
-import { codeIn, startMailServer } from './fixtures/mail-server.ts';
 
 const auth = '/api/v1/auth';
 const email = 'ada@shop.example';
@@ -16,8 +16,7 @@ const ada: Person = { sub: 'ada', email, email_verified: true };
 const eve: Person = { sub: 'eve', email: 'eve@evil.example', email_verified: true };
 
 test('nothing that an intruder prepared outlives the recovery of an account by its owner', async (context) => {
-  const mail = await startMailServer();
-  context.after(() => mail.close());
+  const mail = await startUsersMailServer(context);
   const op = await openProvider(context, 'company');
   const program = await startServer({
     env: {

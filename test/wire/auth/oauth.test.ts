@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../harness/exchange.ts';
+import { clientSecret, type OpenedProvider, openProviderServer } from '../../harness/openid-provider.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { Browser, type Page } from '../../oidc/browser.ts';
-import { clientSecret, type OpenedProvider, openProviderServer } from '../../oidc/open-provider.ts';
 
 const base = '/api/v1';
 let program: RunningServer;

@@ -1,35 +1,23 @@
 /** POST /auth/password of the running program. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   asAdministrator,
   base,
   basic,
   bearer,
-  type Client,
   login,
   makeKey,
-  openClient,
   register,
-} from './client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
 const path = `${base}/auth/password`;
 const password = 'correct horse';
 const newPassword = 'battery staple';
-let program: RunningServer;
-let client: Client;
 let count = 0;
 
-before(async () => {
-  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
 
 async function newcomer() {
   count += 1;

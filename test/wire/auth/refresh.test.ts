@@ -1,21 +1,17 @@
 /** POST /auth/refresh of the running program. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { type Answer, base, bearer, type Client, login, openClient, register, tokensOf } from './client.ts';
+import { test } from 'node:test';
+import {
+  type Answer,
+  base,
+  bearer,
+  login,
+  register,
+  serveAccounts,
+  tokensOf,
+} from '../../harness/account-client.ts';
 
-let program: RunningServer;
-let client: Client;
-
-before(async () => {
-  program = await startServer({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts({ env: { COMITY_PASSWORD_MEMORY_KIBIBYTES: '8' } });
 
 const path = `${base}/auth/refresh`;
 let accounts = 0;

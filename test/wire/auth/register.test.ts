@@ -1,23 +1,13 @@
 /** POST /auth/register of the running program. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { base, bearer, type Client, openClient, sessionCookieName, setCookies } from './client.ts';
+import { test } from 'node:test';
+import { base, bearer, serveAccounts, sessionCookieName, setCookies } from '../../harness/account-client.ts';
+import { startServer } from '../../harness/running-server.ts';
 
 const path = `${base}/auth/register`;
 const password = 'correct horse';
-let program: RunningServer;
-let client: Client;
 
-before(async () => {
-  program = await startServer();
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts();
 
 test('makes an account, says where it is, and logs it in', async () => {
   const answer = await client.ask('POST', path, {

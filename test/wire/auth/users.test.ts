@@ -1,39 +1,23 @@
 /** `/users` (§5.1): accounts as administrators manage them, and as each sees its own. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   type Answer,
   asAdministrator,
   base,
   bearer,
-  type Client,
   changeUser,
   login,
   makeKey,
-  openClient,
   register,
-  type Tokens,
-} from './client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
 const password = 'correct horse battery';
 
-let program: RunningServer;
-let client: Client;
-let ada: Tokens;
-let bob: Tokens;
-
-before(async () => {
-  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
-  client = openClient(program.port);
-  ada = await register(client, 'ada@shop.example', password);
-  bob = await register(client, 'bob@shop.example', password);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
+const ada = await register(client, 'ada@shop.example', password);
+const bob = await register(client, 'bob@shop.example', password);
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -3,16 +3,17 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import test, { after, before } from 'node:test';
+import { base, bearer, type Client, login, openClient, register } from '../../harness/account-client.ts';
 import {
+  codeIn,
   type Ending,
   fieldOf,
   type MailServer,
   type Received,
   startMailServer,
   textOf,
-} from '../../auth/mail/server.ts';
+} from '../../harness/mail-server.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { base, bearer, type Client, login, openClient, register } from './client.ts';
 
 const password = 'correct horse';
 const newPassword = 'battery staple';
@@ -42,7 +43,7 @@ async function start(context: Ending, env: Readonly<Record<string, string>> = {}
   const server = await startMailServer(context);
   const program = await startServer({
     env: {
-      COMITY_SMTP_URL: `smtp://127.0.0.1:${server.port}`,
+      COMITY_SMTP_URL: server.url,
       COMITY_MAIL_FROM: 'Shop <no-reply@shop.example>',
       COMITY_MAIL_RESET_URL: 'https://shop.example/reset#{code}',
       COMITY_LOGIN_ATTEMPTS: '0',
@@ -69,10 +70,7 @@ async function mailTo(server: MailServer, email: string, number: number): Promis
 }
 
 async function codeOf(server: MailServer, email: string, number: number): Promise<string> {
-  const { raw } = await mailTo(server, email, number);
-  const [code] = /[A-Za-z0-9_-]{43}/.exec(textOf(raw)) ?? [];
-  assert.ok(code !== undefined, 'a mail with a code');
-  return code;
+  return codeIn(await mailTo(server, email, number));
 }
 
 test('verifies an address by the code that a registration sends to it', async () => {

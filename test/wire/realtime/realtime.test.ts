@@ -6,42 +6,28 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
 import {
   asAdministrator,
   base,
   bearer,
-  type Client,
   changeUser,
   login,
   makeKey,
   openClient,
   register,
-  type Tokens,
-} from '../auth/client.ts';
+  serveAccounts,
+} from '../../harness/account-client.ts';
+import { startServer } from '../../harness/running-server.ts';
 import { type Opened, type OpenOptions, openRealtime, refusalOf } from './realtime-client.ts';
 
 const password = 'correct horse battery staple';
 const app = 'https://app.example';
 
-let program: RunningServer;
-let client: Client;
-let ada: Tokens;
-let bob: Tokens;
-
-before(async () => {
-  const env = { COMITY_BEHIND_PROXY: 'on', COMITY_CORS_ORIGINS: app, COMITY_LOGIN_ATTEMPTS: '0' };
-  program = await startServer({ env });
-  client = openClient(program.port);
-  ada = await register(client, 'ada@shop.example', password);
-  bob = await register(client, 'bob@shop.example', password);
-});
-
-after(async () => {
-  client?.close();
-  await program?.stop();
-});
+const env = { COMITY_BEHIND_PROXY: 'on', COMITY_CORS_ORIGINS: app, COMITY_LOGIN_ATTEMPTS: '0' };
+const { program, client } = await serveAccounts({ env });
+const ada = await register(client, 'ada@shop.example', password);
+const bob = await register(client, 'bob@shop.example', password);
 
 let addresses = 0;
 

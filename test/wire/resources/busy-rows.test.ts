@@ -3,11 +3,11 @@
  * either store, as all of test/wire.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
+import { eventually } from '../../harness/until.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const base = '/api/v1';
@@ -17,23 +17,15 @@ const patchType = { 'Content-Type': 'application/json-patch+json' };
 
 const unlimited = { COMITY_RATE_LIMIT_WRITES: '0', COMITY_RATE_LIMIT_READS: '0' };
 
-let program: RunningServer;
-
-before(async () => {
-  program = await startServer({
-    config,
-    env: {
-      ...unlimited,
-      COMITY_LOGIN_ATTEMPTS: '0',
-      COMITY_EGRESS_ALLOW: '127.0.0.0/8',
-      // As long as a busy machine may take: what happens in the end of that time has tests of its own.
-      COMITY_CHANGE_WAIT_MS: '100000',
-    },
-  });
-});
-
-after(async () => {
-  await program?.stop();
+const program = await serverOfFile({
+  config,
+  env: {
+    ...unlimited,
+    COMITY_LOGIN_ATTEMPTS: '0',
+    COMITY_EGRESS_ALLOW: '127.0.0.0/8',
+    // As long as a busy machine may take: what happens in the end of that time has tests of its own.
+    COMITY_CHANGE_WAIT_MS: '100000',
+  },
 });
 
 type Asked = RequestOptions & { readonly method?: string; readonly path: string };
@@ -251,18 +243,12 @@ test('rotates the secret of one sender 50 times at once', async () => {
 
 /** The final answer about an operation: 303 where it succeeded. */
 function endOf(path: string): Promise<Answer> {
-  return eventually(async () => {
-    const answer = await program.send('GET', path);
-    return answer.status === 200 && answer.json().status === 'pending' ? undefined : answer;
-  });
-}
-
-async function eventually<T>(look: () => Promise<T | undefined>): Promise<T> {
-  const endsAt = Date.now() + patienceMs;
-  while (Date.now() < endsAt) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await delay(100);
-  }
-  throw new Error('what was awaited did not come');
+  return eventually(
+    async () => {
+      const answer = await program.send('GET', path);
+      return answer.status === 200 && answer.json().status === 'pending' ? undefined : answer;
+    },
+    `the end of ${path}`,
+    patienceMs,
+  );
 }

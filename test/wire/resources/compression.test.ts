@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import {
   brotliCompressSync,
   brotliDecompressSync,
@@ -13,25 +13,18 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
-let large: string;
-let small: string;
 const articles = '/api/v1/articles';
 const longText = 'A sentence with the letters ä, € and 😀, over and over again. '.repeat(60);
 
-before(async () => {
-  program = await startServer();
-  large = `${articles}/large`;
-  small = `${articles}/small`;
-  const put = (path: string, body: string) =>
-    program.send('PUT', path, { json: { title: 'T', body, published: true } });
-  assert.equal((await put(large, longText)).status, 201);
-  assert.equal((await put(small, 'short')).status, 201);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const large = `${articles}/large`;
+const small = `${articles}/small`;
+const put = (path: string, body: string) =>
+  program.send('PUT', path, { json: { title: 'T', body, published: true } });
+assert.equal((await put(large, longText)).status, 201);
+assert.equal((await put(small, 'short')).status, 201);
 
 type Coded = { readonly status: number; readonly headers: Record<string, unknown>; readonly bytes: Buffer };
 

@@ -2,18 +2,13 @@
  * Conditional requests (RFC 9110 §13), 428 mode, and races that they decide.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
-let categoryId: string;
-
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
 
 async function make() {
   const answer = await program.send('POST', '/api/v1/products', {

@@ -1,23 +1,18 @@
 /** Members with a default (§4.5): one that is removed has its default again, in every collection and by every method. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
-import { asAdministrator, base, bearer, type Client, login, openClient, register } from '../auth/client.ts';
+import { test } from 'node:test';
+import {
+  asAdministrator,
+  base,
+  bearer,
+  login,
+  register,
+  serveAccounts,
+} from '../../harness/account-client.ts';
 
 const password = 'correct horse battery';
 
-let program: RunningServer;
-let client: Client;
-
-before(async () => {
-  program = await startServer({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
-  client = openClient(program.port);
-});
-
-after(async () => {
-  client.close();
-  await program.stop();
-});
+const { client } = await serveAccounts({ env: { COMITY_LOGIN_ATTEMPTS: '0' } });
 
 type Removal = {
   readonly name: string;

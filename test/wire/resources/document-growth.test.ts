@@ -2,17 +2,12 @@
  * A representation may not grow without bound: patches are short, what they add up to need not be (§8).
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
+import { serverOfFile } from '../../harness/running-server.ts';
 
 const charactersMax = 2048;
-let program: RunningServer;
 
-before(async () => {
-  program = await startServer({ env: { COMITY_DOCUMENT_CHARACTERS_MAX: String(charactersMax) } });
-});
-
-after(() => program.stop());
+const program = await serverOfFile({ env: { COMITY_DOCUMENT_CHARACTERS_MAX: String(charactersMax) } });
 
 test('a patch that makes the resource longer than the limit is 413 and changes nothing', async () => {
   const made = await program.send('POST', '/api/v1/notes', { json: { text: 'x' } });

@@ -3,10 +3,7 @@
  * sink in this file that says when it is ready.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Known } from '../../../src/model/credential.ts';
 import { eventDocument } from '../../../src/model/event.ts';
@@ -14,25 +11,14 @@ import { always } from '../../../src/model/filter.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
 import { openEventStream, type StreamOptions } from '../../../src/resources/events/stream.ts';
 import { WriteTurns } from '../../../src/resources/events/write-turns.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Store, StoreUnavailable, type TailEntry } from '../../../src/store/store.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import { ampleMemory } from '../../memory/ample.ts';
 
 const batchBytesMax = 1024 * 1024;
 const limits = { batchBytesMax, heartbeatMs: 60_000 };
-let folder: string;
-let store: Store;
+const store = await openEmbedded();
 let made = 0;
-
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  store = await openSqliteStore({ folder, tables: [] });
-});
-
-after(async () => {
-  await store.close();
-  await rm(folder, { recursive: true, force: true });
-});
 
 async function emit(text: string): Promise<string> {
   made += 1;

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Answer } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile, startServer } from '../../harness/running-server.ts';
 import { readEvents } from './event-reader.ts';
 
 type Event = {
@@ -18,22 +18,17 @@ type Event = {
   readonly data: { readonly object: Record<string, unknown> };
 };
 
-let program: RunningServer;
 const categories = '/api/v1/categories';
 const events = '/api/v1/events';
 
-before(async () => {
-  program = await startServer({
-    env: {
-      COMITY_STREAM_HEARTBEAT_MS: '200',
-      COMITY_STREAMS_MAX: '5',
-      // What administrators have beside it is a matter of test/wire/server/shares.test.ts.
-      COMITY_STREAMS_RESERVED_MAX: '0',
-    },
-  });
+const program = await serverOfFile({
+  env: {
+    COMITY_STREAM_HEARTBEAT_MS: '200',
+    COMITY_STREAMS_MAX: '5',
+    // What administrators have beside it is a matter of test/wire/server/shares.test.ts.
+    COMITY_STREAMS_RESERVED_MAX: '0',
+  },
 });
-
-after(() => program.stop());
 
 const listed = (answer: Answer) => answer.json().items as Event[];
 

@@ -6,22 +6,18 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Answer } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
 
-let program: RunningServer;
-let categoryId: string;
 let keys = 0;
 const products = '/api/v1/products';
 
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
 
 const newKey = () => `"key-${++keys}"`;
 const body = (fields: Record<string, unknown> = {}) => ({ name: 'P', price: 1, categoryId, ...fields });

@@ -2,20 +2,15 @@
  * Texts that an index holds (config/text-bounds.ts): the same bound in bytes on both stores, whichever way a text comes in.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
 const labels = '/api/v1/labels';
 
-before(async () => {
-  const config = fileURLToPath(new URL('../fixtures/labels.config.ts', import.meta.url));
-  program = await startServer({ config });
-});
-
-after(() => program.stop());
+const config = fileURLToPath(new URL('../fixtures/labels.config.ts', import.meta.url));
+const program = await serverOfFile({ config });
 
 function refused(answer: Answer, pointer: string, bytesMax: number): void {
   assert.equal(answer.status, 422, answer.body);

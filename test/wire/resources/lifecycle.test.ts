@@ -2,19 +2,12 @@
  * The life of a resource over the wire: §4.2 GET, §4.3 HEAD, §4.4 POST, §4.5 PUT, §4.6 PATCH, §4.7 DELETE.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
-let categoryId: string;
-
-before(async () => {
-  program = await startServer();
-  const category = await program.send('POST', '/api/v1/categories', { json: { name: 'Kitchen' } });
-  categoryId = String(category.json().id);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const category = await program.send('POST', '/api/v1/categories', { json: { name: 'Kitchen' } });
+const categoryId = String(category.json().id);
 
 async function makeProduct(fields: Record<string, unknown> = {}) {
   const json = { name: 'Kettle', price: 39.5, categoryId, ...fields };

@@ -3,22 +3,17 @@
  * JSON. Limits of the connection itself are in test/wire/server.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { adminKey } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 import { openRaw } from '../server/raw-client.ts';
 
-let program: RunningServer;
 const categories = '/api/v1/categories';
 const targetBytesMax = 8000;
 const bodyBytesMax = 1024 * 1024;
 
-before(async () => {
-  program = await startServer();
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
 
 /** JSON of exactly so many octets that makes a category. */
 function sized(bytes: number): string {

@@ -3,36 +3,32 @@
  * conditional reads, and what a list must not show.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { parseLink } from '../../../src/http/syntax/link.ts';
 import type { Answer } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
-let categoryId: string;
 const path = '/api/v1/products';
 const productsMade = 45;
 
 type Item = { readonly id: string; readonly name: string; readonly price: number };
 
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-  for (let price = 1; price <= productsMade; price += 1) {
-    const tags = [price % 2 === 0 ? 'even' : 'odd', ...(price % 5 === 0 ? ['five'] : [])];
-    const name = price === 7 ? 'Émaillé KETTLE' : `Product ${String(price).padStart(2, '0')}`;
-    const json = {
-      name,
-      price,
-      categoryId,
-      tags,
-      ...(price <= 10 ? { stock: price, sku: `S${price}` } : {}),
-    };
-    assert.equal((await program.send('POST', path, { json })).status, 201);
-  }
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
+for (let price = 1; price <= productsMade; price += 1) {
+  const tags = [price % 2 === 0 ? 'even' : 'odd', ...(price % 5 === 0 ? ['five'] : [])];
+  const name = price === 7 ? 'Émaillé KETTLE' : `Product ${String(price).padStart(2, '0')}`;
+  const json = {
+    name,
+    price,
+    categoryId,
+    tags,
+    ...(price <= 10 ? { stock: price, sku: `S${price}` } : {}),
+  };
+  assert.equal((await program.send('POST', path, { json })).status, 201);
+}
 
 const list = (query: string, headers: Record<string, string> = {}) =>
   program.send('GET', query === '' ? path : `${path}?${query}`, { anonymous: true, headers });

@@ -1,25 +1,20 @@
 /** Pages that end by octets (`pageBytesMax`): every list and QUERY gives what fits, at least one item, and a cursor to the rest. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
+import { serverOfFile } from '../../harness/running-server.ts';
 
 const pageBytesMax = 4096;
 const notes = '/api/v1/notes';
 const ids: string[] = [];
-let program: RunningServer;
 
-before(async () => {
-  program = await startServer({ env: { COMITY_PAGE_BYTES_MAX: String(pageBytesMax) } });
-  for (let index = 0; index < 12; index += 1) {
-    // The sixth alone is longer than a page.
-    const text = String(index).padStart(index === 5 ? 6000 : 900, '-');
-    const made = await program.send('POST', notes, { json: { text } });
-    assert.equal(made.status, 201);
-    ids.push(String(made.json().id));
-  }
-});
-
-after(() => program.stop());
+const program = await serverOfFile({ env: { COMITY_PAGE_BYTES_MAX: String(pageBytesMax) } });
+for (let index = 0; index < 12; index += 1) {
+  // The sixth alone is longer than a page.
+  const text = String(index).padStart(index === 5 ? 6000 : 900, '-');
+  const made = await program.send('POST', notes, { json: { text } });
+  assert.equal(made.status, 201);
+  ids.push(String(made.json().id));
+}
 
 type Page = { readonly items: readonly { readonly id: string }[]; readonly nextCursor: string | null };
 

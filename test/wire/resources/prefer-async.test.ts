@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createIdSource } from '../../../src/model/id.ts';
@@ -18,23 +18,19 @@ import type { Ask } from '../../../src/resources/resource.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
-import { placeOf, type RunningServer, startServer } from '../../harness/running-server.ts';
+import { placeOf, type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
 import { askOf } from '../../resources/ask.ts';
 
-let program: RunningServer;
-let categoryId: string;
 const products = '/api/v1/products';
 const later = { Prefer: 'respond-async' };
 /** How long an operation may take before the test gives up: on PostgreSQL that of a killed process waits for the end of its lease, 30 s. */
-const patienceMs = process.env['COMITY_TEST_STORE'] === 'postgres' ? 60_000 : 10_000;
+const patienceMs = process.env.COMITY_TEST_STORE === 'postgres' ? 60_000 : 10_000;
 
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
 
 const body = (fields: Record<string, unknown> = {}) => ({ name: 'P', price: 1, categoryId, ...fields });
 

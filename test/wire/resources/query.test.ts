@@ -2,24 +2,20 @@
  * QUERY (§4.9; RFC 10008): its three media types, its refusals, stored queries and results, conditions and the cache.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { test } from 'node:test';
+import { serverOfFile } from '../../harness/running-server.ts';
 
-let program: RunningServer;
-let categoryId: string;
 const path = '/api/v1/products';
 
-before(async () => {
-  program = await startServer();
-  categoryId = String((await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id);
-  for (let price = 1; price <= 30; price += 1) {
-    const tags = price % 2 === 0 ? ['even'] : ['odd'];
-    const json = { name: `Product ${price}`, price, categoryId, tags, stock: 30 - price };
-    assert.equal((await program.send('POST', path, { json })).status, 201);
-  }
-});
-
-after(() => program.stop());
+const program = await serverOfFile();
+const categoryId = String(
+  (await program.send('POST', '/api/v1/categories', { json: { name: 'C' } })).json().id,
+);
+for (let price = 1; price <= 30; price += 1) {
+  const tags = price % 2 === 0 ? ['even'] : ['odd'];
+  const json = { name: `Product ${price}`, price, categoryId, tags, stock: 30 - price };
+  assert.equal((await program.send('POST', path, { json })).status, 201);
+}
 
 const query = (type: string, body: string, headers: Record<string, string> = {}, target = path) =>
   program.send('QUERY', target, { headers: { 'Content-Type': type, ...headers }, body, anonymous: true });

@@ -1,22 +1,16 @@
 /** A PATCH or PUT that changes nothing makes no version and no event (§4.5, §4.6), and is answered like any other. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../harness/exchange.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const base = '/api/v1';
 const mergePatch = { 'Content-Type': 'application/merge-patch+json' };
 const jsonPatch = { 'Content-Type': 'application/json-patch+json' };
 
-let program: RunningServer;
-
-before(async () => {
-  program = await startServer({ config });
-});
-
-after(() => program?.stop());
+const program = await serverOfFile({ config });
 
 async function make(path: string, json: unknown): Promise<string> {
   const made = await program.send('POST', path, { json });

@@ -3,22 +3,15 @@
  * (RFC 9745, RFC 8594).
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parseLink } from '../../../src/http/syntax/link.ts';
-import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { serverOfFile } from '../../harness/running-server.ts';
 import { openRaw } from '../server/raw-client.ts';
 
-let program: RunningServer;
-let path: string;
-
-before(async () => {
-  const config = fileURLToPath(new URL('../fixtures/deprecated.config.ts', import.meta.url));
-  program = await startServer({ config });
-  path = String((await program.send('POST', '/v2/leaving', { json: { name: 'x' } })).headers.location);
-});
-
-after(() => program.stop());
+const config = fileURLToPath(new URL('../fixtures/deprecated.config.ts', import.meta.url));
+const program = await serverOfFile({ config });
+const path = String((await program.send('POST', '/v2/leaving', { json: { name: 'x' } })).headers.location);
 
 test('the configured base is where the collections are', async () => {
   assert.match(path, /^\/v2\/leaving\//);

@@ -16,7 +16,8 @@ import { type Received, type Receiver, startReceiver } from '../../../examples/r
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
-import { allItems, eventually, items, localEgress, makeEndpoint } from './program-with-receiver.ts';
+import { eventually } from '../../harness/until.ts';
+import { allItems, items, localEgress, makeEndpoint } from './program-with-receiver.ts';
 
 const base = '/api/v1';
 const writers = 8;

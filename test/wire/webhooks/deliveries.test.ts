@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
+import { eventually } from '../../harness/until.ts';
 import { documentOf, shopCollections } from '../../openapi/fixture.ts';
 import { type Promised, promisedBy } from '../../openapi/promised.ts';
-import { attempted, eventually, type Pair, startPair, stopPair } from './program-with-receiver.ts';
+import { attempted, type Pair, startPair, stopPair } from './program-with-receiver.ts';
 
 const base = '/api/v1';
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { eventually } from '../../harness/until.ts';
 
 type Arrival = { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string };
 
@@ -120,18 +121,18 @@ async function patch(id: string, json: object): Promise<void> {
 /** Asks until it runs no more. */
 async function recover(endpointId: string, json: object) {
   const { id } = await post(`endpoints/${endpointId}/recover`, json, 202);
-  return eventually(`/api/v1/recoveries/${id}`, 'finished');
+  return comesTo(`/api/v1/recoveries/${id}`, 'finished');
 }
 
 function settled(delivery: string, status: string) {
-  return eventually(`/api/v1/deliveries/${delivery}`, status);
+  return comesTo(`/api/v1/deliveries/${delivery}`, status);
 }
 
-async function eventually(path: string, status: string) {
-  for (;;) {
+function comesTo(path: string, status: string) {
+  return eventually(async () => {
     const found = (await program.send('GET', path)).json();
-    if (found.status === status) return found;
-  }
+    return found.status === status ? found : undefined;
+  }, `${path} is ${status}`);
 }
 
 /** The n-th delivery to the path, once it is there. */

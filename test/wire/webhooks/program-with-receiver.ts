@@ -1,15 +1,13 @@
 /** The real program and a receiver on this machine that it may send to, and the requests that tests of deliveries make. */
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Receiver, startReceiver } from '../../../examples/receiver/start-receiver.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import type { Attempt } from '../../../src/webhooks/outbound/attempt-row.ts';
 import { type RunningServer, type StartOptions, startServer } from '../../harness/running-server.ts';
+import { eventually } from '../../harness/until.ts';
 
 const base = '/api/v1';
-const patienceMs = 20_000;
-const againMs = 25;
 
 /** What the program needs to send to this machine. */
 export const localEgress = { COMITY_EGRESS_ALLOW: '127.0.0.0/8' };
@@ -84,16 +82,5 @@ export async function allItems<T>(program: RunningServer, path: string): Promise
     const cursor = answer.json().nextCursor;
     if (cursor === null) return found;
     from = `&cursor=${String(cursor)}`;
-  }
-}
-
-/** For what only asking shows: a row of another process, which tells nobody here of its change. */
-export async function eventually<T>(look: () => Promise<T | undefined>, otherwise: string): Promise<T> {
-  const endAt = performance.now() + patienceMs;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (performance.now() > endAt) throw new Error(otherwise);
-    await delay(againMs);
   }
 }

@@ -1,6 +1,6 @@
 /** One cell of the matrix: the request, and what of the answer differs from what the tables say. */
 import { request } from 'node:http';
-import { type Answer, asAdministrator, base, type Client } from '../client.ts';
+import { type Answer, asAdministrator, base, type Client } from '../../../harness/account-client.ts';
 import type { Carried } from './credentials.ts';
 import type { CollectionName, OperationName, Permitted, Refusal } from './expectations.ts';
 

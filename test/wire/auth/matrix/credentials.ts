@@ -17,10 +17,10 @@ import {
   register,
   sessionCookieName,
   type Tokens,
-} from '../client.ts';
+} from '../../../harness/account-client.ts';
+import { audience, type Issuer } from '../../../harness/token-issuer.ts';
 import type { Served } from './engines.ts';
 import type { Caller, CarrierName, Fault } from './expectations.ts';
-import { audience, type Issuer } from './issuer.ts';
 
 /** What a request says about its sender. */
 export type Carried = {
@@ -269,7 +269,7 @@ async function unknownCredentials(right: Person, claims: ReturnType<typeof issue
 /** A token like those of the trusted issuer, signed by a key that only pretends to be its. */
 async function pretended(claims: ReturnType<typeof issuerClaims>): Promise<string> {
   const { privateKey } = await generateKeyPair('ES256');
-  return new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid: 'issuer-key' }).sign(privateKey);
+  return new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid: 'key-1' }).sign(privateKey);
 }
 
 function issuerClaims(issuer: Issuer, nowSeconds: number) {

@@ -6,7 +6,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Client, openClient } from '../client.ts';
+import { type Client, openClient } from '../../../harness/account-client.ts';
+import { startIssuer } from '../../../harness/token-issuer.ts';
 import type { Stretch, Target } from './cells.ts';
 import { askCell, differences, eventOf, makeTarget, readStretch, refusalDifferences } from './cells.ts';
 import { type Carried, type Credentials, callerOf, makeCredentials, matrixSettings } from './credentials.ts';
@@ -23,21 +24,18 @@ import {
   type Refusal,
   refusalOf,
 } from './expectations.ts';
-import { type Issuer, startIssuer } from './issuer.ts';
 
 const config = fileURLToPath(new URL('../fixtures/matrix.config.ts', import.meta.url));
 const nobody: Carried = { headers: {} };
 
-let issuer: Issuer;
+const issuer = await startIssuer({ after }, { alg: 'ES256' });
 
-before(async () => {
-  issuer = await startIssuer();
+before(() => {
   process.env.TEST_ISSUER = issuer.url;
 });
 
-after(async () => {
+after(() => {
   delete process.env.TEST_ISSUER;
-  await issuer?.close();
 });
 
 for (const engine of engineNames) {

@@ -8,7 +8,6 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
 import { readKeyFile, unseal } from '../../../../src/store/secrets/secret-keys.ts';
-import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   base,
@@ -18,22 +17,22 @@ import {
   openClient,
   register,
   type Tokens,
-} from '../client.ts';
+} from '../../../harness/account-client.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
+import { audience, startIssuer } from '../../../harness/token-issuer.ts';
 import { forgedInside, forgedOutside, readToken } from './forged-tokens.ts';
-import { audience, type Issuer, startIssuer } from './issuer.ts';
 
 const config = fileURLToPath(new URL('../fixtures/matrix.config.ts', import.meta.url));
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let issuer: Issuer;
+const issuer = await startIssuer({ after }, { alg: 'ES256' });
 let folder: string;
 let program: ServerProcess;
 let client: Client;
 let tokens: Tokens;
 
 before(async () => {
-  issuer = await startIssuer();
   folder = mkdtempSync(join(tmpdir(), 'comity-tokens-'));
   const env = { TEST_ISSUER: issuer.url, COMITY_RATE_LIMIT_READS: '0' };
   program = await spawnServer({ config, folder, env });
@@ -45,7 +44,6 @@ before(async () => {
 after(async () => {
   client?.close();
   await program?.stop();
-  await issuer?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -130,14 +128,14 @@ describe('a token of a trusted issuer', () => {
       'no subject': await issuer.sign(claims({ sub: undefined })),
       'a kid that is not published': await issuer.sign(claims(), { kid: 'none' }),
       'another key': await new SignJWT(claims())
-        .setProtectedHeader({ alg: 'ES256', kid: 'issuer-key' })
+        .setProtectedHeader({ alg: 'ES256', kid: 'key-1' })
         .sign(stranger.privateKey),
       'an algorithm that is not allowed': await new SignJWT(claims())
-        .setProtectedHeader({ alg: 'RS256', kid: 'issuer-key' })
+        .setProtectedHeader({ alg: 'RS256', kid: 'key-1' })
         .sign(rsa.privateKey),
-      'alg none': `${encode({ alg: 'none', kid: 'issuer-key' })}.${encode(claims())}.`,
+      'alg none': `${encode({ alg: 'none', kid: 'key-1' })}.${encode(claims())}.`,
       HS256: await new SignJWT(claims())
-        .setProtectedHeader({ alg: 'HS256', kid: 'issuer-key' })
+        .setProtectedHeader({ alg: 'HS256', kid: 'key-1' })
         .sign(Buffer.from('a secret that everybody could know')),
     };
     for (const [what, token] of Object.entries(wrong)) {

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 import {
   type Answer,
   asAdministrator,
@@ -14,18 +13,18 @@ import {
   changeUser,
   openClient,
   register,
-} from '../client.ts';
-import { type MailServer, startMailServer } from '../fixtures/mail-server.ts';
+} from '../../../harness/account-client.ts';
+import { startUsersMailServer } from '../../../harness/mail-server.ts';
+import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
 
 const email = 'ada@shop.example';
 const password = 'correct horse battery staple';
 
-let mail: MailServer;
+const mail = await startUsersMailServer();
 let program: ServerProcess;
 let client: Client;
 
 before(async () => {
-  mail = await startMailServer();
   program = await spawnServer({
     env: {
       COMITY_SMTP_URL: mail.url,
@@ -43,7 +42,6 @@ before(async () => {
 after(async () => {
   client?.close();
   await program?.stop();
-  await mail?.close();
 });
 
 describe('who is not there', () => {

@@ -9,6 +9,7 @@ import { connect } from 'node:tls';
 import type { Observation } from '../../../../src/observe/observation.ts';
 import { openCertificate } from '../../../../src/server/front/certificate.ts';
 import { createListener } from '../../../../src/server/listener.ts';
+import { until } from '../../../harness/until.ts';
 import { firstPair, type PemPair, secondPair } from '../certificates.ts';
 import { echo } from '../serve.ts';
 
@@ -36,10 +37,6 @@ async function open(t: TestContext, paths: { certificate: string; key: string })
     observed.flatMap((fact) => (fact.kind === 'certificate-loaded' ? [fact.subject] : []));
   const failures = () => observed.filter((fact) => fact.kind === 'certificate-failed');
   return { certificate, observed, subjects, failures };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
 
 test('says which file of which setting cannot serve, and why', async (t) => {

@@ -1,16 +1,18 @@
 /**
- * Stores that two processes share, for each engine: two handles on the same data. With SQLite both are the one store, told that it
- * is shared; with PostgreSQL each has connections, caches and a committer of its own.
+ * Stores over data of their own, closed and removed when their test ends, or the tests of their file.
+ *
+ * `engines`: stores that two processes share, as two handles on the same data. With SQLite both are the one store, told that it is
+ * shared; with PostgreSQL each has connections, caches and a committer of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, type TestContext } from 'node:test';
 import { openPostgresStore } from '../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { databaseWith } from '../harness/postgres-database.ts';
+import { databaseWith } from './postgres-database.ts';
 
 export type Handles = readonly [one: Store, other: Store];
 
@@ -49,10 +51,13 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
  */
 export const embeddedOnly: typeof engines = engines.slice(0, 1);
 
+/** What tells of the end of a test, or of all of a file. */
+export type Ending = { readonly after: (dispose: () => Promise<void>) => unknown };
+
 /** The embedded store as it is: of one process alone. */
-export async function openEmbedded(context: TestContext): Promise<Store> {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-shared-'));
-  const store = await openSqliteStore({ folder, tables });
+export async function openEmbedded(context: Ending = { after }, declared = tables): Promise<SqliteStore> {
+  const folder = mkdtempSync(join(tmpdir(), 'comity-store-'));
+  const store = await openSqliteStore({ folder, tables: declared });
   context.after(async () => {
     await store.close();
     rmSync(folder, { recursive: true, force: true });

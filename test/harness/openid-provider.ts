@@ -4,9 +4,11 @@
  */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { TestContext } from 'node:test';
 import { Provider } from 'oidc-provider';
 import type { OpenIdProvider } from '../../src/config/oauth-providers.ts';
+
+/** What tells of the end of a test, or of all of a file. */
+export type Ending = { readonly after: (dispose: () => Promise<void>) => unknown };
 
 /** A person as the provider knows them; `email_verified` absent: it asserts nothing. */
 export type Person = {
@@ -30,7 +32,7 @@ export type OpenedProvider = {
 export const clientSecret = 'client-secret-0123456789abcdef0123456789abcdef';
 
 /** For one test. */
-export async function openProvider(context: TestContext, name = 'oidc'): Promise<OpenedProvider> {
+export async function openProvider(context: Ending, name = 'oidc'): Promise<OpenedProvider> {
   const opened = await openProviderServer(name);
   context.after(() => opened.stop());
   return opened;

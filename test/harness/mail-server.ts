@@ -1,6 +1,8 @@
-/** A real mail server on a free port of this machine, and the mails that it took. */
+/** The mail sink: a real SMTP server on a free port of this machine, and the mails that it took. */
 import type { AddressInfo } from 'node:net';
+import { after } from 'node:test';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { eventually } from './until.ts';
 
 export type Received = {
   readonly from: string;
@@ -13,17 +15,40 @@ export type Received = {
 
 export type MailServer = {
   readonly port: number;
+  /** For COMITY_SMTP_URL. */
+  readonly url: string;
   readonly received: Received[];
   /** Resolves when so many mails have been taken. */
   until(count: number): Promise<void>;
+  /** The next mail to this address that was not given out yet. */
+  next(to: string): Promise<Received>;
 };
 
 /** What tells of the end of a test, or of all of them. */
 export type Ending = { readonly after: (dispose: () => unknown) => unknown };
 
+export const mailUser = { name: 'comity-mailer', password: 'smtp-Passw0rd-of-the-mailer' };
+
+/** It takes mails from that user alone, without TLS, which the loopback interface may do without. */
+const forUser: SMTPServerOptions = {
+  authOptional: false,
+  allowInsecureAuth: true,
+  onAuth({ username, password }, _session, callback) {
+    const isKnown = username === mailUser.name && password === mailUser.password;
+    callback(isKnown ? null : new Error('unknown user'), isKnown ? { user: username } : undefined);
+  },
+};
+
+/** A server for the tests of a file, at which `mailUser` logs in. */
+export async function startUsersMailServer(context: Ending = { after }): Promise<MailServer> {
+  const server = await startMailServer(context, forUser);
+  return { ...server, url: `smtp://${mailUser.name}:${mailUser.password}@127.0.0.1:${server.port}` };
+}
+
 /** With the certificate for localhost that smtp-server brings for tests, unless others are given. */
 export async function startMailServer(context: Ending, options: SMTPServerOptions = {}): Promise<MailServer> {
   const received: Received[] = [];
+  const given = new Set<Received>();
   let listeners: (() => void)[] = [];
   const server = new SMTPServer({
     disableReverseLookup: true,
@@ -54,9 +79,17 @@ export async function startMailServer(context: Ending, options: SMTPServerOption
     server.listen(0, '127.0.0.1', resolve);
   });
   context.after(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  const { port } = server.server.address() as AddressInfo;
   return {
-    port: (server.server.address() as AddressInfo).port,
+    port,
+    url: `smtp://127.0.0.1:${port}`,
     received,
+    next: (to) =>
+      eventually(async () => {
+        const found = received.find((mail) => mail.to.includes(to) && !given.has(mail));
+        if (found !== undefined) given.add(found);
+        return found;
+      }, `a mail to ${to}`),
     async until(count) {
       while (received.length < count) {
         await new Promise<void>((resolve) => {
@@ -88,4 +121,11 @@ export function textOf(raw: string): string {
     .replaceAll('=\n', '')
     .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   return Buffer.from(octets, 'latin1').toString('utf8');
+}
+
+/** The single-use code in a mail: 256 bits in base64url, wherever it stands. */
+export function codeIn({ raw }: Pick<Received, 'raw'>): string {
+  const code = /(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/.exec(textOf(raw))?.[0];
+  if (code === undefined) throw new Error(`no code is in the mail:\n${raw}`);
+  return code;
 }

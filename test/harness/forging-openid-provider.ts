@@ -2,11 +2,12 @@
  * A provider that lies: it answers as told, so that forged, broken and late answers can be seen. It speaks OpenID Connect, and plain
  * OAuth 2.0 with a userinfo address and a list of e-mail addresses beside.
  */
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { TestContext } from 'node:test';
+import { after } from 'node:test';
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import type { OpenIdProvider, PlainProvider } from '../../src/config/oauth-providers.ts';
-import { clientSecret, close, listen } from './open-provider.ts';
+import { clientSecret, close, type Ending, listen } from './openid-provider.ts';
 
 export type Behaviour = {
   /** Claims of the ID token, on top of good ones. */
@@ -17,6 +18,8 @@ export type Behaviour = {
   idToken?: (good: string) => string | Promise<string>;
   /** In place of the answer of the token address. */
   token?: { readonly status: number; readonly body: string; readonly type?: string };
+  /** The token address fails, and repeats what it was sent, as programs in trouble do. */
+  repeats?: boolean;
   /** In place of the answer of the userinfo address. */
   userinfo?: { readonly status: number; readonly body: unknown };
   emails?: unknown;
@@ -36,6 +39,8 @@ export type FakeProvider = {
   behave: Behaviour;
   /** What the token address was asked, in order. */
   readonly exchanges: URLSearchParams[];
+  /** What it handed out or was handed, by what it is: codes, tokens, states, verifiers, nonces. */
+  readonly secrets: (readonly [what: string, secret: string])[];
   /** Requests by path. */
   readonly asked: Map<string, number>;
   stop(): Promise<void>;
@@ -44,7 +49,7 @@ export type FakeProvider = {
 const algorithm = 'ES256';
 const client = { clientId: 'comity', clientSecret };
 
-export async function openFakeProvider(context: TestContext): Promise<FakeProvider> {
+export async function openFakeProvider(context: Ending = { after }): Promise<FakeProvider> {
   const { publicKey, privateKey } = await generateKeyPair(algorithm);
   const jwk = { ...(await exportJWK(publicKey)), kid: 'fake', alg: algorithm, use: 'sig' };
   const server = createServer((request, response) => {
@@ -67,6 +72,7 @@ export async function openFakeProvider(context: TestContext): Promise<FakeProvid
     },
     behave: {},
     exchanges: [],
+    secrets: [],
     asked: new Map(),
     stop: () => close(server),
   };
@@ -102,7 +108,7 @@ class Answers {
         response.writeHead(303, { Location: this.#back(searchParams) }).end();
         return;
       case '/token':
-        return this.#token(new URLSearchParams(await text(request)), response);
+        return this.#token(request, response);
       case '/userinfo':
         return send(response, behave.userinfo?.status ?? 200, behave.userinfo?.body ?? {});
       case '/emails':
@@ -113,7 +119,8 @@ class Answers {
   }
 
   #back(asked: URLSearchParams): string {
-    const code = `code-${this.#codes.size}`;
+    const code = this.#remember('authorization code', `code-${randomBytes(24).toString('base64url')}`);
+    for (const name of ['state', 'nonce']) this.#remember(name, asked.get(name) ?? '');
     this.#codes.set(code, asked);
     const url = new URL(asked.get('redirect_uri') ?? '');
     const { issuer, behave } = this.#fake;
@@ -124,16 +131,32 @@ class Answers {
     return url.href;
   }
 
-  async #token(form: URLSearchParams, response: ServerResponse): Promise<void> {
+  #remember(what: string, secret: string): string {
+    if (secret !== '') this.#fake.secrets.push([what, secret]);
+    return secret;
+  }
+
+  async #token(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const content = await text(request);
+    const form = new URLSearchParams(content);
     this.#fake.exchanges.push(form);
-    const { token } = this.#fake.behave;
+    this.#remember('code verifier', form.get('code_verifier') ?? '');
+    const { token, repeats } = this.#fake.behave;
+    if (repeats === true) {
+      const [, basic = ''] = (request.headers.authorization ?? '').split(' ');
+      // RFC 6749 §2.3.1: both halves are encoded as in a form before they are joined.
+      const credential = decodeURIComponent(Buffer.from(basic, 'base64').toString());
+      const error_description = `${content} ${credential}`;
+      return send(response, 500, { error: 'server_error', error_description });
+    }
     if (token !== undefined) {
       response.writeHead(token.status, { 'Content-Type': token.type ?? 'application/json' }).end(token.body);
       return;
     }
     const asked = this.#codes.get(form.get('code') ?? '');
     if (asked === undefined) return send(response, 400, { error: 'invalid_grant' });
-    const body = { access_token: 'opaque', token_type: 'Bearer', expires_in: 60 };
+    const access_token = this.#remember('provider access token', randomBytes(24).toString('base64url'));
+    const body = { access_token, token_type: 'Bearer', expires_in: 60 };
     const nonce = asked.get('nonce');
     send(response, 200, nonce === null ? body : { ...body, id_token: await this.#idToken(nonce) });
   }
@@ -145,7 +168,7 @@ class Answers {
     const good = await new SignJWT({ ...claims, ...behave.claims })
       .setProtectedHeader({ alg: algorithm, kid: 'fake', ...behave.header })
       .sign(this.#privateKey);
-    return (await behave.idToken?.(good)) ?? good;
+    return this.#remember('provider ID token', (await behave.idToken?.(good)) ?? good);
   }
 }
 

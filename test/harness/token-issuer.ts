@@ -1,7 +1,7 @@
 /** An issuer of the outside, as a real HTTP server with keys that the test turns, and a log of what it was asked for. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { TestContext } from 'node:test';
+import { after } from 'node:test';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
 
 export const audience = 'https://api.shop.example';
@@ -26,8 +26,17 @@ export type Issuer = {
   open(): Promise<void>;
 };
 
-/** @param now seconds since the epoch */
-export async function startIssuer(context: TestContext, now: () => number): Promise<Issuer> {
+export type IssuerOptions = {
+  /** Seconds since the epoch. */
+  readonly now?: () => number;
+  /** Of the first key. */
+  readonly alg?: string;
+};
+
+export async function startIssuer(
+  context: { readonly after: (close: () => Promise<void>) => unknown } = { after },
+  { now = () => Math.floor(Date.now() / 1000), alg: first }: IssuerOptions = {},
+): Promise<Issuer> {
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     issuer.asked.push(path);
@@ -75,6 +84,6 @@ export async function startIssuer(context: TestContext, now: () => number): Prom
     close,
     open,
   };
-  await issuer.turn();
+  await issuer.turn(first);
   return issuer;
 }

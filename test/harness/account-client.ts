@@ -4,7 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { adminKey } from '../../harness/exchange.ts';
+import { after } from 'node:test';
+import { adminKey } from './exchange.ts';
+import { type RunningServer, type StartOptions, startServer } from './running-server.ts';
 
 export const base = '/api/v1';
 
@@ -52,6 +54,19 @@ export function openClient(port: number, connectionsMax = 16): Client {
       return answer;
     },
   };
+}
+
+/** A server and a client of it for all tests of a file, which end after them. */
+export async function serveAccounts(
+  options: StartOptions = {},
+): Promise<{ readonly program: RunningServer; readonly client: Client }> {
+  const program = await startServer(options);
+  const client = openClient(program.port);
+  after(async () => {
+    client.close();
+    await program.stop();
+  });
+  return { program, client };
 }
 
 function exchange(agent: Agent, port: number, method: string, path: string, asked: Asked): Promise<Answer> {

@@ -1,0 +1,72 @@
+/** The resources of endpoints and recoveries behind the walk, with the wakes that they announce. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after } from 'node:test';
+import type { Settings } from '../../../src/config/settings.ts';
+import { createEgressPolicy } from '../../../src/egress/policy.ts';
+import { endpointResources } from '../../../src/resources/webhooks/endpoints/resources.ts';
+import { recoveryResources } from '../../../src/resources/webhooks/recoveries/resources.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { EndpointDirectory } from '../../../src/webhooks/outbound/known-endpoint.ts';
+import {
+  type Answered,
+  type AskAs,
+  askerOf,
+  roomOf,
+  routed,
+  type Surroundings,
+  surround,
+} from '../../harness/walked-resources.ts';
+import { openDirectory } from './directory.ts';
+
+export type WalkedEndpoints = Surroundings & {
+  readonly directory: EndpointDirectory;
+  /** Endpoints that were announced to have something due, in order. */
+  readonly woken: string[];
+  readonly ask: AskAs;
+  /** An endpoint of this person. */
+  make(who: string, fields?: object): Promise<Answered['json']>;
+};
+
+export const goodUrl = 'https://shop.example/hooks';
+
+export async function walkEndpoints(
+  store: Store,
+  context: { after(close: () => Promise<void>): void } = { after },
+  bounds: Partial<Pick<Settings, 'endpointsMax' | 'endpointsPerOwnerMax'>> = {},
+): Promise<WalkedEndpoints> {
+  const surroundings = surround(store, bounds);
+  const { settings, clock } = surroundings;
+  const directory = await openDirectory(store, clock);
+  context.after(() => directory.close());
+  const woken: string[] = [];
+  const policy = createEgressPolicy({ ...settings, ownListeners: () => [] });
+  const options = {
+    ...settings,
+    plainStore: store,
+    directory,
+    wakes: { changesFor: () => [], announce: (ids: Iterable<string>) => void woken.push(...ids) },
+    random: randomBytes,
+    refuseUrl: (url: string) => {
+      const verdict = policy.checkUrl(url);
+      return verdict.ok ? undefined : verdict.why;
+    },
+    sampleOf: (type: string) => (type === 'orders.paid' ? { id: 'o1', total: 3 } : undefined),
+  };
+  const resources = routed(surroundings, {
+    builtIn: (serving) => [endpointResources(options, serving), recoveryResources(serving)],
+  });
+  const ask = askerOf(roomOf(surroundings, resources));
+  return {
+    ...surroundings,
+    directory,
+    woken,
+    ask,
+    async make(who, fields = {}) {
+      const json = { url: goodUrl, events: ['*'], ...fields };
+      const made = await ask(who, 'POST', 'endpoints', { json });
+      assert.equal(made.status, 201, JSON.stringify(made.json));
+      return made.json;
+    },
+  };
+}

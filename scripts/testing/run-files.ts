@@ -141,7 +141,8 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
   }, timeoutMs + graceMs);
 
   function takeEnded(report: Ended): void {
-    if (!report.isSuite) return void tests.push(report);
+    // The tests of a suite that is skipped are not told of.
+    if (!report.isSuite || report.outcome === 'skipped') return void tests.push(report);
     if (report.title === file) suiteEnded = true;
     if (report.failure !== undefined && isOwn(report.failure, tests)) problem = report.failure.text;
   }

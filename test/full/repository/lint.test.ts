@@ -55,7 +55,6 @@ test('the sinks may print and a configuration may have a default export', async 
   const root = makeTree(t, {
     ...configuration,
     'src/observe/log.ts': print,
-    'src/cli/serve.ts': print,
     'scripts/print.ts': print,
     'examples/shop/comity.config.ts': 'export default {};\n',
   });

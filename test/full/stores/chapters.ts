@@ -6,7 +6,7 @@ import { type Pair, startPair } from './pair.ts';
 export type Chapter = readonly [title: string, ask: (pair: Pair) => Promise<void>];
 
 export const fixture = (name: string) =>
-  fileURLToPath(new URL(`../fixtures/${name}.config.ts`, import.meta.url));
+  fileURLToPath(new URL(`../../wire/fixtures/${name}.config.ts`, import.meta.url));
 
 /** Starts the pair before the tests of this group, and stops it after them. */
 export function pairFor(configPath: string): () => Pair {

@@ -81,6 +81,9 @@ export async function startAttacked(test: TestContext, options: AttackOptions = 
         seen.attackedMs <= allowed,
         `/health/live took ${seen.attackedMs} ms; ${allowed} are allowed`,
       );
+      test.diagnostic(
+        `health at worst ${seen.attackedMs.toFixed(0)} ms (idle ${seen.idleMs.toFixed(0)} ms), at most ${Math.round(peak / MiB)} of ${memoryBytes / MiB} MiB`,
+      );
       return seen;
     },
   };

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { test } from 'node:test';
+import { until } from '../../harness/until.ts';
 import { linkModules, makeTree, ownFiles } from '../../repository/fixture-tree.ts';
 
 const runner = ownFiles(
@@ -26,6 +29,41 @@ const runner = ownFiles(
 const passing = "import { test } from 'node:test';\ntest('passes', () => {});\n";
 const failing = "import { test } from 'node:test';\ntest('breaks', () => { throw new Error('broken'); });\n";
 const skipping = "import { test } from 'node:test';\ntest.skip('waits', () => {});\n";
+
+const watcher = ownFiles('scripts/parse-source.ts', 'scripts/testing/reach.ts', 'scripts/testing/watch.ts');
+
+test('watching runs the tests that a changed file reaches, again and again', async (t) => {
+  const importing = "import { test } from 'node:test';\nimport './b.ts';\ntest('reaches', () => {});\n";
+  const root = makeTree(t, {
+    ...runner,
+    ...watcher,
+    'test/a.test.ts': importing,
+    'test/b.ts': "export const path = 'src/c.ts';\n",
+    'test/other.test.ts': passing,
+    'src/c.ts': 'export {};\n',
+  });
+  linkModules(root);
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const watching = spawn(process.execPath, [join(root, 'scripts/testing/watch.ts')], { cwd: root, env });
+  t.after(() => watching.kill('SIGKILL'));
+  let output = '';
+  watching.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  await until(() => output.includes('Waiting for a change'), 'it waits');
+  for (const [file, text, runs] of [
+    ['src/c.ts', 'export const c = 1;\n', 1],
+    ['test/b.ts', "export const path = 'src/c.ts';\n\n", 2],
+  ] as const) {
+    writeFileSync(join(root, file), text);
+    await until(() => output.split('1 passed, 0 failed').length === runs + 1, `run ${runs} of: ${output}`);
+  }
+  writeFileSync(join(root, 'notes.md'), 'read by no test\n');
+  await until(() => output.includes('No test reaches notes.md'), 'it says so');
+  assert.ok(!output.includes('other.test.ts'));
+  watching.kill('SIGINT');
+  assert.deepEqual(await once(watching, 'close'), [0, null]);
+});
 
 function runTests(t: TestContext, files: Readonly<Record<string, string>>, ...args: readonly string[]) {
   const root = makeTree(t, { ...runner, ...files });

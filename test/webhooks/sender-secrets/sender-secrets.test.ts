@@ -83,6 +83,8 @@ for (const [engine, open] of engines) {
       { secret, until: null },
       { secret: before[0]?.secret, until: start + 60_000 },
     ]);
+    // Before the stores, which were opened first and are closed first.
+    await Promise.all(processes.map(({ secrets }) => secrets.close()));
   });
 }
 

@@ -12,6 +12,8 @@ import { roundsOf } from '../../harness/rounds.ts';
 const config = fileURLToPath(new URL('../fixtures/busy.config.ts', import.meta.url));
 const processes = 3;
 const changesEach = 20 * roundsOf(1, 5);
+/** Of fewer changes, one process may make most before another has begun. */
+const fairFrom = 100;
 
 let server: TestDatabase;
 let fleet: Fleet;
@@ -53,6 +55,7 @@ test('makes every change that three processes are asked for at once, and lets no
   waits.sort((one, other) => one - other);
   const at = (share: number) => Math.round(waits[Math.floor(share * (waits.length - 1))] ?? 0);
   t.diagnostic(`${sent.length} changes; waited: half ${at(0.5)} ms, 99 % ${at(0.99)} ms, all ${at(1)} ms`);
+  if (changesEach < fairFrom) return;
   // The row itself says in which order: each process must have had its part of the first half.
   const firstHalf = marks.slice(0, marks.length / 2);
   for (let process = 0; process < processes; process += 1) {

@@ -1,7 +1,13 @@
 /** Wires the memory budget: its size on this machine, its metrics and log lines, and the two queues for work that takes memory. */
 import type { Settings } from './config/settings.ts';
 import { MemoryBudget, memoryUses } from './memory/budget.ts';
-import { defaultMemoryBytes, pagesPart, readMachineMemory, workedOnPart } from './memory/machine-memory.ts';
+import {
+  defaultMemoryBytes,
+  deliveriesPart,
+  pagesPart,
+  readMachineMemory,
+  workedOnPart,
+} from './memory/machine-memory.ts';
 import { OctetLine } from './memory/octet-line.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
@@ -16,6 +22,8 @@ export type MemoryOptions = {
 export type ComposedMemory = ServerMemory & {
   /** For pages that come from another process, where any number could be on their way. */
   readonly pages: OctetLine;
+  /** Beside the budget, so that receivers that hang take nothing of what requests need. */
+  readonly deliveries: MemoryBudget;
 };
 
 export function composeMemory({ settings, observe, metrics }: MemoryOptions): ComposedMemory {
@@ -25,14 +33,18 @@ export function composeMemory({ settings, observe, metrics }: MemoryOptions): Co
     sharePercent: settings.memorySharePercentMax,
     onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
   });
+  const deliveries = new MemoryBudget({
+    bytesMax: Math.floor(bytesMax / deliveriesPart),
+    sharePercent: settings.memorySharePercentMax,
+  });
   const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
   const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
   const gauge = metrics.gauge;
   gauge('comity_memory_bytes_max', 'The memory budget for everything under way.', () => budget.bytesMax);
   metrics.gaugeBy('comity_memory_bytes', 'What of it is held, by use.', 'use', () =>
-    memoryUses.map((use) => [use, budget.bytes(use)] as const),
+    memoryUses.map((use) => [use, budget.bytes(use) + deliveries.bytes(use)] as const),
   );
   gauge('comity_work_bytes', 'Octets of content that is worked on.', () => work.bytes);
   gauge('comity_work_waiting', 'Requests whose content waits to be worked on.', () => work.waiting);
-  return { budget, work, pages };
+  return { budget, work, pages, deliveries };
 }

@@ -13,6 +13,7 @@ import type { Exchange } from './egress/exchange.ts';
 import { createLateExchanges } from './egress/late-exchanges.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
 import { createEgressPolicy, type EgressPolicy } from './egress/policy.ts';
+import type { MemoryBudget } from './memory/budget.ts';
 import type { Observe } from './observe/observation.ts';
 import { packageVersion } from './package-version.ts';
 import type { ServedCollection, Serving } from './resources/collection/serving.ts';
@@ -56,6 +57,8 @@ export type WebhooksOptions<S extends Store> = {
   readonly newId: () => string;
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
+  /** For events that are being sent. */
+  readonly memory: MemoryBudget;
   /** Where the program listens: nothing is sent there. */
   readonly ownListeners: () => readonly OwnListener[];
 };
@@ -148,7 +151,7 @@ type Sender = {
 
 async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> {
   const { configuration, settings, store, clock, observe, directory, wakes, policy } = parts;
-  const { events, fannedOut } = parts;
+  const { events, fannedOut, memory } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
   const lanes = await createLanes({
@@ -174,6 +177,7 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     view: createEventViews(configuration.collections.values()),
     keys,
     clock,
+    memory,
     version: packageVersion(),
   });
   const health = createHealth({ ...parts, store: fannedOut, lanes });

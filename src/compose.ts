@@ -160,8 +160,9 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...common, credentials, cors, addressOf },
       origin: () => settings.publicUrl ?? listening,
     });
+    const memory = composeMemory(options);
     const webhooks = await composeWebhooks({
-      ...common,
+      ...{ ...common, memory: memory.deliveries },
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
       ownListeners: () => ownListeners,
@@ -175,7 +176,6 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     });
     const contentThreads = openContentThreads(options);
     const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: options.metrics.loopDelay });
-    const memory = composeMemory(options);
     const { handler, operations, drain } = composeHandler({
       ...{ ...common, store: webhooks.store, randomDigit: random.digit },
       ...{ mac, rates, cors, addressOf, accounts, webhooks, received, loop, contentThreads },

@@ -8,7 +8,7 @@
  */
 
 /** What memory is held for; the label of the metric. */
-export const memoryUses = ['content', 'answers', 'streams', 'websockets'] as const;
+export const memoryUses = ['content', 'answers', 'streams', 'websockets', 'deliveries'] as const;
 export type MemoryUse = (typeof memoryUses)[number];
 
 export type MemoryBudgetOptions = {

@@ -29,6 +29,12 @@ export const memoryBytesMin = 16 * MiB;
  */
 export const workedOnPart = 16;
 
+/**
+ * Events that are being sent to endpoints, as a part of the budget: each is there as text and as the body that is made of it, for as long as a
+ * receiver takes to answer.
+ */
+export const deliveriesPart = 8;
+
 /** Pages that are on their way from a database, as a part of the budget. */
 export const pagesPart = 4;
 

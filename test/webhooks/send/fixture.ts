@@ -8,6 +8,7 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../../src/egress/exchange.ts';
+import { MemoryBudget } from '../../../src/memory/budget.ts';
 import type { Endpoint, EndpointSecret } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
@@ -101,6 +102,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
       clock: now,
       view: () => undefined,
       directory: { get: () => undefined, mayReceive: async () => true },
+      memory: new MemoryBudget({ bytesMax: 64 * 1024 * 1024, sharePercent: 100 }),
     },
     ...{ version: '1.2.3', webhookTimeoutMs: 5000 },
     ...more,

@@ -10,9 +10,10 @@ import { memoryBounds } from '../../../memory/bounds.ts';
 import { type Delivery, triggerOf } from '../../../model/delivery.ts';
 import type { Row } from '../../../store/store.ts';
 import { deliveriesCollection } from '../collections.ts';
+import { partyOf } from '../party.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import type { EngineParts } from './parts.ts';
-import { isSendable, partyOf } from './roster.ts';
+import { isSendable } from './roster.ts';
 
 /** Ids that wait in memory for one endpoint; those beyond are sent in their turn. */
 const askedMax = memoryBounds.askedDeliveries.entries;

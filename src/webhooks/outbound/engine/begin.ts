@@ -4,9 +4,10 @@
  */
 import { triggerOf } from '../../../model/delivery.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
+import { partyOf } from '../party.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import type { EngineParts } from './parts.ts';
-import { isSendable, partyOf } from './roster.ts';
+import { isSendable } from './roster.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Attempts that begin in one turn: few, so that the turn of the next is soon. */

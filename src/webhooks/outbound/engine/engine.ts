@@ -8,6 +8,7 @@
  * What it does not do: decide what an answer means for a delivery (conclude.ts), or when a failed one is tried again (schedule.ts).
  */
 import type { KnownEndpoint } from '../known-endpoint.ts';
+import { partyOf } from '../party.ts';
 import { Alarm } from './alarm.ts';
 import { ask, heedAsked, sendAsked } from './asked.ts';
 import { attempt } from './attempt.ts';
@@ -18,7 +19,7 @@ import { Looks } from './looks.ts';
 import type { Attempt, EngineOptions, EngineParts } from './parts.ts';
 import { Queues } from './queues.ts';
 import { createReading } from './reading.ts';
-import { createRoster, isSendable, partyOf, type Roster } from './roster.ts';
+import { createRoster, isSendable, type Roster } from './roster.ts';
 import { runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 

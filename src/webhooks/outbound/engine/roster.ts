@@ -7,6 +7,7 @@
  */
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import type { Lanes } from '../lanes.ts';
+import { partyOf } from '../party.ts';
 import type { Timers } from './timers.ts';
 
 const gatherMs = 10;
@@ -34,11 +35,6 @@ export type Roster = {
 /** Whether events may be sent to it at all, whosever lane it is in. */
 export function isSendable(known: KnownEndpoint | undefined): known is KnownEndpoint {
   return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
-}
-
-/** Whose turn an endpoint waits in: its tenant's, or its owner's where there are no tenants. */
-export function partyOf({ endpoint, principal, owner }: KnownEndpoint): string {
-  return endpoint.tenant ?? principal?.tenant ?? owner ?? '';
 }
 
 export function createRoster({ directory, lanes, timers, onCome, onLeave, onLanes }: RosterOptions): Roster {

@@ -6,13 +6,16 @@
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Exchange, ExchangeOutcome } from '../../../egress/exchange.ts';
+import type { MemoryBudget } from '../../../memory/budget.ts';
 import type { Principal } from '../../../model/principal.ts';
 import { standardKey, textKey } from '../../signature/secret.ts';
 import type { Attempted, Claim, Send } from '../claim.ts';
 import type { WebhookKeys } from '../keys/webhook-keys.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
+import { partyOf } from '../party.ts';
 import { isExpunged } from './event-object.ts';
 import type { EventSource, SentEvent } from './event-source.ts';
+import { readWithin } from './read-within.ts';
 import { ownFields } from './reserved-headers.ts';
 import { messageId, plainFields, standardFields, timestampedFields } from './scheme-fields.ts';
 import { createStandardMessages } from './standard-message.ts';
@@ -28,6 +31,8 @@ export type SendOptions = {
   readonly exchange: Exchange;
   readonly view: ViewOf;
   readonly keys: Pick<WebhookKeys, 'sign'>;
+  /** For the event and the body made of it, until its receiver has answered; each party has a share. */
+  readonly memory: MemoryBudget;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
   /** Of the program, for `User-Agent`. */
@@ -44,7 +49,7 @@ type Prepared = {
 };
 
 export function createSend(options: SendOptions): Send {
-  const { events, exchange, view, keys, clock, version, webhookTimeoutMs, directory } = options;
+  const { events, exchange, view, keys, clock, memory, version, webhookTimeoutMs, directory } = options;
   const first = ['Content-Type', 'application/json', 'User-Agent', `Comity/${version}`];
   const messages = createStandardMessages(keys);
   const preparations = new WeakMap<KnownEndpoint, Prepared>();
@@ -85,11 +90,8 @@ export function createSend(options: SendOptions): Send {
     return { body, fields: standardFields({ delivery, body, keys: active, timestamp }, id, asymmetric) };
   }
 
-  async function attempt(claim: Claim, signal: AbortSignal): Promise<Attempted['outcome']> {
-    const { delivery } = claim;
-    const read = events.read(delivery.eventId);
-    const event = read instanceof Promise ? await read : read;
-    if (event === undefined || isExpunged(event.doc)) return { kind: 'expunged' };
+  async function attempt(claim: Claim, event: SentEvent, signal: AbortSignal): Promise<Attempted['outcome']> {
+    if (isExpunged(event.doc)) return { kind: 'expunged' };
     const known = await receiverNow(directory, claim, event);
     if (known?.principal === undefined) return known === undefined ? { kind: 'forbidden' } : ownerless();
     const prepared = preparedFor(known, known.principal);
@@ -102,9 +104,16 @@ export function createSend(options: SendOptions): Send {
   }
 
   return async (claim, signal) => {
-    const startedAt = clock();
-    const outcome = await attempt(claim, signal);
-    return { outcome, startedAt, endedAt: clock() };
+    const lease = memory.lease('deliveries', { name: partyOf(claim.endpoint), isReserved: false });
+    try {
+      const event = await readWithin(lease, events, claim.delivery.eventId, signal);
+      const startedAt = clock();
+      const outcome: Attempted['outcome'] =
+        event === undefined ? { kind: 'expunged' } : await attempt(claim, event, signal);
+      return { outcome, startedAt, endedAt: clock() };
+    } finally {
+      lease.release();
+    }
   };
 }
 

@@ -38,7 +38,16 @@ test('lists of everything stay within the memory and leave health alone', {
       // Where memory or readers are taken, who reads on comes back when it is told to.
       const retrySeconds = Number(answer.headers['retry-after'] ?? 0);
       if (answer.status === 503 && retrySeconds > 0 && tries < triesMax) {
-        refusals += 1; if (refusals < 5) console.log(answer.body, program.stderr().split('\n').filter((l)=>!l.includes('secret-key')).slice(-4));
+        refusals += 1;
+        if (refusals < 5)
+          console.log(
+            answer.body,
+            program
+              .stderr()
+              .split('\n')
+              .filter((l) => !l.includes('secret-key'))
+              .slice(-4),
+          );
         await new Promise((resolve) => setTimeout(resolve, retrySeconds * 1000));
         continue;
       }

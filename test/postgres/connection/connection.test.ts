@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { open, pidOf, plain, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 
@@ -213,21 +212,12 @@ test('a session that the server ends is lost, idle or not, and made anew', async
 });
 
 test('while there is no connection calls are refused at once, saying where and why, without the password', async (t) => {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  assert.ok(address !== null && typeof address === 'object');
-  listener.close();
-  await once(listener, 'close');
-  const { connection } = open(t, `postgres://someone:secret-word@127.0.0.1:${address.port}/shop`);
+  const port = await freePort();
+  const { connection } = open(t, `postgres://someone:secret-word@127.0.0.1:${port}/shop`);
   await assert.rejects(connection.send([sql('SELECT 1')]), (error) => {
     assert.ok(error instanceof ConnectionLost);
     assert.equal(error.sent, false);
-    assert.match(
-      error.message,
-      new RegExp(`no connection to 127\\.0\\.0\\.1:${address.port}/shop: .*ECONNREFUSED`),
-    );
+    assert.match(error.message, new RegExp(`no connection to 127\\.0\\.0\\.1:${port}/shop: .*ECONNREFUSED`));
     assert.doesNotMatch(error.message, /secret-word/);
     return true;
   });

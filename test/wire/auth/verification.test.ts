@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import test, { after, before } from 'node:test';
 import { base, bearer, type Client, login, openClient, register } from '../../harness/account-client.ts';
-import { listen } from '../../harness/listening.ts';
+import { type Ending, listen } from '../../harness/listening.ts';
 import {
   codeIn,
-  type Ending,
   fieldOf,
   type MailServer,
   type Received,

@@ -4,7 +4,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { type Listening, listen } from '../../harness/listening.ts';
+import { type Ending, type Listening, listen } from '../../harness/listening.ts';
 
 /**
  * `lost`: the server sees the connection break too. `late`: it keeps the connection, and gets the rest when `deliver` is called.
@@ -42,9 +42,12 @@ export class Cutter {
     listener.on('connection', (client) => this.#accept(client));
   }
 
-  static async before(url: string): Promise<Cutter> {
+  /** @param context with whose end it closes; without it the caller closes */
+  static async before(url: string, context?: Ending): Promise<Cutter> {
     const listener = createServer();
-    return new Cutter(listener, await listen(listener), new URL(url));
+    const made = new Cutter(listener, await listen(listener), new URL(url));
+    context?.after(() => made.close());
+    return made;
   }
 
   /** The connection that stands is cut once so many octets more have passed. */

@@ -68,8 +68,7 @@ test('a port where nobody listens and a name that nobody has are told with the c
 });
 
 test('a server that does not answer is given up in time', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.lossy = true;
   const failure = await failureOf(wire.url, 100);
   assert.ok(failure instanceof ConnectFailed, String(failure));
@@ -78,8 +77,7 @@ test('a server that does not answer is given up in time', async (t) => {
 });
 
 test('a server that hangs up without a word is told as such', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.refusing = true;
   const failure = await failureOf(wire.url);
   assert.ok(failure instanceof ConnectFailed, String(failure));
@@ -100,8 +98,7 @@ test('a server of another kind is given up', async (t) => {
 });
 
 test('a session that was cut is not made again', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const session = await openSession(addressOf(wire.url), 'comity', 10_000);
   assert.deepEqual(await session.rows('SELECT 1'), [[1]]);
   wire.hold();

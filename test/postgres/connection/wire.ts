@@ -4,7 +4,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { type Listening, listen } from '../../harness/listening.ts';
+import { type Ending, type Listening, listen } from '../../harness/listening.ts';
 
 const syncMessage = 'S'.charCodeAt(0);
 const simpleQueryMessage = 'Q'.charCodeAt(0);
@@ -44,9 +44,12 @@ export class Wire {
     listener.on('connection', (client) => this.#accept(client, target));
   }
 
-  static async before(url: string): Promise<Wire> {
+  /** @param context with whose end it closes; without it the caller closes */
+  static async before(url: string, context?: Ending): Promise<Wire> {
     const listener = createServer();
-    return new Wire(listener, await listen(listener), new URL(url));
+    const made = new Wire(listener, await listen(listener), new URL(url));
+    context?.after(() => made.close());
+    return made;
   }
 
   get connections(): number {

@@ -344,15 +344,33 @@ function slow(verdict: () => Verdict): {
   return held;
 }
 
+/** A store with the badge of Ann. */
+async function withBadge(context: TestContext) {
+  const store = await openEmbedded(context);
+  await putBadge(store, 'badge', { holder: 'ann' });
+  return { store, credentials: remembering(context, store), reader: badgeReader(store) };
+}
+
 async function verdictOf(reader: ReturnType<typeof badgeReader>, id: string): Promise<Verdict> {
   return reader.credential(id).verify();
 }
 
+/** The badge, whose first verification is the one that is given. */
+function firstVerifiedBy(verify: Unverified['verify'], reader: ReturnType<typeof badgeReader>): Unverified {
+  const credential = reader.credential('badge');
+  let isFirst = true;
+  return {
+    ...credential,
+    verify: () => {
+      if (!isFirst) return credential.verify();
+      isFirst = false;
+      return verify();
+    },
+  };
+}
+
 test('many requests with one credential verify it once, and each is a use', async (context) => {
-  const store = await openEmbedded(context);
-  await putBadge(store, 'badge', { holder: 'ann' });
-  const credentials = remembering(context, store);
-  const reader = badgeReader(store);
+  const { credentials, reader } = await withBadge(context);
   const found = await verdictOf(reader, 'badge');
   const held = slow(() => found);
   const credential = { name: 'badge', verify: held.verify, repeatable: false, proof: 'one' };
@@ -365,10 +383,7 @@ test('many requests with one credential verify it once, and each is a use', asyn
 });
 
 test('what is remembered under one proof is forgotten as soon as another is tried, right or wrong', async (context) => {
-  const store = await openEmbedded(context);
-  await putBadge(store, 'badge', { holder: 'ann' });
-  const credentials = remembering(context, store);
-  const reader = badgeReader(store);
+  const { credentials, reader } = await withBadge(context);
   const right = reader.credential('badge', { proof: 'right', repeatable: false });
   assert.equal(await holderOf(credentials, right), 'ann');
   assert.ok(credentials.recall('badge', 'right') !== undefined);
@@ -391,21 +406,10 @@ test('a bad password that many requests bring at once is tried once, and not rem
 });
 
 test('who joins a verification that began before a revocation does not profit by it', async (context) => {
-  const store = await openEmbedded(context);
-  await putBadge(store, 'badge', { holder: 'ann' });
-  const credentials = remembering(context, store);
-  const reader = badgeReader(store);
+  const { store, credentials, reader } = await withBadge(context);
   const found = await verdictOf(reader, 'badge');
   const held = slow(() => found);
-  let isFirst = true;
-  const credential: Unverified = {
-    ...reader.credential('badge'),
-    verify: () => {
-      if (!isFirst) return reader.credential('badge').verify();
-      isFirst = false;
-      return held.verify();
-    },
-  };
+  const credential = firstVerifiedBy(held.verify, reader);
   const first = identify(credentials, credential);
   await revokeBadge(store, 'badge');
   const second = holderOf(credentials, credential);
@@ -420,15 +424,7 @@ test('who joins a verification that began before a credential became good is adm
   const credentials = remembering(context, store);
   const reader = badgeReader(store);
   const held = slow(() => ({ problem: 'invalid_api_key' }));
-  let isFirst = true;
-  const credential: Unverified = {
-    ...reader.credential('badge'),
-    verify: () => {
-      if (!isFirst) return reader.credential('badge').verify();
-      isFirst = false;
-      return held.verify();
-    },
-  };
+  const credential = firstVerifiedBy(held.verify, reader);
   const first = holderOf(credentials, credential);
   await putBadge(store, 'badge', { holder: 'ann' });
   const others = Array.from({ length: 3 }, () => holderOf(credentials, credential));
@@ -438,10 +434,7 @@ test('who joins a verification that began before a credential became good is adm
 });
 
 test('a verification that fails for storage is told to all who wait, and the next one begins anew', async (context) => {
-  const store = await openEmbedded(context);
-  await putBadge(store, 'badge', { holder: 'ann' });
-  const credentials = remembering(context, store);
-  const reader = badgeReader(store);
+  const { credentials, reader } = await withBadge(context);
   let fails = true;
   const credential: Unverified = {
     ...reader.credential('badge'),

@@ -1,40 +1,19 @@
 /** `comity backup` of a store that no server has open; test/full/cli/backup.test.ts has one that is being written to. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { runCommand, temporaryFolder } from '../harness/command-line.ts';
-import { adminKey as key } from '../harness/exchange.ts';
-import { type RunningServer as Server, startServer } from '../harness/running-server.ts';
+import { startServer } from '../harness/running-server.ts';
+import { createCategory, namesServedFrom } from './served-copy.ts';
 
 const folder = temporaryFolder();
 const data = join(folder, 'data');
 
-async function create(server: Server, name: string): Promise<number> {
-  const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' };
-  const answer = await fetch(`${server.url}/api/v1/categories`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ name }),
-  });
-  await answer.arrayBuffer();
-  return answer.status;
-}
-
-async function namesServedFrom(database: string): Promise<readonly string[]> {
-  const restored = temporaryFolder();
-  copyFileSync(database, join(restored, 'comity.db'));
-  copyFileSync(join(data, 'secret.key'), join(restored, 'secret.key'));
-  const server = await startServer({ folder: restored });
-  const answer = await fetch(`${server.url}/api/v1/categories?limit=1000`);
-  const { items } = (await answer.json()) as { items: readonly { name: string }[] };
-  await server.stop();
-  return items.map(({ name }) => name);
-}
-
 before(async () => {
   const server = await startServer({ folder: data });
-  for (let index = 0; index < 50; index += 1) assert.equal(await create(server, `before ${index}`), 201);
+  for (let index = 0; index < 50; index += 1)
+    assert.equal(await createCategory(server, `before ${index}`), 201);
   await server.stop();
 });
 
@@ -43,7 +22,7 @@ test('copies the store while no server runs', async () => {
   const { code, stdout } = await runCommand(['backup', copy], { COMITY_DATA: data });
   assert.equal(code, 0);
   assert.ok(stdout.startsWith(`${copy} holds the whole store (`));
-  assert.ok((await namesServedFrom(copy)).length >= 50);
+  assert.ok((await namesServedFrom(data, copy)).length >= 50);
 });
 
 test('never overwrites a file', async () => {

@@ -1,7 +1,5 @@
 /** Why PostgreSQL cannot be used: one line that names the database and the remedy, never the password, and exit code 1. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
@@ -13,8 +11,10 @@ import { unavailable } from '../../src/store/postgres/connection/failure.ts';
 import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/failure.ts';
 import { checkServer } from '../../src/store/postgres/schema/server-check.ts';
 import { runCommand } from '../harness/command-line.ts';
+import { listen } from '../harness/listening.ts';
 import { emptyDatabase } from '../harness/postgres-database.ts';
 import { shopConfig as shop } from '../harness/running-server.ts';
+import { freePort } from '../wire/free-port.ts';
 import { refusalOf } from './database-refusal.ts';
 
 const secret = 'hunter2-hunter2';
@@ -53,24 +53,12 @@ function refusal(url: string, environment: Readonly<Record<string, string>> = {}
 
 /** A port that takes connections and does with them as told. */
 async function portWhere(take: (socket: Socket) => void): Promise<string> {
-  const listener = createServer((socket) => {
-    socket.on('error', () => socket.destroy());
-    after(() => socket.destroy());
-    take(socket);
-  }).listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  after(() => listener.close());
-  return String((listener.address() as AddressInfo).port);
+  return String((await listen(createServer(take), { after })).port);
 }
 
 test('tells that nothing listens there', async () => {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, 'close');
   assert.equal(
-    await refusal(urlWith({ port: String(port) })),
+    await refusal(urlWith({ port: String(await freePort()) })),
     'cannot be used: nothing listens there; start it, or correct the host and port in COMITY_DATABASE_URL',
   );
 });

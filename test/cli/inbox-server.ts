@@ -1,14 +1,12 @@
 /** The inbox and the senders behind a socket, for the commands that ask about them: no more of the server than carries a request there. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { readRequestFields } from '../../src/http/request-fields.ts';
+import { type Listening, listen } from '../harness/listening.ts';
 import type { InboxRoom } from '../webhooks/received/walked-inbox.ts';
 
-export type InboxServer = { readonly url: string; close(): Promise<void> };
-
 /** @param key whoever brings it as X-API-Key is the administrator */
-export async function startInboxServer(room: InboxRoom, key: string): Promise<InboxServer> {
+export async function startInboxServer(room: InboxRoom, key: string): Promise<Listening> {
   const server = createServer(async (incoming, outgoing) => {
     const who = incoming.headers['x-api-key'] === key ? ['Authorization', 'Bearer root'] : [];
     const rawFields = [...incoming.rawHeaders, ...who];
@@ -26,13 +24,5 @@ export async function startInboxServer(room: InboxRoom, key: string): Promise<In
     outgoing.writeHead(status, [...fields]);
     outgoing.end(content as string | null);
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
+  return listen(server);
 }

@@ -1,50 +1,21 @@
 /** `comity migrate`: the plan, its steps and its exit codes; test/full/cli/migrate.test.ts has two at once, and one that is killed. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { after, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import pg from 'pg';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
-import { adminKey as key } from '../harness/exchange.ts';
-import { emptyDatabase } from '../harness/postgres-database.ts';
-import { startServer } from '../harness/running-server.ts';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runCommand } from '../harness/command-line.ts';
+import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { openWords } from './words-to-migrate.ts';
 
-const folder = temporaryFolder();
+const { url, client, folder, configuration, environment } = await openWords();
 /** Has the key file, which all processes on a database share. */
 const data = join(folder, 'data');
 const lean = configuration('lean', ', search: []');
 const grown = configuration('grown', `, unique: ['name'], indexes: ['rank']`);
 
-const server = await emptyDatabase();
-const client = new pg.Client({ connectionString: server.url });
-await client.connect();
-after(async () => {
-  await client.end();
-  await server.dispose();
-});
-
-/** Writes a configuration of one collection. */
-function configuration(name: string, more: string): string {
-  const path = join(folder, `${name}.mjs`);
-  const face = pathToFileURL(resolve('src/index.ts')).href;
-  writeFileSync(
-    path,
-    `import { collection, defineConfig, Type } from '${face}';
-    const schema = Type.Object({ name: Type.String(), rank: Type.Optional(Type.Integer()) });
-    export default defineConfig({ collections: { words: collection({ schema${more} }) } });\n`,
-  );
-  return path;
-}
-
-function environment(schema: string, config: string): Record<string, string> {
-  return { COMITY_DATABASE_URL: server.url, COMITY_DATABASE_SCHEMA: schema, COMITY_CONFIG: config };
-}
-
 /** Runs `comity migrate`; the durations in what it prints are struck out. */
 async function migrate(schema: string, config: string, ...args: readonly string[]) {
   const { stdout, ...rest } = await runCommand(['migrate', ...args], environment(schema, config));
-  const at = new URL(server.url);
+  const at = new URL(url);
   const where = `${at.host}${at.pathname}`;
   return { ...rest, stdout: stdout.replaceAll(/\(\d+ ms\)/g, '(N ms)').replaceAll(where, 'HERE') };
 }
@@ -117,7 +88,7 @@ test('says that the embedded store needs none of this', async () => {
 
 test('keeps a server of the old configuration serving, and lets one of the new configuration start', async () => {
   const old = await startServer({ folder: data, env: environment('rolled', lean) });
-  assert.equal(await create(old.url, 'before'), 201);
+  assert.equal(await create(old, 'before'), 201);
   const refused = await runCommand(['serve'], { ...environment('rolled', grown), COMITY_PORT: '0' });
   assert.equal(refused.code, 1);
   assert.match(
@@ -126,17 +97,17 @@ test('keeps a server of the old configuration serving, and lets one of the new c
   );
   let over = false;
   const writing = (async () => {
-    for (let round = 0; !over; round += 1) assert.equal(await create(old.url, `during ${round}`), 201);
+    for (let round = 0; !over; round += 1) assert.equal(await create(old, `during ${round}`), 201);
   })();
   const { code, stdout } = await migrate('rolled', grown, '--yes');
   over = true;
   await writing;
   assert.equal(code, 0);
   assert.deepEqual(stdout.match(/^\d\/3 {2}(.*) {2}\(N ms\)$/gm)?.length, 3);
-  assert.equal(await create(old.url, 'after'), 201);
+  assert.equal(await create(old, 'after'), 201);
   const young = await startServer({ folder: data, env: environment('rolled', grown) });
   // The server of the old configuration has never heard of the unique field, and keeps to it all the same.
-  for (const each of [young, old]) assert.equal(await create(each.url, 'after'), 409);
+  for (const each of [young, old]) assert.equal(await create(each, 'after'), 409);
   for (const each of [old, young]) await each.stop();
 });
 
@@ -154,12 +125,6 @@ test('names the rows that stand against a unique field, and exits 1', async () =
   );
 });
 
-async function create(url: string, name: string): Promise<number> {
-  const answer = await fetch(`${url}/api/v1/words`, {
-    method: 'POST',
-    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ name }),
-  });
-  await answer.arrayBuffer();
-  return answer.status;
+async function create(server: RunningServer, name: string): Promise<number> {
+  return (await server.send('POST', '/api/v1/words', { json: { name } })).status;
 }

@@ -1,12 +1,12 @@
 /** What `comity serve` prints, and why it could not start; test/full/cli/serve.test.ts has it as a process. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runCommand, temporaryFolder } from '../harness/command-line.ts';
 import { adminKey as key } from '../harness/exchange.ts';
+import { listen } from '../harness/listening.ts';
 import { shopConfig, startServer } from '../harness/running-server.ts';
 
 async function post(url: string, credential: string, body: unknown): Promise<Response> {
@@ -30,10 +30,7 @@ test('prints three commands that work as they stand', async () => {
 });
 
 test('says in one line that its port is in use, and exits 1', async () => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const address = taken.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const { port, close } = await listen(createServer());
   const environment = {
     COMITY_CONFIG: shopConfig,
     COMITY_DATA: join(temporaryFolder(), 'data'),
@@ -41,7 +38,7 @@ test('says in one line that its port is in use, and exits 1', async () => {
     COMITY_LOG_LEVEL: 'error',
   };
   const { code, stdout, stderr } = await runCommand(['serve'], environment);
-  taken.close();
+  await close();
   assert.deepEqual([code, stdout], [1, '']);
   assert.equal(
     stderr,

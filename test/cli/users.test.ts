@@ -1,11 +1,10 @@
 /** `comity users`: accounts on a running server, from the command line. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { type Outcome, runCommand } from '../harness/command-line.ts';
 import { adminKey as key } from '../harness/exchange.ts';
+import { listen } from '../harness/listening.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
 
 let server: RunningServer;
@@ -185,18 +184,14 @@ test('tells a wrong key, a key that is no administrator, and a missing one apart
 
 test('says so when no server is there, when it is another program, and when the URL is none', async () => {
   const other = createServer((_request, response) => response.writeHead(404).end('<h1>no</h1>'));
-  await once(other.listen(0, '127.0.0.1'), 'listening');
-  const { port } = other.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const { url, close } = await listen(other);
   const foreign = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual(foreign, {
     code: 1,
     stdout: '',
     stderr: `comity: ${url}/api/v1 answered 404; is that a Comity server, and its base path?\n`,
   });
-  other.close();
-  other.closeAllConnections();
-  await once(other, 'close');
+  await close();
   const away = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual([away.code, away.stdout], [1, '']);
   assert.equal(
@@ -210,25 +205,19 @@ test('says so when no server is there, when it is another program, and when the 
   }
 });
 
-test('sends the key nowhere else, wherever the server points', async () => {
+test('sends the key nowhere else, wherever the server points', async (context) => {
   let reached = 0;
   const elsewhere = createServer((_request, response) => {
     reached += 1;
     response.end('{"items":[],"nextCursor":null}');
   });
-  await once(elsewhere.listen(0, '127.0.0.1'), 'listening');
-  const { port } = elsewhere.address() as AddressInfo;
+  const { url: away } = await listen(elsewhere, context);
   const pointing = createServer((_request, response) =>
-    response.writeHead(307, { Location: `http://127.0.0.1:${port}/api/v1/users` }).end(),
+    response.writeHead(307, { Location: `${away}/api/v1/users` }).end(),
   );
-  await once(pointing.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(pointing.address() as AddressInfo).port}`;
+  const { url } = await listen(pointing, context);
   const { code } = await runCommand(['users', 'list', '--url', url], { COMITY_ADMIN_KEY: key });
   assert.deepEqual([code, reached], [1, 0]);
-  for (const each of [elsewhere, pointing]) {
-    each.closeAllConnections();
-    each.close();
-  }
 });
 
 test('prints names without what would steer a terminal', async () => {

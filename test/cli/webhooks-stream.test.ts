@@ -1,8 +1,7 @@
 /** How `comity listen` reads a stream of events, and goes on where it broke. The whole command is tested in webhooks.test.ts. */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { startReceiver } from '../../examples/receiver/start-receiver.ts';
 import { withMember } from '../../src/cli/events/set-member.ts';
 import { followEvents } from '../../src/cli/listen/follow-events.ts';
@@ -12,6 +11,7 @@ import { pastTime } from '../../src/cli/past-time.ts';
 import { openWebhookServer } from '../../src/cli/server-client.ts';
 import { openTerminal } from '../../src/cli/terminal.ts';
 import { schemes } from '../../src/model/endpoint.ts';
+import { listen } from '../harness/listening.ts';
 
 async function collect<T>(values: AsyncIterable<T>): Promise<readonly T[]> {
   const collected: T[] = [];
@@ -122,21 +122,13 @@ const stream = (text: string, close = true): Step => {
   };
 };
 
-before(() => new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve)));
-after(() => {
-  server.closeAllConnections();
-  server.close();
-});
+const { url } = await listen(server, { after });
 
 function follow(since?: string) {
   asked.length = 0;
-  const { port } = server.address() as AddressInfo;
   const stop = new AbortController();
   const breaks: string[] = [];
-  const client = openWebhookServer(
-    openTerminal({ COMITY_KEY: 'sk_x', COMITY_URL: `http://127.0.0.1:${port}` }, process),
-    {},
-  );
+  const client = openWebhookServer(openTerminal({ COMITY_KEY: 'sk_x', COMITY_URL: url }, process), {});
   const events = followEvents(client, {
     since,
     signal: stop.signal,

@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, connect, Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { after, before, test } from 'node:test';
-import { createServer, type Server } from 'node:tls';
+import { createServer } from 'node:tls';
 import { createDialer, type DialDecision, type DialerOptions, newProgress } from '../../src/egress/dial.ts';
 import { DialFailure } from '../../src/egress/dial-failure.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
 import { cert, key } from '../auth/mail/certificate.ts';
+import { type Listening, listen } from '../harness/listening.ts';
 import { plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
 let plain: RawReceiver;
 let other: RawReceiver;
-let secured: Server;
-let securedPort = 0;
+let secured: Listening;
 
 const policy = createEgressPolicy({
   egressAllow: '127.0.0.0/8',
@@ -23,15 +22,12 @@ const policy = createEgressPolicy({
 before(async () => {
   plain = await startRawReceiver((socket) => socket.end(plainAnswer(200, '')));
   other = await startRawReceiver((socket) => socket.end(plainAnswer(200, '')), { host: '127.0.0.2' });
-  secured = createServer({ cert, key, ALPNProtocols: ['h2', 'http/1.1'] }).listen(0, '127.0.0.1');
-  secured.on('tlsClientError', () => undefined);
-  await once(secured, 'listening');
-  securedPort = (secured.address() as AddressInfo).port;
+  const server = createServer({ cert, key, ALPNProtocols: ['h2', 'http/1.1'] });
+  secured = await listen(server.on('tlsClientError', () => undefined));
 });
 
 after(async () => {
-  await Promise.all([plain.close(), other.close()]);
-  secured.close();
+  await Promise.all([plain.close(), other.close(), secured.close()]);
 });
 
 function dialerWith(options: Partial<DialerOptions> = {}) {
@@ -230,12 +226,12 @@ test('gives up at once when its caller does, wherever it stands', async () => {
 test('verifies the certificate against the name, and chooses the protocol by ALPN', async () => {
   const dial = dialerWith({ lookup: async () => ['127.0.0.1'] });
   for (const hostname of ['localhost', 'localhost.', '127.0.0.1']) {
-    const dialled = await dial({ hostname, port: securedPort, tls: { ca: cert, alpn: ['h2', 'http/1.1'] } });
+    const dialled = await dial({ hostname, port: secured.port, tls: { ca: cert, alpn: ['h2', 'http/1.1'] } });
     dialled.socket.destroy();
     assert.equal(dialled.alpnProtocol, 'h2');
     assert.ok((dialled.timing.tlsMs ?? -1) >= 0);
   }
-  const wrong = await failureOf(dial({ hostname: 'hooks.example', port: securedPort, tls: { ca: cert } }));
+  const wrong = await failureOf(dial({ hostname: 'hooks.example', port: secured.port, tls: { ca: cert } }));
   assert.deepEqual(
     [wrong.kind, wrong.message],
     ['tls', 'The certificate is for another name (ERR_TLS_CERT_ALTNAME_INVALID)'],
@@ -246,7 +242,7 @@ test('verifies the certificate also where the environment says not to', async ()
   const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
   try {
-    const failure = await failureOf(dialerWith()({ hostname: '127.0.0.1', port: securedPort, tls: {} }));
+    const failure = await failureOf(dialerWith()({ hostname: '127.0.0.1', port: secured.port, tls: {} }));
     assert.deepEqual(
       [failure.kind, failure.message],
       ['tls', 'The certificate is self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)'],

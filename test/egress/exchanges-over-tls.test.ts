@@ -1,24 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import {
-  constants,
-  createSecureServer,
-  type Http2SecureServer,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import { constants, createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { Exchanges } from '../../src/egress/exchanges.ts';
 import { cert, key } from '../auth/mail/certificate.ts';
+import { type Listening, listen } from '../harness/listening.ts';
 import { callTo, exchangesWith, kindOf } from './exchanges-under-test.ts';
 import { startRawReceiver } from './raw-receiver.ts';
 
-let server: Http2SecureServer;
+let server: Listening;
 let exchanges: Exchanges;
-let port = 0;
-const sessions = new Set<ServerHttp2Session>();
 let opened = 0;
 
 /** What the server does with a request, by its path. */
@@ -60,33 +51,28 @@ const conducts: Record<string, (stream: ServerHttp2Stream) => void> = {
 };
 
 before(async () => {
-  server = createSecureServer({ cert, key, allowHTTP1: false });
-  server.on('session', (session) => {
+  const secure = createSecureServer({ cert, key, allowHTTP1: false });
+  secure.on('session', (session) => {
     opened += 1;
-    sessions.add(session);
-    session.on('close', () => sessions.delete(session));
     session.on('error', () => undefined);
   });
-  server.on('stream', (stream: ServerHttp2Stream, headers) => {
+  secure.on('stream', (stream: ServerHttp2Stream, headers) => {
     stream.on('error', () => undefined);
     const conduct = conducts[headers[':path'] ?? ''] ?? assert.fail();
     stream.on('end', () => conduct(stream));
     stream.resume();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  port = (server.address() as AddressInfo).port;
+  server = await listen(secure);
   exchanges = exchangesWith({ ca: cert });
 });
 
 after(async () => {
   await exchanges.close();
-  for (const session of sessions) session.destroy();
-  server.close();
+  await server.close();
 });
 
 const ask = (path: string, timeoutMs = 5000) =>
-  exchanges.exchange(callTo(`https://127.0.0.1:${port}${path}`, { timeoutMs }));
+  exchanges.exchange(callTo(`https://127.0.0.1:${server.port}${path}`, { timeoutMs }));
 
 test('speaks HTTP/2 to a receiver that chooses it, over one connection for many requests', async () => {
   const first = await ask('/plain');
@@ -108,7 +94,7 @@ test('speaks HTTP/2 to a receiver that chooses it, over one connection for many 
 
 test('keeps to the connection whatever a Host field says', async () => {
   const fields = ['host', 'other.example'];
-  const outcome = await exchanges.exchange(callTo(`https://127.0.0.1:${port}/plain`, { fields }));
+  const outcome = await exchanges.exchange(callTo(`https://127.0.0.1:${server.port}/plain`, { fields }));
   assert.equal(kindOf(outcome), '201 whole');
   assert.equal(kindOf(await ask('/plain')), '201 whole');
   assert.equal(opened, 1);
@@ -140,10 +126,8 @@ test('speaks HTTP/1.1 over TLS to a receiver that has nothing else, over as many
   const older = createServer({ cert, key }, (request, response) => {
     request.resume().on('end', () => setImmediate(() => response.end('ok')));
   });
-  t.after(() => older.close());
-  older.listen(0, '127.0.0.1');
-  await once(older, 'listening');
-  const url = `https://127.0.0.1:${(older.address() as AddressInfo).port}/`;
+  const { port } = await listen(older, t);
+  const url = `https://127.0.0.1:${port}/`;
   const outcomes = await Promise.all(Array.from({ length: 5 }, () => exchanges.exchange(callTo(url))));
   for (const outcome of outcomes) {
     assert.ok(outcome.kind === 'answered' && outcome.protocol === 'http/1.1' && outcome.snippet === 'ok');
@@ -152,7 +136,6 @@ test('speaks HTTP/1.1 over TLS to a receiver that has nothing else, over as many
   assert.ok(outcomes.some((outcome) => outcome.kind === 'answered' && !outcome.reused));
   const again = await exchanges.exchange(callTo(url));
   assert.ok(again.kind === 'answered' && again.reused);
-  older.closeAllConnections();
 });
 
 test('tells a receiver that breaks TLS', async (t) => {
@@ -163,7 +146,7 @@ test('tells a receiver that breaks TLS', async (t) => {
 
 test('sends nothing to a server whose certificate is not trusted', async () => {
   const strict = exchangesWith();
-  const outcome = await strict.exchange(callTo(`https://127.0.0.1:${port}/plain`));
+  const outcome = await strict.exchange(callTo(`https://127.0.0.1:${server.port}/plain`));
   assert.ok(outcome.kind === 'failed');
   assert.deepEqual(
     [outcome.failure, outcome.message],

@@ -1,13 +1,12 @@
 /** Exchanges that nobody asked for yet: nothing is loaded for them, and one that is asked for after the end is aborted. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { createDialer } from '../../src/egress/dial.ts';
 import { createLateExchanges } from '../../src/egress/late-exchanges.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
+import { listen } from '../harness/listening.ts';
 
 const { settings } = loadSettings({ COMITY_EGRESS_ALLOW: '127.0.0.0/8' });
 const policy = createEgressPolicy({ ...settings, ownListeners: () => [] });
@@ -20,10 +19,7 @@ function callTo(port: number) {
 
 test('the first exchanges that are asked for together are all made', async (context) => {
   const server = createServer((_request, response) => void response.writeHead(204).end());
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  context.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listen(server, context);
   const exchanges = createLateExchanges(options);
   assert.equal(exchanges.size(), 0);
   const outcomes = await Promise.all([1, 2, 3].map(() => exchanges.exchange(callTo(port))));

@@ -1,6 +1,6 @@
 /** A receiver over bare TCP that can do everything wrong: it is told of each request once it is there whole, and writes what it likes. */
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { listen } from '../harness/listening.ts';
 
 export type RawRequest = { readonly head: string; readonly body: string };
 
@@ -21,13 +21,9 @@ export async function startRawReceiver(
   { onHead, host = '127.0.0.1' }: { onHead?: (socket: Socket) => void; host?: string } = {},
 ): Promise<RawReceiver> {
   const requests: RawRequest[] = [];
-  const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-    socket.on('error', () => socket.destroy());
     let text = '';
     socket.on('data', (chunk) => {
       if (onHead !== undefined) {
@@ -49,16 +45,8 @@ export async function startRawReceiver(
       }
     });
   });
-  server.listen(0, host);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    port,
-    url: new URL(`http://${host}:${port}/hooks?a=b`),
-    requests,
-    connections: () => connections,
-    close: () => closeAll(server, sockets),
-  };
+  const { port, url, close } = await listen(server, undefined, host);
+  return { port, url: new URL(`${url}/hooks?a=b`), requests, connections: () => connections, close };
 }
 
 /** An answer with its length said. */
@@ -66,10 +54,4 @@ export function plainAnswer(status: number, body: string | Buffer, fields: reado
   const content = Buffer.from(body);
   const head = [`HTTP/1.1 ${status} X`, `content-length: ${content.length}`, ...fields].join('\r\n');
   return Buffer.concat([Buffer.from(`${head}\r\n\r\n`), content]);
-}
-
-async function closeAll(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
-  server.close();
-  for (const socket of sockets) socket.destroy();
-  if (server.listening) await once(server, 'close');
 }

@@ -7,7 +7,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { after } from 'node:test';
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import type { OpenIdProvider, PlainProvider } from '../../src/config/oauth-providers.ts';
-import { clientSecret, close, type Ending, listen } from './openid-provider.ts';
+import { type Ending, listen } from './listening.ts';
+import { clientSecret } from './openid-provider.ts';
 
 export type Behaviour = {
   /** Claims of the ID token, on top of good ones. */
@@ -55,7 +56,7 @@ export async function openFakeProvider(context: Ending = { after }): Promise<Fak
   const server = createServer((request, response) => {
     answers.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  const issuer = await listen(server);
+  const { url: issuer, close } = await listen(server, context);
   const fake: FakeProvider = {
     issuer,
     openId: { kind: 'openid', name: 'fake', issuer, ...client, scope: 'openid email' },
@@ -74,10 +75,9 @@ export async function openFakeProvider(context: Ending = { after }): Promise<Fak
     exchanges: [],
     secrets: [],
     asked: new Map(),
-    stop: () => close(server),
+    stop: close,
   };
   const answers = new Answers(fake, jwk, privateKey);
-  context.after(() => fake.stop());
   return fake;
 }
 

@@ -2,6 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import type { Ending } from './listening.ts';
 import { eventually } from './until.ts';
 
 export type Received = {
@@ -23,9 +24,6 @@ export type MailServer = {
   /** The next mail to this address that was not given out yet. */
   next(to: string): Promise<Received>;
 };
-
-/** What tells of the end of a test, or of all of them. */
-export type Ending = { readonly after: (dispose: () => unknown) => unknown };
 
 export const mailUser = { name: 'comity-mailer', password: 'smtp-Passw0rd-of-the-mailer' };
 

@@ -2,13 +2,10 @@
  * A real OpenID provider (oidc-provider) on a port of its own, without pages: whoever is `signedIn` there is signed in at once and has
  * consented to everything; nobody there means that access was denied.
  */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
 import { Provider } from 'oidc-provider';
 import type { OpenIdProvider } from '../../src/config/oauth-providers.ts';
-
-/** What tells of the end of a test, or of all of a file. */
-export type Ending = { readonly after: (dispose: () => Promise<void>) => unknown };
+import { type Ending, listen } from './listening.ts';
 
 /** A person as the provider knows them; `email_verified` absent: it asserts nothing. */
 export type Person = {
@@ -42,7 +39,7 @@ export async function openProvider(context: Ending, name = 'oidc'): Promise<Open
 export async function openProviderServer(name: string): Promise<OpenedProvider> {
   let handle: RequestListener = (_request, response) => response.writeHead(503).end();
   const server = createServer((request, response) => handle(request, response));
-  const issuer = await listen(server);
+  const { url: issuer, close } = await listen(server);
   const opened: OpenedProvider = {
     issuer,
     provider: {
@@ -57,7 +54,7 @@ export async function openProviderServer(name: string): Promise<OpenedProvider> 
     register: (callbackUrl) => {
       handle = providerHandler(issuer, callbackUrl, () => opened.signedIn);
     },
-    stop: () => close(server),
+    stop: close,
   };
   return opened;
 }
@@ -118,14 +115,3 @@ type GrantContext = {
     };
   };
 };
-
-export async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-export async function close(server: Server): Promise<void> {
-  if (!server.listening) return;
-  server.closeAllConnections();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-}

@@ -12,6 +12,7 @@ import { openPostgresStore } from '../../src/store/postgres/open.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite/open.ts';
 import { type Commit, type Store, StoreUnavailable, type Table, type Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
+import type { Ending } from './listening.ts';
 import { databaseWith } from './postgres-database.ts';
 
 export type Handles = readonly [one: Store, other: Store];
@@ -50,9 +51,6 @@ export const engines: readonly (readonly [name: string, open: (context: TestCont
  * on the other.
  */
 export const embeddedOnly: typeof engines = engines.slice(0, 1);
-
-/** What tells of the end of a test, or of all of a file. */
-export type Ending = { readonly after: (dispose: () => Promise<void>) => unknown };
 
 /** The embedded store as it is: of one process alone. */
 export async function openEmbedded(context: Ending = { after }, declared = tables): Promise<SqliteStore> {

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
+import type { Ending } from './listening.ts';
 
 export const audience = 'https://api.shop.example';
 
@@ -34,7 +35,7 @@ export type IssuerOptions = {
 };
 
 export async function startIssuer(
-  context: { readonly after: (close: () => Promise<void>) => unknown } = { after },
+  context: Ending = { after },
   { now = () => Math.floor(Date.now() / 1000), alg: first }: IssuerOptions = {},
 ): Promise<Issuer> {
   const server = createServer((request, response) => {

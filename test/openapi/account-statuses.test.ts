@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { accounts, documentOf, type Item, operation, operationsOf, resolved } from './fixture.ts';
-import { codesOf, statusesOf } from './statuses.ts';
+import { codesOf, methodsOf, type Statuses, statusesOf, testStatuses } from './statuses.ts';
 
 const document = documentOf(new Map());
 
-/** Besides those in which any request may end. */
-const table: readonly (readonly [method: string, path: string, statuses: string])[] = [
+const table: Statuses = [
   ['post', 'auth/register', '201 401 403 406 409 412 413 415 422 429'],
   ['post', 'auth/login', '200 401 403 406 412 413 415 422 429'],
   ['post', 'auth/refresh', '200 401 403 406 412 413 415 422 429'],
@@ -40,22 +39,14 @@ const table: readonly (readonly [method: string, path: string, statuses: string]
   ['get', 'audit/{id}', '200 304 401 403 404 406 412 429'],
 ];
 
-for (const [method, path, expected] of table) {
-  test(`gives ${method.toUpperCase()} ${path} the statuses ${expected}`, () => {
-    assert.equal(statusesOf(document, method, `/api/v1/${path}`).join(' '), expected);
-  });
-}
+testStatuses(document, table);
 
 test('gives the public keys no status of who may ask', () => {
   assert.equal(statusesOf(document, 'get', '/.well-known/jwks.json').join(' '), '200 304 401 406 412 429');
 });
 
 test('describes no operation that a built-in collection does not have', () => {
-  const methods = (path: string) =>
-    operationsOf(document)
-      .filter((found) => found.path === `/api/v1/${path}`)
-      .map(({ method }) => method)
-      .join(' ');
+  const methods = (path: string) => methodsOf(document, path);
   assert.equal(methods('audit'), 'get head options query');
   assert.equal(methods('audit/{id}'), 'get head options');
   assert.equal(methods('audit/bulk-delete'), '');

@@ -14,7 +14,7 @@ import {
   resolved,
   shopCollections,
 } from './fixture.ts';
-import { codesOf, statusesOf } from './statuses.ts';
+import { codesOf, methodsOf, type Statuses, statusesOf } from './statuses.ts';
 
 const slack = senderOf('chat-eu');
 const challenge = { json: '/type', is: 'url_verification', answer: 'challenge', echo: '/challenge' };
@@ -41,7 +41,7 @@ const receiving = {
 const document = documentOf(shopCollections, '3.2', { receiving });
 const base = '/api/v1';
 
-const table: readonly (readonly [method: string, path: string, statuses: string])[] = [
+const table: Statuses = [
   ['post', 'webhooks/billing', '204 413'],
   ['post', 'webhooks/chat-eu', '200 204 413'],
   ['get', 'received', '200 304 401 403 406 412 429'],
@@ -89,11 +89,7 @@ test('names the header fields that each sender signs with, and no credential', (
 });
 
 test('describes no operation of the inbox and of the senders that there is not', () => {
-  const methods = (path: string) =>
-    operationsOf(document)
-      .filter((found) => found.path === `${base}/${path}`)
-      .map(({ method }) => method)
-      .join(' ');
+  const methods = (path: string) => methodsOf(document, path);
   assert.equal(methods('received'), 'get head options query');
   assert.equal(methods('received/{id}'), 'get head patch options');
   assert.equal(methods('received/bulk-delete'), '');

@@ -11,10 +11,10 @@ import {
   shopCollections,
   variety,
 } from './fixture.ts';
-import { codesOf, statusesOf } from './statuses.ts';
+import { codesOf, type Statuses, testStatuses } from './statuses.ts';
 
 const shop = documentOf(shopCollections);
-const shopTable: readonly (readonly [string, string, string])[] = [
+const shopTable: Statuses = [
   ['get', 'products', '200 304 401 403 406 412 429'],
   ['head', 'products', '200 304 401 403 406 412 429'],
   ['query', 'products', '200 304 401 403 406 412 413 415 422 429'],
@@ -35,11 +35,7 @@ const shopTable: readonly (readonly [string, string, string])[] = [
   ['get', 'events/{id}', '200 304 401 404 406 412 429'],
 ];
 
-for (const [method, path, expected] of shopTable) {
-  test(`gives ${method.toUpperCase()} ${path} the statuses ${expected}`, () => {
-    assert.equal(statusesOf(shop, method, `/api/v1/${path}`).join(' '), expected);
-  });
-}
+testStatuses(shop, shopTable);
 
 test('leaves out conflicts that the declaration rules out', () => {
   assert.deepEqual(codesOf(shop, 'post', '/api/v1/products', 409), [

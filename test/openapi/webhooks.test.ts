@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { documentOf, faults, type Item, operationsOf, resolved, shopCollections } from './fixture.ts';
-import { codesOf, statusesOf } from './statuses.ts';
+import { codesOf, methodsOf, type Statuses, testStatuses } from './statuses.ts';
 
 const document = documentOf(shopCollections);
 const base = '/api/v1';
 
-/** Besides those in which any request may end. */
-const table: readonly (readonly [method: string, path: string, statuses: string])[] = [
+const table: Statuses = [
   ['get', 'endpoints', '200 304 401 403 406 412 429'],
   ['query', 'endpoints', '200 304 401 403 406 412 413 415 422 429'],
   ['post', 'endpoints', '201 401 403 406 409 412 413 415 422 429'],
@@ -33,18 +32,10 @@ const table: readonly (readonly [method: string, path: string, statuses: string]
   ['get', 'event-types/{type}', '200 304 401 403 404 406 412 429'],
 ];
 
-for (const [method, path, expected] of table) {
-  test(`gives ${method.toUpperCase()} ${path} the statuses ${expected}`, () => {
-    assert.equal(statusesOf(document, method, `${base}/${path}`).join(' '), expected);
-  });
-}
+testStatuses(document, table);
 
 test('describes no operation that a collection of the sender does not have', () => {
-  const methods = (path: string) =>
-    operationsOf(document)
-      .filter((found) => found.path === `${base}/${path}`)
-      .map(({ method }) => method)
-      .join(' ');
+  const methods = (path: string) => methodsOf(document, path);
   assert.equal(methods('deliveries'), 'get head options query');
   assert.equal(methods('deliveries/{id}'), 'get head options');
   assert.equal(methods('deliveries/bulk-delete'), '');

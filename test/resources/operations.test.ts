@@ -132,6 +132,13 @@ function gate(): { readonly closed: Promise<void>; open(): void } {
   return { closed: promise, open: () => resolve() };
 }
 
+/** Accepts one operation, which goes on when `held` is opened. */
+async function acceptHeld(process: Process) {
+  const held = gate();
+  process.gate = held.closed;
+  return { held, id: await accept(process) };
+}
+
 /** What a process leaves that dies right after it accepted: a request, held, that nobody carries out. */
 function deadProcess(context: TestContext, store: Store, time: Time): Process {
   const process = startProcess(context, store, time);
@@ -145,9 +152,7 @@ for (const [engine, open] of engines) {
     const time = { now: startedAt };
     const first = startProcess(context, one, time);
     const second = startProcess(context, other, time);
-    const held = gate();
-    first.gate = held.closed;
-    const id = await accept(first);
+    const { held, id } = await acceptHeld(first);
     time.now += leaseMs - 1;
     await lookRound(second);
     assert.deepEqual(second.begun, []);
@@ -178,9 +183,7 @@ for (const [engine, open] of engines) {
     const time = { now: startedAt };
     const slow = startProcess(context, one, time);
     const fast = startProcess(context, other, time);
-    const held = gate();
-    slow.gate = held.closed;
-    const id = await accept(slow);
+    const { held, id } = await acceptHeld(slow);
     time.now += leaseMs + 1;
     const taken = gate();
     fast.gate = taken.closed;
@@ -202,9 +205,7 @@ for (const [engine, open] of engines) {
     const time = { now: startedAt };
     const first = startProcess(context, one, time);
     const second = startProcess(context, other, time);
-    const held = gate();
-    first.gate = held.closed;
-    const id = await accept(first);
+    const { held, id } = await acceptHeld(first);
     for (let round = 0; round < 4; round += 1) {
       time.now += leaseMs / 2;
       const before = await one.read(operationRequestsTable, id);
@@ -227,9 +228,7 @@ for (const [engine, open] of engines) {
     const [one, other] = await open(context);
     const time = { now: startedAt };
     const stopping = startProcess(context, one, time);
-    const held = gate();
-    stopping.gate = held.closed;
-    const id = await accept(stopping);
+    const { held, id } = await acceptHeld(stopping);
     await stopping.operations.drain(0);
     const next = startProcess(context, other, time);
     await lookRound(next);
@@ -249,9 +248,7 @@ for (const [engine, open] of embeddedOnly) {
       const store = failing(one);
       const time = { now: startedAt };
       const process = startProcess(context, store, time);
-      const held = gate();
-      process.gate = held.closed;
-      const id = await accept(process);
+      const { held, id } = await acceptHeld(process);
       store.fault = fault;
       held.open();
       await process.operations.idle();
@@ -272,9 +269,7 @@ for (const [engine, open] of embeddedOnly) {
 test('what failed once is tried again in the next round, without waiting for the lease to run out', async (context) => {
   const store = failing({ ...(await openEmbedded(context)), shared: true });
   const process = startProcess(context, store, { now: startedAt });
-  const held = gate();
-  process.gate = held.closed;
-  const id = await accept(process);
+  const { held, id } = await acceptHeld(process);
   store.fault = 'lost-once';
   held.open();
   await process.operations.idle();
@@ -288,9 +283,7 @@ test('a renewal whose answer was lost is recognised, and the operation still end
   const store = failing({ ...(await openEmbedded(context)), shared: true });
   const time = { now: startedAt };
   const process = startProcess(context, store, time);
-  const held = gate();
-  process.gate = held.closed;
-  const id = await accept(process);
+  const { held, id } = await acceptHeld(process);
   const renew = async (): Promise<void> => {
     const { commits } = store;
     time.now += leaseMs / 2;

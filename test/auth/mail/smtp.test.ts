@@ -3,7 +3,9 @@ import net from 'node:net';
 import test, { type TestContext } from 'node:test';
 import { createSmtpMail, type SmtpMail, type SmtpMailOptions } from '../../../src/mail/smtp.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { listen } from '../../harness/listening.ts';
 import { fieldOf, headerOf, startMailServer, textOf } from '../../harness/mail-server.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { cert, key } from './certificate.ts';
 
 const mail = { to: 'ada@shop.example', subject: 'Shop: hello', text: 'First line.\n\nSecond line.\n' };
@@ -154,12 +156,7 @@ test('gives a mail up at once that the server refuses for good', async (context)
 });
 
 test('gives a mail up after all attempts at a server that is away', async (context) => {
-  const silent = net.createServer();
-  const port = await new Promise<number>((resolve) => {
-    silent.listen(0, '127.0.0.1', () => resolve((silent.address() as net.AddressInfo).port));
-  });
-  await new Promise<void>((resolve) => void silent.close(() => resolve()));
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${port}` });
+  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${await freePort()}` });
   outbox.mail.send(mail);
   await outbox.until(1);
   assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-delayed', 'mail-given-up']);
@@ -171,19 +168,8 @@ test('gives a mail up after all attempts at a server that is away', async (conte
 
 /** Accepts connections and says what it is told to, once. */
 async function startSilent(context: TestContext, greeting: string): Promise<number> {
-  const sockets = new Set<net.Socket>();
-  const silent = net.createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.write(greeting);
-  });
-  context.after(() => {
-    for (const socket of sockets) socket.destroy();
-    silent.close();
-  });
-  return new Promise((resolve) => {
-    silent.listen(0, '127.0.0.1', () => resolve((silent.address() as net.AddressInfo).port));
-  });
+  const silent = net.createServer((socket) => void socket.write(greeting));
+  return (await listen(silent, context)).port;
 }
 
 for (const [what, greeting] of [
@@ -206,14 +192,10 @@ for (const [what, greeting] of [
 test('ends an attempt at a server that trickles, though it is never silent', async (context) => {
   const port = await startSilent(context, '220-');
   const drip = net.createServer((socket) => {
-    socket.on('error', () => undefined);
     const timer = setInterval(() => socket.write('220-still there\r\n'), 20);
     socket.on('close', () => clearInterval(timer));
   });
-  context.after(() => drip.close());
-  const dripPort = await new Promise<number>((resolve) => {
-    drip.listen(0, '127.0.0.1', () => resolve((drip.address() as net.AddressInfo).port));
-  });
+  const { port: dripPort } = await listen(drip, context);
   assert.notEqual(port, dripPort);
   const outbox = open(context, {
     smtpUrl: `smtp://127.0.0.1:${dripPort}`,

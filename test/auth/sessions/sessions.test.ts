@@ -1,6 +1,6 @@
 /** Sessions over both engines: opened, refreshed, seen and ended. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { sessionKeptSeconds } from '../../../src/auth/sessions/sessions.ts';
 import { auditTable, sessionsTable } from '../../../src/auth/tables.ts';
 import { ownerField } from '../../../src/model/field.ts';
@@ -22,6 +22,18 @@ const ada = { id: 'usr_01jg0000000000000000000000' };
 
 function sessionsOf(store: Store, user: string) {
   return store.count(sessionsTable, { op: 'eq', field: ownerField, value: user });
+}
+
+async function twoProcesses([one, other]: readonly [Store, Store]) {
+  const user = await putUser(one, ada);
+  return { one, other, user, here: await startProcess(one), there: await startProcess(other) };
+}
+
+async function oneProcess(context: TestContext, given: Parameters<typeof startProcess>[2] = {}) {
+  const store = await openEmbedded(context);
+  const clock = { now: start };
+  const user = await putUser(store, ada);
+  return { store, clock, user, process: await startProcess(store, clock, given) };
 }
 
 for (const [engine, open] of engines) {
@@ -59,10 +71,7 @@ for (const [engine, open] of engines) {
   });
 
   test(`${engine}: the end of a session kills its token, its refresh token and its cookie at once on every process`, async (context) => {
-    const [one, other] = await open(context);
-    const user = await putUser(one, ada);
-    const here = await startProcess(one);
-    const there = await startProcess(other);
+    const { user, here, there } = await twoProcesses(await open(context));
     const ended = await here.login(user, true);
     const left = await here.login(user, true);
     await good(there.sessions.verifyToken(ended.content.token));
@@ -79,10 +88,7 @@ for (const [engine, open] of engines) {
   });
 
   test(`${engine}: a refresh token works once, and its reuse ends the session and is audited`, async (context) => {
-    const [one, other] = await open(context);
-    const user = await putUser(one, ada);
-    const here = await startProcess(one);
-    const there = await startProcess(other);
+    const { user, here, there } = await twoProcesses(await open(context));
     const { session, content, fields } = await here.login(user, true);
     const second = await there.sessions.refresh(content.refreshToken, null);
     assert.ok(second.ok);
@@ -110,10 +116,7 @@ for (const [engine, open] of engines) {
   });
 
   test(`${engine}: of two refreshes at the same moment one wins, and the session ends`, async (context) => {
-    const [one, other] = await open(context);
-    const user = await putUser(one, ada);
-    const here = await startProcess(one);
-    const there = await startProcess(other);
+    const { one, user, here, there } = await twoProcesses(await open(context));
     for (let round = 0; round < 10; round += 1) {
       const { session, content } = await here.login(user);
       const both = await Promise.all([
@@ -128,10 +131,7 @@ for (const [engine, open] of engines) {
   });
 
   test(`${engine}: nothing of a disabled or deleted account is good, and a changed role counts at once`, async (context) => {
-    const [one, other] = await open(context);
-    const user = await putUser(one, ada);
-    const here = await startProcess(one);
-    const there = await startProcess(other);
+    const { one, other, user, here, there } = await twoProcesses(await open(context));
     const { content, fields } = await here.login(user, true);
     await putUser(other, { ...ada, roles: ['administrator'] });
     const { principal } = await good(here.sessions.verifyToken(content.token));
@@ -197,9 +197,7 @@ for (const [engine, open] of embeddedOnly) {
 }
 
 test('a wrong secret of a refresh token is refused and ends nothing where the family is not known either', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const process = await startProcess(store);
+  const { user, process } = await oneProcess(context);
   const { session, content } = await process.login(user);
   const [, family = '', secret = ''] = content.refreshToken.slice('rt_'.length).split('.');
   const guess = 'A'.repeat(43);
@@ -227,10 +225,7 @@ test('a wrong secret of a refresh token is refused and ends nothing where the fa
 });
 
 test('a refresh token is good until the last moment of refreshTokenSeconds', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const clock = { now: start };
-  const process = await startProcess(store, clock, { refreshTokenSeconds: 100 });
+  const { store, user, clock, process } = await oneProcess(context, { refreshTokenSeconds: 100 });
   const [first, second] = [await process.login(user), await process.login(user)];
   clock.now = start + 100_000 - 1;
   const refreshed = await process.sessions.refresh(first.content.refreshToken, null);
@@ -247,10 +242,7 @@ test('a refresh token is good until the last moment of refreshTokenSeconds', asy
 });
 
 test('a session ends after sessionSeconds however busy it is', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const clock = { now: start };
-  const process = await startProcess(store, clock, {
+  const { user, clock, process } = await oneProcess(context, {
     sessionSeconds: 1000,
     refreshTokenSeconds: 700,
     sessionIdleSeconds: 600,
@@ -277,10 +269,7 @@ test('a session ends after sessionSeconds however busy it is', async (context) =
 });
 
 test('a cookie ends after sessionIdleSeconds without a request, and a request keeps it', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const clock = { now: start };
-  const process = await startProcess(store, clock, { sessionIdleSeconds: 1000 });
+  const { store, user, clock, process } = await oneProcess(context, { sessionIdleSeconds: 1000 });
   const idle = cookieOf((await process.login(user, true)).fields);
   const busy = await process.login(user, true);
   const cookie = cookieOf(busy.fields);
@@ -314,10 +303,7 @@ for (const times of [
   { accessTokenSeconds: 300, refreshTokenSeconds: 200, sessionIdleSeconds: 500, sessionSeconds: 100 },
 ]) {
   test(`retention removes a session when nothing of it can be good any more, and not before: ${JSON.stringify(times)}`, async (context) => {
-    const store = await openEmbedded(context);
-    const user = await putUser(store, ada);
-    const clock = { now: start };
-    const process = await startProcess(store, clock, times);
+    const { store, user, clock, process } = await oneProcess(context, times);
     const { session, content, fields } = await process.login(user, true);
     const purge = () => store.purge(sessionsTable, clock.now - sessionKeptSeconds(times) * 1000, 10);
     clock.now = start + 100_000 - 1;
@@ -336,10 +322,7 @@ for (const times of [
 }
 
 test('a sight that is written late never brings an ended session back', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const clock = { now: start };
-  const process = await startProcess(store, clock);
+  const { store, user, clock, process } = await oneProcess(context);
   const { session, fields } = await process.login(user, true);
   const verdict = await good(process.sessions.verifyCookie(cookieOf(fields)));
   await process.logout(session);
@@ -352,9 +335,7 @@ test('a sight that is written late never brings an ended session back', async (c
 });
 
 test('cookies carry the attributes of §5.2, and no login reuses what a client brought', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const process = await startProcess(store);
+  const { user, process } = await oneProcess(context);
   const [first, second] = [await process.login(user, true), await process.login(user, true)];
   assert.match(
     first.fields.join(': '),
@@ -370,9 +351,7 @@ test('cookies carry the attributes of §5.2, and no login reuses what a client b
 });
 
 test('a cookie with another secret, of another session or of a session without one is refused', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const process = await startProcess(store);
+  const { user, process } = await oneProcess(context);
   const [first, second] = [await process.login(user, true), await process.login(user, true)];
   const without = await process.login(user);
   const secret = cookieOf(first.fields).split('.')[1] ?? '';
@@ -395,9 +374,7 @@ test('a cookie with another secret, of another session or of a session without o
 });
 
 test('no secret of a session stands in the store', async (context) => {
-  const store = await openEmbedded(context);
-  const user = await putUser(store, ada);
-  const process = await startProcess(store);
+  const { store, user, process } = await oneProcess(context);
   const { session, content, fields } = await process.login(user, true);
   const refreshed = await process.sessions.refresh(content.refreshToken, null);
   assert.ok(refreshed.ok);

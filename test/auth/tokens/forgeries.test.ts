@@ -12,7 +12,8 @@ import {
 } from 'jose';
 import type { User } from '../../../src/auth/tables.ts';
 import type { SigningKey } from '../../../src/auth/tokens/signing-key.ts';
-import { type Ending, openEmbedded } from '../../harness/stores.ts';
+import type { Ending } from '../../harness/listening.ts';
+import { openEmbedded } from '../../harness/stores.ts';
 import {
   good,
   minuteMs,

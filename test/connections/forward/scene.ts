@@ -1,7 +1,6 @@
 /** A proxy on a free port whose foreign requests go through the real admission, guard and dialer, and destinations made for one test. */
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net';
+import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { createForward, type ForwardOptions } from '../../../src/connections/forward/forward.ts';
@@ -17,6 +16,7 @@ import type { Request } from '../../../src/http/message.ts';
 import { readRequestFields } from '../../../src/http/request-fields.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { listen } from '../../harness/listening.ts';
 import { knownAs } from '../../resources/known.ts';
 import { openRaw, type RawClient } from '../../wire/server/raw-client.ts';
 
@@ -47,7 +47,6 @@ export type SceneOptions = {
 
 export async function stage(test: TestContext, options: SceneOptions = {}): Promise<Scene> {
   const { observed, observe, fact } = watchFacts();
-  const { listen, clients } = openServers(test);
   const ends = new Set<() => void>();
   const own: string[] = [];
   const desk = admissionOf(options, observe, ends);
@@ -64,7 +63,7 @@ export async function stage(test: TestContext, options: SceneOptions = {}): Prom
   const proxy = createServer({ requireHostHeader: false }, serve);
   proxy.on('checkContinue', serve);
   proxy.on('checkExpectation', serve);
-  const port = await listen(proxy);
+  const { port } = await listen(proxy, test);
   own.push(`127.0.0.1:${port}`, 'api.shop.example:443');
   return {
     ...{ port, desk, observed, fact },
@@ -73,17 +72,11 @@ export async function stage(test: TestContext, options: SceneOptions = {}): Prom
     },
     open: async () => {
       const client = await openRaw(port);
-      clients.push(client);
+      test.after(() => client.destroy());
       return client;
     },
-    destination: async (listener) => `127.0.0.1:${await listen(createServer(listener))}`,
-    rawDestination: async (onSocket) => {
-      const server = createNetServer((socket) => {
-        socket.on('error', () => undefined);
-        onSocket(socket);
-      });
-      return `127.0.0.1:${await listen(server)}`;
-    },
+    destination: async (listener) => new URL((await listen(createServer(listener), test)).url).host,
+    rawDestination: async (onSocket) => new URL((await listen(createNetServer(onSocket), test)).url).host,
   };
 }
 
@@ -108,29 +101,6 @@ function watchFacts(): Pick<Scene, 'observed' | 'fact'> & { readonly observe: Ad
         look();
       }),
   };
-}
-
-/** Servers on free ports, and clients, ended with the test. */
-function openServers(test: TestContext) {
-  const servers = new Set<Server>();
-  const sockets = new Set<Socket>();
-  const clients: RawClient[] = [];
-  test.after(async () => {
-    for (const client of clients) client.destroy();
-    for (const socket of sockets) socket.destroy();
-    await Promise.all([...servers].map((server) => new Promise((resolve) => server.close(resolve))));
-  });
-  const listen = async (server: Server): Promise<number> => {
-    servers.add(server);
-    server.on('connection', (socket) => {
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
-  };
-  return { listen, clients };
 }
 
 function admissionOf(

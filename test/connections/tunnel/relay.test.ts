@@ -9,7 +9,8 @@ import { findReadBuffer } from '../../../src/connections/tunnel/relay/read-buffe
 import { createRelays } from '../../../src/connections/tunnel/relay/relays.ts';
 import type { TunnelEnd } from '../../../src/observe/observation.ts';
 import { cert, key } from '../../auth/mail/certificate.ts';
-import { portOf, readToEnd, startDestination } from './rig.ts';
+import { listen } from '../../harness/listening.ts';
+import { readToEnd, startDestination } from './rig.ts';
 
 type TestContext = Parameters<typeof startDestination>[0];
 type Over = { readonly why: TunnelEnd; readonly sentBytes: number; readonly receivedBytes: number };
@@ -21,9 +22,8 @@ const times = { tunnelIdleMs: 60_000, tunnelHalfClosedMs: 60_000, monotonic: () 
 async function startRelay(context: TestContext, destinationPort: number, { tls = false } = {}) {
   const relays = createRelays(times);
   const over: Over[] = [];
-  const sockets = new Set<Socket>();
   const onClient = (client: Socket): void => {
-    sockets.add(client.on('error', () => undefined).once('close', () => sockets.delete(client)));
+    client.on('error', () => undefined);
     const destination = connect({ port: destinationPort, host: '127.0.0.1', allowHalfOpen: true });
     destination.on('error', () => undefined);
     destination.once('connect', () =>
@@ -38,13 +38,7 @@ async function startRelay(context: TestContext, destinationPort: number, { tls =
   const server = tls
     ? createTlsServer({ cert, key, allowHalfOpen: true }, onClient)
     : createServer({ allowHalfOpen: true }, onClient);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  context.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { port: portOf(server), over };
+  return { port: (await listen(server, context)).port, over };
 }
 
 /** Octets that differ from place to place and from seed to seed. */

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Stream } from 'node:http2';
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { connect, createServer as createTcpServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { createProxyAuthenticate } from '../../../src/auth/authenticate.ts';
@@ -26,6 +26,7 @@ import type { HostRules } from '../../../src/model/host-rules.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { plantKey } from '../../auth/keys/planted.ts';
+import { listen } from '../../harness/listening.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
 export const adminKey = 'sk_test_0123456789abcdef0123456789';
@@ -105,14 +106,11 @@ export async function startRig(context: TestContext, { store, key }: Stand, opti
     udp: unused,
     monotonic,
   });
-  const server = serveHttp1(proxy).listen(0, '127.0.0.1');
-  const server2 = serveHttp2(proxy).listen(0, '127.0.0.1');
-  await Promise.all([once(server, 'listening'), once(server2, 'listening')]);
-  context.after(() => Promise.all([server.close(), server2.close()]));
-  const port = portOf(server);
+  const { port } = await listen(serveHttp1(proxy), context);
+  const { port: port2 } = await listen(serveHttp2(proxy), context);
   listening.push({ address: '127.0.0.1', port });
   return {
-    ...{ proxy, facts, key, port, port2: portOf(server2) },
+    ...{ proxy, facts, key, port, port2 },
     factsOf: <Kind extends Observation['kind']>(kind: Kind): readonly Fact<Kind>[] =>
       facts.filter((fact): fact is Fact<Kind> => fact.kind === kind),
     /** Resolves with the fact, at once when it was told already. */
@@ -208,30 +206,14 @@ function textOf({ status, fields, content }: Response): string {
   return `HTTP/1.1 ${status} x\r\n${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${String(content)}`;
 }
 
-export function portOf(server: { address(): AddressInfo | string | null }): number {
-  const address = server.address();
-  assert.ok(address !== null && typeof address === 'object');
-  return address.port;
-}
-
 /** A destination; its sockets are half-open and end with the test. */
 export async function startDestination(
   context: TestContext,
   serve: (socket: Socket) => void,
   host = '127.0.0.1',
 ): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
-    serve(socket);
-  }).listen(0, host);
-  await once(server, 'listening');
-  context.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return portOf(server);
+  const server = createTcpServer({ allowHalfOpen: true }, serve);
+  return (await listen(server, context, host)).port;
 }
 
 export type Answer = {

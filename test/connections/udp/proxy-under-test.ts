@@ -12,7 +12,6 @@ import {
   createServer as createHttp2Server,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { proxyChallengesFor } from '../../../src/auth/challenges.ts';
@@ -27,6 +26,7 @@ import { CapsuleReader, datagramHeadBytes, writeDatagramHead } from '../../../sr
 import type { HostRules } from '../../../src/model/host-rules.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation, Observe } from '../../../src/observe/observation.ts';
+import { listen } from '../../harness/listening.ts';
 import { knownAs } from '../../resources/known.ts';
 
 export type ProxyOptions = {
@@ -225,9 +225,7 @@ type Udp = (call: ProxyCall) => Promise<ProxyReply>;
 
 async function listenHttp1(udp: Udp) {
   const server = createServer();
-  const sockets = new Set<Duplex>();
   server.on('upgrade', async (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    sockets.add(socket);
     const gone = new AbortController();
     socket.on('close', () => gone.abort());
     socket.on('error', () => undefined);
@@ -250,13 +248,7 @@ async function listenHttp1(udp: Udp) {
       reply.join({ duplex: socket, head, reset });
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const close = (): void => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  };
-  return { port: (server.address() as AddressInfo).port, close };
+  return listen(server);
 }
 
 async function listenHttp2(udp: Udp) {
@@ -285,9 +277,7 @@ async function listenHttp2(udp: Udp) {
       reply.join({ duplex: stream, head: new Uint8Array(), reset } satisfies ClientSide);
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
+  return listen(server);
 }
 
 function askHttp1(port: number, asking: Asking): Promise<Answered> {

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { Agent, WebSocket as UndiciSocket } from 'undici';
 import { WebSocket } from 'ws';
 import { converseHttp2 } from '../../../src/connections/websocket/converse.ts';
 import { createFleet } from '../../../src/connections/websocket/fleet.ts';
 import { cert, key } from '../../auth/mail/certificate.ts';
+import { listen } from '../../harness/listening.ts';
 import { ampleLease } from '../../memory/ample.ts';
 import { conversation, EchoServer, limits } from './echo-server.ts';
 
@@ -83,15 +83,13 @@ describe('a WebSocket with a client of another make', () => {
         },
       );
     });
-    secure.listen(0, '127.0.0.1');
-    await once(secure, 'listening');
+    const { port, close } = await listen(secure);
     const dispatcher = new Agent({ allowH2: true, connect: { rejectUnauthorized: false } });
-    const { port } = secure.address() as AddressInfo;
     await speak(new UndiciSocket(`wss://127.0.0.1:${port}`, { protocols: ['comity.v1'], dispatcher }));
     await closed.promise;
     assert.equal(facts.length, 1);
     await dispatcher.destroy();
-    await new Promise<void>((resolve) => secure.close(() => resolve()));
+    await close();
   });
 });
 

@@ -1,7 +1,6 @@
 /** A server of each protocol in the test's own process, whose every request becomes a WebSocket with the conversation that a test gives. */
 import { createServer } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
 import {
   converseHttp1,
   converseHttp2,
@@ -10,6 +9,7 @@ import {
 import { createFleet } from '../../../src/connections/websocket/fleet.ts';
 import type { Conversation, ConversationPeer } from '../../../src/http/message.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
+import { type Listening, listen } from '../../harness/listening.ts';
 import { ampleLease } from '../../memory/ample.ts';
 
 export type Protocol = 'HTTP/1.1' | 'HTTP/2';
@@ -35,12 +35,13 @@ export class EchoServer {
   readonly facts: Observation[] = [];
   /** Open WebSockets in the order in which they came. */
   readonly sockets = new Set<OpenSocket>();
-  readonly #connections = new Set<Socket>();
   readonly #options: ServerOptions;
   readonly #limits: typeof limits;
   readonly #fleet: ReturnType<typeof createFleet>;
   readonly #http1 = createServer();
   readonly #http2 = createHttp2Server({ settings: { enableConnectProtocol: true } });
+  /** In the order of `protocols`. */
+  readonly #listening: Listening[] = [];
   #opened = 0;
   readonly #onFact: (() => void)[] = [];
 
@@ -62,25 +63,16 @@ export class EchoServer {
       );
       this.sockets.add(made);
     });
-    for (const server of [this.#http1, this.#http2]) {
-      server.on('connection', (socket: Socket) => {
-        this.#connections.add(socket);
-        socket.on('close', () => this.#connections.delete(socket));
-      });
-    }
   }
 
   static async start(options: ServerOptions = {}): Promise<EchoServer> {
     const made = new EchoServer(options);
-    for (const server of [made.#http1, made.#http2]) {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    }
+    for (const server of [made.#http1, made.#http2]) made.#listening.push(await listen(server));
     return made;
   }
 
   port(protocol: Protocol): number {
-    const server = protocol === 'HTTP/1.1' ? this.#http1 : this.#http2;
-    return (server.address() as AddressInfo).port;
+    return this.#listening[protocols.indexOf(protocol)]?.port ?? 0;
   }
 
   /** How many WebSockets were opened; the number of the last of them is one less. */
@@ -100,10 +92,7 @@ export class EchoServer {
   }
 
   async stop(): Promise<void> {
-    for (const socket of this.#connections) socket.destroy();
-    for (const server of [this.#http1, this.#http2]) {
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    }
+    await Promise.all(this.#listening.map(({ close }) => close()));
   }
 
   #converse(onClosed: () => void) {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -26,6 +26,7 @@ import { TunnelClient } from '../../../bench/connections/tunnel-client.ts';
 import type { Octets, Setups, TunnelQuestion } from '../../../bench/connections/tunnel-clients.ts';
 import type { Place } from '../../../bench/engine.ts';
 import { startPart } from '../../../bench/webhooks/part.ts';
+import { listen } from '../../harness/listening.ts';
 import { growthOf } from '../../soak/connections/flat-memory.ts';
 
 const unpinned = { pinned: false, words: '' };
@@ -51,8 +52,7 @@ test('counts the texts of frames however they are cut into reads', () => {
 test('subscribes, counts what is broadcast and answers pings', async (context) => {
   const server = createHttpServer();
   const sockets = new WebSocketServer({ server });
-  const port = await listening(server);
-  context.after(() => server.close());
+  const { port } = await listen(server, context);
   const ponged = new Promise<void>((resolve) => {
     sockets.on('connection', (socket: WebSocket) => {
       socket.once('pong', () => resolve());
@@ -83,8 +83,7 @@ test('subscribes, counts what is broadcast and answers pings', async (context) =
 
 test('takes an answer other than 200 to CONNECT for a fault', async (context) => {
   const server = createServer((socket) => socket.end('HTTP/1.1 407 No\r\n\r\n'));
-  const port = await listening(server);
-  context.after(() => server.close());
+  const { port } = await listen(server, context);
   const fault = await new Promise<string>((resolve, reject) => {
     const route = { host: '127.0.0.1', port, target: 'a:1', fieldLines: '' };
     new TunnelClient(route, new Uint8Array(64), {
@@ -163,10 +162,4 @@ function frame(opcode: number, length: number): Buffer {
         ? Buffer.from([0x80 | opcode, 126, length >> 8, length & 255])
         : Buffer.from([0x80 | opcode, 127, 0, 0, 0, 0, 0, length >> 16, (length >> 8) & 255, length & 255]);
   return Buffer.concat([header, Buffer.alloc(length, 0x81)]);
-}
-
-function listening(server: Server): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
-  });
 }

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { docsAssets } from '../../../src/openapi/docs-assets.ts';
+import type { Listening } from '../../harness/listening.ts';
 import { documentOf, shopCollections } from '../../openapi/fixture.ts';
 import { openBrowser } from './chromium.ts';
-import { type Served, serveDocs } from './serve-docs.ts';
+import { serveDocs } from './serve-docs.ts';
 
 let browser: Browser;
-let served: Served;
+let served: Listening;
 
 before(async () => {
   served = await serveDocs(documentOf(shopCollections), docsAssets('Shop'));

@@ -1,13 +1,12 @@
 /** The example page in a real browser: it follows events of another origin, by ticket, and misses none when the program restarts. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { adminKey } from '../../harness/exchange.ts';
+import { listen } from '../../harness/listening.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
 
@@ -24,9 +23,7 @@ test('the example page shows events as they happen, and those of a restart once 
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' });
     response.end(html);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url: origin, close } = await listen(server);
   const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
   const env = { COMITY_CORS_ORIGINS: origin };
   let program = await startServer({ folder, env });
@@ -34,8 +31,7 @@ test('the example page shows events as they happen, and those of a restart once 
   context.after(async () => {
     await browser.close();
     await program.stop();
-    server.close();
-    server.closeAllConnections();
+    await close();
     await rm(folder, { recursive: true, force: true });
   });
 

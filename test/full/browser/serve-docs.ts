@@ -1,12 +1,9 @@
 /** Serves a document and its pages with the header fields that the program sends with them. */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { DocsAsset } from '../../../src/openapi/docs-assets.ts';
+import { type Listening, listen } from '../../harness/listening.ts';
 
-export type Served = { readonly url: string; close(): Promise<void> };
-
-export async function serveDocs(document: unknown, assets: readonly DocsAsset[]): Promise<Served> {
+export async function serveDocs(document: unknown, assets: readonly DocsAsset[]): Promise<Listening> {
   const byPath = new Map(assets.map((asset) => [asset.path, asset]));
   const json = JSON.stringify(document);
   const server = createServer(async (request, response) => {
@@ -29,14 +26,5 @@ export async function serveDocs(document: unknown, assets: readonly DocsAsset[])
       response.end();
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return listen(server);
 }

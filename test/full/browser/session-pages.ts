@@ -5,10 +5,9 @@
  * are kept there as on https; other names would need it. `www.shop.localhost` and `api.shop.localhost` are one site, as
  * `localhost` is treated like a top-level domain; `stranger.localhost` is another.
  */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
+import { listen } from '../../harness/listening.ts';
 
 export const apiHost = 'api.shop.localhost';
 export const appHost = 'www.shop.localhost';
@@ -30,19 +29,13 @@ export async function servePages(): Promise<Pages> {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' });
     response.end('<!doctype html><title>A page</title><p>A page</p>');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
   const origin = (host: string) => `http://${host}:${port}`;
   return {
     port,
     origin,
     at: (host) => `${origin(host)}/`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    close,
   };
 }
 

@@ -1,47 +1,14 @@
 /** `comity migrate` as a process: what becomes of a run that is killed, and of one beside another. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import {
-  type CommandProcess,
-  runCommand,
-  spawnCommand,
-  temporaryFolder,
-} from '../../harness/command-line.ts';
-import { emptyDatabase } from '../../harness/postgres-database.ts';
+import { openWords } from '../../cli/words-to-migrate.ts';
+import { type CommandProcess, runCommand, spawnCommand } from '../../harness/command-line.ts';
 
-const folder = temporaryFolder();
+const { url, client, configuration, environment } = await openWords();
 const lean = configuration('lean', ', search: []');
 /** Builds an index and no more, which waits for transactions under way and holds nobody up. */
 const indexed = configuration('indexed', `, search: [], indexes: ['rank']`);
-
-const server = await emptyDatabase();
-const client = new pg.Client({ connectionString: server.url });
-await client.connect();
-after(async () => {
-  await client.end();
-  await server.dispose();
-});
-
-/** Writes a configuration of one collection. */
-function configuration(name: string, more: string): string {
-  const path = join(folder, `${name}.mjs`);
-  const face = pathToFileURL(resolve('src/index.ts')).href;
-  writeFileSync(
-    path,
-    `import { collection, defineConfig, Type } from '${face}';
-    const schema = Type.Object({ name: Type.String(), rank: Type.Optional(Type.Integer()) });
-    export default defineConfig({ collections: { words: collection({ schema${more} }) } });\n`,
-  );
-  return path;
-}
-
-function environment(schema: string, config: string): Record<string, string> {
-  return { COMITY_DATABASE_URL: server.url, COMITY_DATABASE_SCHEMA: schema, COMITY_CONFIG: config };
-}
 
 function migrate(schema: string, config: string) {
   return runCommand(['migrate'], environment(schema, config));
@@ -49,7 +16,7 @@ function migrate(schema: string, config: string) {
 
 test('goes on after it was killed while it built an index, and holds no lock from then on', async () => {
   assert.equal((await migrate('killed', lean)).code, 0);
-  const holder = new pg.Client({ connectionString: server.url });
+  const holder = new pg.Client({ connectionString: url });
   await holder.connect();
   await holder.query(
     `BEGIN; INSERT INTO killed.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,
@@ -63,7 +30,7 @@ test('goes on after it was killed while it built an index, and holds no lock fro
   await holder.query('ROLLBACK');
   await holder.end();
   assert.equal((await waiting.ended).code, 0);
-  const { host, pathname } = new URL(server.url);
+  const { host, pathname } = new URL(url);
   assert.deepEqual(await migrate('killed', indexed), {
     code: 0,
     stdout: `Nothing to do: ${host}${pathname}, schema killed is up to date.\n`,
@@ -83,7 +50,7 @@ test('goes on after it was killed while it built an index, and holds no lock fro
 
 test('waits for another migration, and says so', async () => {
   assert.equal((await migrate('crowded', lean)).code, 0);
-  const holder = new pg.Client({ connectionString: server.url });
+  const holder = new pg.Client({ connectionString: url });
   await holder.connect();
   await holder.query(
     `BEGIN; INSERT INTO crowded.words (id, rev, created_at, updated_at, doc) VALUES ('w', 1, 1, 1, '{}')`,

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocketServer } from 'ws';
 import { cert, key } from '../../auth/mail/certificate.ts';
+import { listen } from '../../harness/listening.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 
 export type Served = {
@@ -34,10 +34,11 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
   const listener: RequestListener = (request, response) => {
     response.end(`${request.method} ${request.url}`);
   };
-  const destination = await listen(createServer(listener));
-  new WebSocketServer({ server: destination }).on('connection', (socket) => {
+  const cleartext = createServer(listener);
+  new WebSocketServer({ server: cleartext }).on('connection', (socket) => {
     socket.on('message', (message) => socket.send(String(message)));
   });
+  const destination = await listen(cleartext);
   const tlsDestination = await listen(createTlsServer({ cert, key }, listener));
   const program = await startServer({
     env: {
@@ -60,27 +61,13 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
     tlsPort,
     tlsUrl: `https://localhost:${tlsPort}`,
     certificate,
-    destination: `http://127.0.0.1:${portOf(destination)}`,
-    tlsDestination: `https://localhost:${portOf(tlsDestination)}`,
+    destination: destination.url,
+    tlsDestination: `https://localhost:${tlsDestination.port}`,
     tunnelKey: String(made.json().key),
     async end() {
       await program.stop();
-      for (const server of [destination, tlsDestination]) {
-        server.closeAllConnections();
-        server.close();
-      }
+      await Promise.all([destination.close(), tlsDestination.close()]);
       rmSync(folder, { recursive: true });
     },
   };
-}
-
-async function listen<S extends Server>(server: S): Promise<S> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
 }

@@ -1,9 +1,10 @@
 /** Three processes on one database are one service: what one did, the others know; what two do at once, one does. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Answer, send } from '../../harness/exchange.ts';
+import { listen } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import type { RunningServer } from '../../harness/running-server.ts';
 import { openRealtime } from '../../wire/realtime/realtime-client.ts';
@@ -288,14 +289,12 @@ describe('a connection to one process', () => {
     for (const socket of opened) socket.end();
   });
 
-  it('ends when its credential is revoked on another: WebSocket and tunnel', async () => {
+  it('ends when its credential is revoked on another: WebSocket and tunnel', async (context) => {
     const json = { name: 'Short', kind: 'secret', scopes: ['read', 'tunnel'] };
     const made = (await one().send('POST', `${base}/keys`, { json })).json();
     const socket = await openRealtime(one().port, { headers: { 'x-api-key': String(made.key) } });
-    const destination = createServer((stream) => stream.on('error', () => stream.destroy()));
-    destination.listen(0, '127.0.0.1');
-    await once(destination, 'listening');
-    const target = `127.0.0.1:${(destination.address() as AddressInfo).port}`;
+    const destination = await listen(createServer(), context);
+    const target = `127.0.0.1:${destination.port}`;
     const tunnel = connect(one().port, '127.0.0.1');
     const authorization = `Proxy-Authorization: Bearer ${made.key}`;
     tunnel.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n\r\n`);
@@ -304,6 +303,5 @@ describe('a connection to one process', () => {
     assert.equal((await other().send('DELETE', `${base}/keys/${made.id}`)).status, 204);
     assert.deepEqual(await socket.closed, { code: 1008, reason: 'credential ended' });
     assert.match(String(await broken), /ECONNRESET/);
-    destination.close();
   });
 });

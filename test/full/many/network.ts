@@ -2,8 +2,8 @@
  * The network between the processes and their database, which can lose what the database answers and then every connection.
  * It looks into nothing that passes, so that a load is slowed as little as can be.
  */
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { listen } from '../../harness/listening.ts';
 
 export type Network = {
   /** The same database, over this network. */
@@ -15,7 +15,6 @@ export type Network = {
 
 export async function networkBefore(databaseUrl: string): Promise<Network> {
   const target = new URL(databaseUrl);
-  const open = new Set<Socket>();
   let losing = false;
   const listener = createServer({ noDelay: true }, (client) => {
     const server = connect({ host: target.hostname, port: Number(target.port || 5432), noDelay: true });
@@ -26,29 +25,22 @@ export async function networkBefore(databaseUrl: string): Promise<Network> {
       one.on('error', () => one.destroy());
       one.on('close', () => other.destroy());
     }
-    open.add(client);
-    client.on('close', () => open.delete(client));
     client.pipe(server);
     server.on('data', (bytes: Buffer) => {
       if (!losing) client.write(bytes);
     });
   });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
+  const { port, sockets, close } = await listen(listener);
   const url = new URL(target);
-  url.host = `127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  url.host = `127.0.0.1:${port}`;
   return {
     url: url.href,
     async cut(ms) {
       losing = true;
       await new Promise((resolve) => setTimeout(resolve, ms));
-      for (const client of open) client.destroy();
+      for (const client of sockets) client.destroy();
       losing = false;
     },
-    async close() {
-      for (const client of open) client.destroy();
-      listener.close();
-      await once(listener, 'close');
-    },
+    close,
   };
 }

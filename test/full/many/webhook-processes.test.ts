@@ -3,8 +3,6 @@
  * and when one of them is gone from one moment to the next.
  */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Pool } from 'undici';
@@ -12,7 +10,9 @@ import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Claim } from '../../../src/webhooks/outbound/claim.ts';
 import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
+import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { engines } from '../../harness/stores.ts';
+import { until } from '../../harness/until.ts';
 import { turnOver } from '../../webhooks/engine/fake-time.ts';
 import { answered, openSender } from '../../webhooks/engine/sender.ts';
 
@@ -20,55 +20,24 @@ const endpointIds = Array.from({ length: 24 }, (_, at) => `ep_${at}`);
 const leases = { webhookLeaseMs: 2500, webhookTimeoutMs: 700 };
 const patienceMs = 20_000;
 
-type Receiver = {
+async function openReceiver(context: TestContext) {
+  const { url, received } = await startDeliveryReceiver(context);
+  const pool = new Pool(url, { connections: 32 });
+  context.after(() => pool.destroy());
   /** How often each delivery came. */
-  readonly came: Map<string, number>;
-  /** Sends one to it. */
-  post(claim: Claim): Promise<ExchangeOutcome>;
-  /** Resolves when so many different ones have come. */
-  reached(count: number): Promise<void>;
-};
-
-async function openReceiver(context: TestContext): Promise<Receiver> {
-  const came = new Map<string, number>();
-  let heard: (() => void) | undefined;
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      const id = String(request.headers['webhook-id']);
-      came.set(id, (came.get(id) ?? 0) + 1);
-      response.writeHead(204).end();
-      heard?.();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const pool = new Pool(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { connections: 32 });
-  context.after(async () => {
-    await pool.destroy();
-    server.close();
-  });
+  const came = () => Map.groupBy(received, ({ headers }) => headers['webhook-id']);
   return {
-    came,
-    async post({ delivery, endpoint }) {
+    async post({ delivery, endpoint }: Claim): Promise<ExchangeOutcome> {
       const headers = { 'webhook-id': delivery.id };
-      const { pathname } = endpoint.url;
-      const { statusCode, body } = await pool.request({
-        path: pathname,
-        method: 'POST',
-        body: '{}',
-        headers,
-      });
+      const { pathname: path } = endpoint.url;
+      const { statusCode, body } = await pool.request({ path, method: 'POST', body: '{}', headers });
       await body.dump();
       return answered(statusCode);
     },
-    async reached(count) {
-      const end = performance.now() + patienceMs;
-      while (came.size < count) {
-        const next = new Promise<void>((resolve) => {
-          heard = resolve;
-        });
-        assert.ok(performance.now() < end, `${came.size} of ${count} came`);
-        await Promise.race([next, wait(1000, undefined, { ref: false })]);
-      }
+    /** How often each came, once so many different ones have. */
+    async reached(count: number): Promise<readonly number[]> {
+      await until(() => came().size >= count, `${count} deliveries`, patienceMs);
+      return [...new Set([...came().values()].map(({ length }) => length))];
     },
   };
 }
@@ -127,8 +96,7 @@ for (const [engine, open] of engines) {
       await first.events(2);
       await second.events(2);
     }
-    await receiver.reached(20 * endpointIds.length);
-    assert.deepEqual([...new Set(receiver.came.values())], [1], 'each once');
+    assert.deepEqual(await receiver.reached(20 * endpointIds.length), [1], 'each once');
     assert.deepEqual(
       owned().reduce((sum, count) => sum + count),
       endpointIds.length,
@@ -139,8 +107,7 @@ for (const [engine, open] of engines) {
     life.over = true;
     const before = performance.now();
     await second.events(2);
-    await receiver.reached(22 * endpointIds.length);
-    assert.deepEqual([...new Set(receiver.came.values())], [1], 'each once');
+    assert.deepEqual(await receiver.reached(22 * endpointIds.length), [1], 'each once');
     const waitedMs = performance.now() - before;
     assert.ok(waitedMs > 500, `its lease was respected: ${waitedMs} ms`);
     await second.close();

@@ -56,8 +56,7 @@ for (const { name, units, check } of [bold, careful]) {
     for (const direction of ['to server', 'to client'] as const) {
       test(`commits once ${name} where octets ${direction} stop at any point (${rest})`, async (context) => {
         const place = await freshPlace(context);
-        const cutter = await Cutter.before(place.url);
-        context.after(() => cutter.close());
+        const cutter = await Cutter.before(place.url, context);
         const failures: unknown[] = [];
         // The server ends the transaction of a client that is gone after 0.6 of this.
         const options = {
@@ -102,8 +101,7 @@ function pointOf(round: number, points: number, bytes: number): number {
 
 test('keeps a flight that reaches the server late from committing what was answered as refused', async (context) => {
   const place = await freshPlace(context);
-  const cutter = await Cutter.before(place.url);
-  context.after(() => cutter.close());
+  const cutter = await Cutter.before(place.url, context);
   const { committer } = startCommitter(context, place, { url: cutter.url });
   await committer.commit(unit(put(things, 'warm', {})));
   // Another writer is about to commit the very row.

@@ -72,10 +72,10 @@ type Twin = {
 };
 
 /** Where the clock of both begins, and how far a request moves it: some requests share a millisecond. */
-const firstTime = Date.UTC(2026, 0, 31, 12);
-const stepsMs = [0, 1, 999, 0, 1001, 60_000];
+export const firstTime = Date.UTC(2026, 0, 31, 12);
+export const stepsMs = [0, 1, 999, 0, 1001, 60_000];
 const endedMsMax = 10_000;
-const differencesMax = 8;
+export const differencesMax = 8;
 const shownCharactersMax = 600;
 const host = 'comity.test';
 
@@ -271,7 +271,7 @@ async function stopTwin(twin: Twin): Promise<void> {
   await twin.running.stop('the test is over');
 }
 
-function toSend(method: string, path: string, asked: Asked): Sent {
+export function toSend(method: string, path: string, asked: Asked): Sent {
   const headers: [string, string][] = [['Host', host]];
   if (asked.anonymous !== true) headers.push(['Authorization', `Bearer ${adminKey}`]);
   const given = Object.entries(asked.headers ?? {});

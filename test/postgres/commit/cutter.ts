@@ -3,7 +3,8 @@
  * reaches it all the same, or reaches it later than anyone expects.
  */
 import { EventEmitter, once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type Ending, type Listening, listen } from '../../harness/listening.ts';
 
 /**
  * `lost`: the server sees the connection break too. `late`: it keeps the connection, and gets the rest when `deliver` is called.
@@ -25,27 +26,28 @@ export class Cutter {
   readonly url: string;
   /** Told `cut`. */
   readonly events = new EventEmitter();
-  readonly #listener: Server;
+  readonly #listening: Listening;
   readonly #target: URL;
   readonly #links = new Set<Link>();
   #cut: Cut | undefined;
   #late: { readonly server: Socket; readonly chunks: Buffer[] }[] = [];
 
-  private constructor(listener: Server, target: URL) {
-    this.#listener = listener;
+  private constructor(listener: Server, listening: Listening, target: URL) {
+    this.#listening = listening;
     this.#target = target;
     const url = new URL(target);
     url.hostname = '127.0.0.1';
-    url.port = String((listener.address() as AddressInfo).port);
+    url.port = String(listening.port);
     this.url = url.href;
     listener.on('connection', (client) => this.#accept(client));
   }
 
-  static async before(url: string): Promise<Cutter> {
+  /** @param context with whose end it closes; without it the caller closes */
+  static async before(url: string, context?: Ending): Promise<Cutter> {
     const listener = createServer();
-    listener.listen(0, '127.0.0.1');
-    await once(listener, 'listening');
-    return new Cutter(listener, new URL(url));
+    const made = new Cutter(listener, await listen(listener), new URL(url));
+    context?.after(() => made.close());
+    return made;
   }
 
   /** The connection that stands is cut once so many octets more have passed. */
@@ -85,9 +87,7 @@ export class Cutter {
 
   async close(): Promise<void> {
     await this.deliver();
-    for (const { client } of this.#links) client.destroy();
-    this.#listener.close();
-    await once(this.#listener, 'close');
+    await this.#listening.close();
   }
 
   #passed(): void {
@@ -101,7 +101,6 @@ export class Cutter {
     const server = connect(Number(this.#target.port), this.#target.hostname);
     const link: Link = { client, server, passed: { 'to server': 0, 'to client': 0 } };
     this.#links.add(link);
-    client.on('error', () => client.destroy());
     server.on('error', () => server.destroy());
     client.on('data', (bytes: Buffer) => this.#pass(link, 'to server', bytes));
     server.on('data', (bytes: Buffer) => this.#pass(link, 'to client', bytes));

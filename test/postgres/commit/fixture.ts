@@ -12,13 +12,11 @@ import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/po
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import type { Row, Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
+import type { Ending } from '../../harness/listening.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
 
 export const schema = 'comity';
 export const channel = 'comity_comity';
-
-/** What tells of the end of a test. */
-export type Ending = { readonly after: (dispose: () => unknown) => void };
 
 export type Place = {
   readonly url: string;

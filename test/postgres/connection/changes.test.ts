@@ -266,8 +266,7 @@ test('asked to look while it looks, it looks once more', async (t) => {
 
 test('what was committed while the listening connection was lost is found when it is made anew', async (t) => {
   const { counters, commit } = await makeSchema('cut');
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { calls, called, changes, observed, observes } = follow(t, 'cut', counters, { url: wire.url });
   await observes(1);
   wire.refusing = true;
@@ -289,8 +288,7 @@ test('what was committed while the listening connection was lost is found when i
 
 test('where notifications do not arrive, changes are followed by looking, and that is told', async (t) => {
   const { counters, commit } = await makeSchema('deaf');
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.withoutNotifications = true;
   const { calls, called, changes, observed, observes } = follow(t, 'deaf', counters, {
     url: wire.url,

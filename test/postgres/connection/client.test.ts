@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
@@ -7,7 +6,9 @@ import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { ConnectFailed, openClient } from '../../../src/store/postgres/connection/client.ts';
 import { DatabaseFailed } from '../../../src/store/postgres/schema/failure.ts';
 import { openSession } from '../../../src/store/postgres/schema/session.ts';
+import { listen } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { caFile, tlsFront } from './tls-front.ts';
 import { Wire } from './wire.ts';
 
@@ -60,22 +61,14 @@ test('a wrong password and a database that is not there are told as the server t
 });
 
 test('a port where nobody listens and a name that nobody has are told with the code of the system', async () => {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  assert.ok(address !== null && typeof address === 'object');
-  listener.close();
-  await once(listener, 'close');
-  const refused = await failureOf(`postgres://u:p@127.0.0.1:${address.port}/db`);
+  const refused = await failureOf(`postgres://u:p@127.0.0.1:${await freePort()}/db`);
   assert.equal((refused as { code?: string }).code, 'ECONNREFUSED');
   const unknown = await failureOf('postgres://u:p@no-such-host.invalid/db');
   assert.match(String((unknown as { code?: string }).code), /^(ENOTFOUND|EAI_AGAIN)$/);
 });
 
 test('a server that does not answer is given up in time', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.lossy = true;
   const failure = await failureOf(wire.url, 100);
   assert.ok(failure instanceof ConnectFailed, String(failure));
@@ -84,8 +77,7 @@ test('a server that does not answer is given up in time', async (t) => {
 });
 
 test('a server that hangs up without a word is told as such', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.refusing = true;
   const failure = await failureOf(wire.url);
   assert.ok(failure instanceof ConnectFailed, String(failure));
@@ -98,20 +90,15 @@ test('a server of another kind is given up', async (t) => {
     // What the client sent must be read for the close to be seen.
     socket.resume();
   });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.after(() => listener.close());
-  const address = listener.address();
-  assert.ok(address !== null && typeof address === 'object');
+  const { port } = await listen(listener, t);
   for (const mode of ['disable', 'require']) {
-    const failure = await failureOf(`postgres://u:p@127.0.0.1:${address.port}/db?sslmode=${mode}`, 1_000);
+    const failure = await failureOf(`postgres://u:p@127.0.0.1:${port}/db?sslmode=${mode}`, 1_000);
     assert.ok(failure instanceof ConnectFailed, String(failure));
   }
 });
 
 test('a session that was cut is not made again', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const session = await openSession(addressOf(wire.url), 'comity', 10_000);
   assert.deepEqual(await session.rows('SELECT 1'), [[1]]);
   wire.hold();

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
+import { freePort } from '../../wire/free-port.ts';
 import { open, pidOf, plain, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 
@@ -74,8 +73,7 @@ test('a simple query of several statements is answered by its last', async (t) =
 });
 
 test('sends everything before the first answer is there', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url);
   await made(1);
   wire.hold();
@@ -122,8 +120,7 @@ test('calls wait for the attempt under way', async (t) => {
 });
 
 test('a call that waited for a connection in vain is refused in time, as not sent', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   wire.lossy = true;
   const { connection } = open(t, wire.url, { timeoutMs: 50, connectTimeoutMs: 500 });
   await assert.rejects(connection.send([sql('SELECT 1')]), isLost(false, /no connection to .* in time/));
@@ -131,8 +128,7 @@ test('a call that waited for a connection in vain is refused in time, as not sen
 });
 
 test('a server that falls silent is given up in time, and a new connection is made', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made, lost } = open(t, wire.url, { timeoutMs: 300 });
   await made(1);
   wire.lossy = true;
@@ -168,8 +164,7 @@ test('an answer that came while this process was busy is taken, however late', a
 });
 
 test('a connection cut in the middle of an answer fails what was on its way, as perhaps carried out', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url);
   await made(1);
   await connection.send([plain('CREATE TABLE cut_off (n int)')]);
@@ -183,8 +178,7 @@ test('a connection cut in the middle of an answer fails what was on its way, as 
 });
 
 test('a failure that was told before the connection broke stays the answer', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url);
   await made(1);
   const pid = await pidOf(connection);
@@ -213,21 +207,12 @@ test('a session that the server ends is lost, idle or not, and made anew', async
 });
 
 test('while there is no connection calls are refused at once, saying where and why, without the password', async (t) => {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  assert.ok(address !== null && typeof address === 'object');
-  listener.close();
-  await once(listener, 'close');
-  const { connection } = open(t, `postgres://someone:secret-word@127.0.0.1:${address.port}/shop`);
+  const port = await freePort();
+  const { connection } = open(t, `postgres://someone:secret-word@127.0.0.1:${port}/shop`);
   await assert.rejects(connection.send([sql('SELECT 1')]), (error) => {
     assert.ok(error instanceof ConnectionLost);
     assert.equal(error.sent, false);
-    assert.match(
-      error.message,
-      new RegExp(`no connection to 127\\.0\\.0\\.1:${address.port}/shop: .*ECONNREFUSED`),
-    );
+    assert.match(error.message, new RegExp(`no connection to 127\\.0\\.0\\.1:${port}/shop: .*ECONNREFUSED`));
     assert.doesNotMatch(error.message, /secret-word/);
     return true;
   });
@@ -235,8 +220,7 @@ test('while there is no connection calls are refused at once, saying where and w
 });
 
 test('as many calls as the bound wait for answers, and one more is refused', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url, { callsWaitingMax: 5 });
   await made(1);
   wire.hold();
@@ -252,8 +236,7 @@ test('as many calls as the bound wait for answers, and one more is refused', asy
 });
 
 test('closing waits for what is on its way and refuses what comes after', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url);
   await made(1);
   wire.hold();
@@ -267,8 +250,7 @@ test('closing waits for what is on its way and refuses what comes after', async 
 });
 
 test('closing ends where the server has fallen silent', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url, { timeoutMs: 200 });
   await made(1);
   wire.lossy = true;
@@ -279,8 +261,7 @@ test('closing ends where the server has fallen silent', async (t) => {
 
 /** In full, with the server itself: test/full/postgres/restart.test.ts. */
 test('a server that goes away and comes back is found again without help', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made, lost } = open(t, wire.url);
   await made(1);
   const working = assert.rejects(

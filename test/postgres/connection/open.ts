@@ -7,9 +7,7 @@ import type {
   ConnectionOptions,
 } from '../../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../../src/store/postgres/connection/connection.ts';
-
-/** A test, as far as it ends what it began. */
-export type Ending = { after(end: () => Promise<void>): void };
+import type { Ending } from '../../harness/listening.ts';
 
 export type Open = {
   readonly connection: Connection;

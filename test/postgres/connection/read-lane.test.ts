@@ -7,8 +7,8 @@ import { ConnectionLost } from '../../../src/store/postgres/connection/connectio
 import type { ReadLane, ReadLaneOptions } from '../../../src/store/postgres/connection/read-lane.ts';
 import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
+import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
-import type { Ending } from './open.ts';
 import { open, sql, untilAsleep } from './open.ts';
 import { Wire } from './wire.ts';
 

@@ -7,8 +7,8 @@ import { ConnectionLost } from '../../../src/store/postgres/connection/connectio
 import type { ScanLane, ScanLaneOptions } from '../../../src/store/postgres/connection/scan-lane.ts';
 import { createScanLane } from '../../../src/store/postgres/connection/scan-lane.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
+import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
-import type { Ending } from './open.ts';
 import { open, plain, sql } from './open.ts';
 import { Wire } from './wire.ts';
 
@@ -114,8 +114,7 @@ test('the bound of a statement lasts no longer than its transaction', async (t) 
 });
 
 test('a read that waits too long for a connection is refused', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const lane = openLane(t, { url: wire.url, connections: 1, timeoutMs: 100 });
   await lane.read(sql('SELECT 1'));
   wire.hold();
@@ -156,8 +155,7 @@ test('a read over a table that has changed shape notices nothing', async (t) => 
 });
 
 test('a server that has fallen silent is given up soon after the time of the read', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const lane = openLane(t, { url: wire.url, connections: 1, timeoutMs: 100 });
   await lane.read(sql('SELECT 1'));
   wire.lossy = true;
@@ -165,8 +163,7 @@ test('a server that has fallen silent is given up soon after the time of the rea
 });
 
 test('reads that wait fail at once when no connection can be had', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const lane = openLane(t, { url: wire.url, connections: 1 });
   await lane.read(sql('SELECT 1'));
   wire.hold();

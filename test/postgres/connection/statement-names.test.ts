@@ -43,8 +43,7 @@ test('as many statements as the bound are kept, and the least recently used make
 });
 
 test('a statement that calls on their way use is not put away; what finds no room goes without a name', async (t) => {
-  const wire = await Wire.before(server.url);
-  t.after(() => wire.close());
+  const wire = await Wire.before(server.url, t);
   const { connection, made } = open(t, wire.url, { statementsKeptMax: 2 });
   await made(1);
   wire.hold();

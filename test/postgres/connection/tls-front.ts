@@ -2,11 +2,10 @@
  * A server that speaks TLS in front of one that does not, as one in the middle would: it answers the client's question for TLS, or
  * refuses it, and passes what is inside on.
  */
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import type { AddressInfo, Server, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { listen } from '../../harness/listening.ts';
 
 /** The file of the CA that signed the certificate, which is for `localhost` alone. */
 export const caFile = `${import.meta.dirname}/tls/ca.pem`;
@@ -24,15 +23,11 @@ export type TlsFront = {
 };
 
 export async function tlsFront(target: string): Promise<TlsFront> {
-  const sockets = new Set<Socket>();
   let encrypted = 0;
-  const listener: Server = createServer((client) => {
+  const listener = createServer((client) => {
     const { hostname, port } = new URL(target);
     const server = connect(Number(port || '5432'), hostname);
-    for (const socket of [client, server]) {
-      sockets.add(socket);
-      socket.on('error', () => socket.destroy());
-    }
+    server.on('error', () => server.destroy());
     client.on('close', () => server.destroy());
     server.on('close', () => client.destroy());
     client.once('readable', () => {
@@ -46,9 +41,7 @@ export async function tlsFront(target: string): Promise<TlsFront> {
       inner.pipe(server).pipe(inner);
     });
   });
-  listener.listen(0);
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
+  const { port, close } = await listen(listener, undefined, '::');
   return {
     url(host, parameters = '') {
       const url = new URL(target);
@@ -58,10 +51,6 @@ export async function tlsFront(target: string): Promise<TlsFront> {
     get encrypted() {
       return encrypted;
     },
-    async close() {
-      for (const socket of sockets) socket.destroy();
-      listener.close();
-      await once(listener, 'close');
-    },
+    close,
   };
 }

@@ -3,8 +3,8 @@
  * It speaks no TLS: the URL that it gives says so.
  */
 import { EventEmitter, once } from 'node:events';
-import type { AddressInfo, Server, Socket } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type Ending, type Listening, listen } from '../../harness/listening.ts';
 
 const syncMessage = 'S'.charCodeAt(0);
 const simpleQueryMessage = 'Q'.charCodeAt(0);
@@ -30,25 +30,26 @@ export class Wire {
   withoutNotifications = false;
   /** Told `asked` whenever a Sync or a simple query passed to the server, and `connected` for a new client. */
   readonly events = new EventEmitter();
-  readonly #listener: Server;
+  readonly #listening: Listening;
   readonly #links = new Set<Link>();
   #holding = false;
 
-  private constructor(listener: Server, target: URL) {
-    this.#listener = listener;
+  private constructor(listener: Server, listening: Listening, target: URL) {
+    this.#listening = listening;
     const url = new URL(target);
-    url.port = String((listener.address() as AddressInfo).port);
+    url.port = String(listening.port);
     url.hostname = '127.0.0.1';
     url.searchParams.set('sslmode', 'disable');
     this.url = url.href;
     listener.on('connection', (client) => this.#accept(client, target));
   }
 
-  static async before(url: string): Promise<Wire> {
+  /** @param context with whose end it closes; without it the caller closes */
+  static async before(url: string, context?: Ending): Promise<Wire> {
     const listener = createServer();
-    listener.listen(0, '127.0.0.1');
-    await once(listener, 'listening');
-    return new Wire(listener, new URL(url));
+    const made = new Wire(listener, await listen(listener), new URL(url));
+    context?.after(() => made.close());
+    return made;
   }
 
   get connections(): number {
@@ -85,14 +86,11 @@ export class Wire {
     for (const link of this.#links) link.bytesBeforeCut = bytes;
   }
 
-  async close(): Promise<void> {
-    this.cut();
-    this.#listener.close();
-    await once(this.#listener, 'close');
+  close(): Promise<void> {
+    return this.#listening.close();
   }
 
   #accept(client: Socket, target: URL): void {
-    client.on('error', () => client.destroy());
     if (this.refusing) {
       client.destroy();
       return;

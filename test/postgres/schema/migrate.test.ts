@@ -1,7 +1,6 @@
 /** `migrateSchema` among others: one at a time, killed and begun again, beside readers and writers, and never through a pooler. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
@@ -19,6 +18,7 @@ import { openSession } from '../../../src/store/postgres/schema/session.ts';
 import { watchBuilds } from '../../../src/store/postgres/schema/watch-build.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, things } from '../../contract/fixture.ts';
+import { type Listening, listen } from '../../harness/listening.ts';
 import { makeSchema, migrateOptions, openOptions, testDatabase, withCategories } from './database.ts';
 
 const database = await testDatabase();
@@ -267,16 +267,16 @@ test('refuses to go through a pooler, and shows the plan through one all the sam
     return true;
   });
   await openSchema(behind, openOptions('pooled'));
-  pooler.close();
+  await pooler.close();
 });
 
 /** Hands every byte on but the number of the server's process (`K`), in whose place a pooler puts one of its own. */
-async function poolerBefore(target: string): Promise<{ port: number; close: () => void }> {
+async function poolerBefore(target: string): Promise<Listening> {
   const { hostname, port } = new URL(target);
-  const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    for (const socket of [near, far]) sockets.add(socket.on('error', () => socket.destroy()));
+    far.on('error', () => far.destroy());
+    near.on('close', () => far.destroy());
     near.pipe(far);
     far.on('data', (chunk: Buffer) => {
       const key = chunk.indexOf('K\0\0\0', 0, 'latin1');
@@ -285,14 +285,5 @@ async function poolerBefore(target: string): Promise<{ port: number; close: () =
     });
     far.on('close', () => near.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const own = server.address();
-  return {
-    port: own !== null && typeof own === 'object' ? own.port : 0,
-    close: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
+  return listen(server);
 }

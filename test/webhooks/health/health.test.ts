@@ -57,16 +57,29 @@ async function endpointRow(store: Store, id: string) {
   return { ...row, endpoint: JSON.parse(row.doc) as Endpoint };
 }
 
+/** A process and an endpoint, at the time that everything starts. */
+async function alone(context: TestContext, store: Store) {
+  const time: Time = { now: startedAt };
+  const process = await startProcess(context, store, time);
+  return { time, process, id: await makeEndpoint(store, [process]) };
+}
+
+/** Two processes that know the same endpoint. */
+async function together(context: TestContext, one: Store, other: Store) {
+  const time: Time = { now: startedAt };
+  const first = await startProcess(context, one, time);
+  const second = await startProcess(context, other, time);
+  return { time, first, second, id: await makeEndpoint(one, [first, second]) };
+}
+
 type Case = readonly [title: string, run: (context: TestContext, one: Store, other: Store) => Promise<void>];
 
 const cases: readonly Case[] = [
   [
     'writes nothing for an endpoint that works',
     async (context, one) => {
-      const time: Time = { now: startedAt };
       const store = failing(one);
-      const process = await startProcess(context, store, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, store);
       const { commits } = store;
       for (let at = 0; at < 5; at += 1) await succeed(process, id, time);
       assert.equal(store.commits, commits);
@@ -75,9 +88,7 @@ const cases: readonly Case[] = [
   [
     'writes the first failure down, then the count once a minute, and ends the row with a success',
     async (context, one) => {
-      const time: Time = { now: startedAt };
-      const process = await startProcess(context, one, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, one);
       await fail(process, id, time);
       assert.deepEqual(await healthRow(one, id), { failingSince: startedAt, failures: 1, warnedAt: null });
       time.now += 59_999;
@@ -93,9 +104,7 @@ const cases: readonly Case[] = [
   [
     'warns an owner once for each time of failing, by an event that is delivered and by a notice',
     async (context, one) => {
-      const time: Time = { now: startedAt };
-      const process = await startProcess(context, one, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, one);
       const watcher = await makeEndpoint(one, [process], { events: ['endpoint.*'] });
       for (const since of [startedAt, startedAt + 10 * dayMs]) {
         for (const after of [0, dayMs - 1, dayMs, dayMs + 1, 2 * dayMs]) {
@@ -173,9 +182,7 @@ const cases: readonly Case[] = [
   [
     'warns first where nothing was sent for days, and disables only when the owner had time',
     async (context, one) => {
-      const time: Time = { now: startedAt };
-      const process = await startProcess(context, one, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, one);
       await fail(process, id, time);
       for (const after of [6 * dayMs, 6 * dayMs + hourMs, 7 * dayMs - 1]) {
         time.now = startedAt + after;
@@ -194,9 +201,7 @@ const cases: readonly Case[] = [
   [
     'starts afresh with an endpoint that its owner enabled again',
     async (context, one) => {
-      const time: Time = { now: startedAt };
-      const process = await startProcess(context, one, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, one);
       await fail(process, id, time);
       time.now += 4 * dayMs;
       await fail(process, id, time);
@@ -215,10 +220,7 @@ const cases: readonly Case[] = [
   [
     'goes on in another process where the first left off, and back, with one warning',
     async (context, one, other) => {
-      const time: Time = { now: startedAt };
-      const first = await startProcess(context, one, time);
-      const second = await startProcess(context, other, time);
-      const id = await makeEndpoint(one, [first, second]);
+      const { time, first, second, id } = await together(context, one, other);
       await fail(first, id, time);
       time.now += dayMs;
       await fail(second, id, time);
@@ -242,10 +244,7 @@ const cases: readonly Case[] = [
   [
     'ends what another process wrote about an endpoint that this one knew to work',
     async (context, one, other) => {
-      const time: Time = { now: startedAt };
-      const first = await startProcess(context, one, time);
-      const second = await startProcess(context, other, time);
-      const id = await makeEndpoint(one, [first, second]);
+      const { time, first, second, id } = await together(context, one, other);
       await succeed(first, id, time);
       await fail(second, id, time);
       first.changeLanes();
@@ -256,10 +255,7 @@ const cases: readonly Case[] = [
   [
     'begins anew with a failure right after the success that ended what another process wrote',
     async (context, one, other) => {
-      const time: Time = { now: startedAt };
-      const first = await startProcess(context, one, time);
-      const second = await startProcess(context, other, time);
-      const id = await makeEndpoint(one, [first, second]);
+      const { time, first, second, id } = await together(context, one, other);
       await fail(second, id, time);
       time.now += 3 * dayMs;
       await Promise.all([succeed(first, id, time), fail(first, id, time)]);
@@ -270,10 +266,7 @@ const cases: readonly Case[] = [
   [
     'warns once where several processes find at once that it is time',
     async (context, one, other) => {
-      const time: Time = { now: startedAt };
-      const first = await startProcess(context, one, time);
-      const second = await startProcess(context, other, time);
-      const id = await makeEndpoint(one, [first, second]);
+      const { time, first, second, id } = await together(context, one, other);
       await Promise.all([fail(first, id, time), fail(second, id, time)]);
       time.now += dayMs;
       await Promise.all([fail(first, id, time), fail(second, id, time)]);
@@ -287,10 +280,8 @@ const cases: readonly Case[] = [
   [
     'writes down later what storage could not take, and warns once where only the answer was lost',
     async (context, one) => {
-      const time: Time = { now: startedAt };
       const store = failing(one);
-      const process = await startProcess(context, store, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, store);
       store.fault = 'lost';
       await fail(process, id, time);
       assert.deepEqual(
@@ -313,9 +304,7 @@ const cases: readonly Case[] = [
   [
     'counts a failure that comes while a success is being written down',
     async (context, one) => {
-      const time: Time = { now: startedAt };
-      const process = await startProcess(context, one, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, one);
       await fail(process, id, time);
       time.now += 1000;
       const ended = succeed(process, id, time);
@@ -387,10 +376,8 @@ const cases: readonly Case[] = [
   [
     'says so where storage does not let it disable an endpoint',
     async (context, one) => {
-      const time: Time = { now: startedAt };
       const store = failing(one);
-      const process = await startProcess(context, store, time);
-      const id = await makeEndpoint(one, [process]);
+      const { time, process, id } = await alone(context, store);
       store.fault = 'lost';
       await assert.rejects(process.health.disable(knownOf(process, id), 'gone', time.now), StoreUnavailable);
       store.fault = 'none';

@@ -1,11 +1,8 @@
 /**
- * A sender over a real store and a receiver on a real socket, which keeps the bytes and the header fields that came. Between them stands
- * the least exchange that there can be: what the house's own does is tested where it is.
+ * A sender over a real store, with the least exchange that there can be: what the house's own does is tested where it is.
  */
 import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request } from 'node:http';
 import { after } from 'node:test';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import { MemoryBudget } from '../../../src/memory/budget.ts';
@@ -19,34 +16,9 @@ import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbo
 import { createSend, type SendOptions } from '../../../src/webhooks/outbound/send/create-send.ts';
 import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
 
-export type Received = {
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
-  readonly body: Buffer;
-};
-
 export const [current, previous] = [7, 8].map(
   (octet) => `whsec_${Buffer.alloc(24, octet).toString('base64')}`,
 ) as [string, string];
-
-export async function startReceiver(): Promise<{ readonly url: URL; readonly received: Received[] }> {
-  const received: Received[] = [];
-  const server = createServer((incoming, response) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.on('end', () => {
-      const { headers, rawHeaders } = incoming;
-      received.push({ headers, rawHeaders, body: Buffer.concat(chunks) });
-      response.writeHead(204).end();
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`), received };
-}
 
 const timing = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 };
 

@@ -8,13 +8,15 @@ import { verify, verifyWithFallback } from '@octokit/webhooks-methods';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { verifyPlain, verifyStandard, verifyTimestamped } from '../../../src/webhooks/index.ts';
+import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { openEmbedded } from '../../harness/stores.ts';
-import { claimOf, current, previous, startReceiver, startSender } from './fixture.ts';
+import { claimOf, current, previous, startSender } from './fixture.ts';
 
 const object = '{"id":"prd_1","name":"Käse \u{1F9C0} \\"{}\\"","data":{"object":{}}}';
 
 const store = await openEmbedded();
-const { url, received } = await startReceiver();
+const { url: origin, received } = await startDeliveryReceiver();
+const url = new URL('/hooks', origin);
 const { post, send, keys } = await startSender(store);
 const eventId = await post(object);
 /** The secret of before goes on signing for a minute. */

@@ -3,13 +3,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
+import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { openEmbedded } from '../../harness/stores.ts';
-import { claimOf, current, previous, startReceiver, startSender } from './fixture.ts';
+import { claimOf, current, previous, startSender } from './fixture.ts';
 
 const object = '{"id":"prd_1","name":"Käse"}';
 
 const store = await openEmbedded();
-const { url, received } = await startReceiver();
+const { url: origin, received } = await startDeliveryReceiver();
+const url = new URL('/hooks', origin);
 const sender = await startSender(store);
 const { clock, post } = sender;
 clock.now = Date.UTC(2030, 0, 2, 3, 4, 5, 678);

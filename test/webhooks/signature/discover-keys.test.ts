@@ -1,11 +1,10 @@
 /** Key discovery: which keys of a JWK set are believed, and how often, how long and how much a receiver asks. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { createKeyDiscovery, KeyDiscoveryError, verifyStandard } from '../../../src/webhooks/index.ts';
+import { listen } from '../../harness/listening.ts';
 
 const [first, second] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')] as const;
 const entry = (key: { readonly publicKey: KeyObject }) => ({
@@ -26,13 +25,8 @@ const sender = {
 const server = createServer((_request, response) => {
   sender.asked += 1;
   sender.answer(response);
-}).listen(0, '127.0.0.1');
-await once(server, 'listening');
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/.well-known/jwks.json`;
-test.after(() => {
-  server.closeAllConnections();
-  server.close();
 });
+const url = `${(await listen(server, test)).url}/.well-known/jwks.json`;
 
 function publish(keys: readonly unknown[], status = 200): void {
   sender.asked = 0;

@@ -1,14 +1,13 @@
 /** Tokens of trusted issuers at the whole program, mounted in a server of its own. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collection, createComity, defineConfig, Type } from '../../../src/index.ts';
 import { base, bearer, type Client, openClient, register } from '../../harness/account-client.ts';
+import { listen } from '../../harness/listening.ts';
 import { audience, type Issuer, startIssuer } from '../../harness/token-issuer.ts';
 
 type Served = { readonly client: Client; readonly issuer: Issuer };
@@ -34,13 +33,11 @@ async function serve(context: TestContext): Promise<Served> {
       settings: { data: folder, logLevel: 'silent', passwordMemoryKibibytes: 8 },
     }),
   );
-  const server = createServer(comity.handle);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = openClient((server.address() as AddressInfo).port);
+  const server = await listen(createServer(comity.handle));
+  const client = openClient(server.port);
   context.after(async () => {
     client.close();
-    server.close();
+    await server.close();
     await comity.close();
     await rm(folder, { recursive: true, force: true });
   });

@@ -15,16 +15,13 @@ import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { type Connection, connectTo, type Received, type Sent } from '../../full/stores/exchange.ts';
-import { type Asked, answerOf, type Pair } from '../../full/stores/pair.ts';
+import { answerOf, differencesMax, firstTime, type Pair, stepsMs, toSend } from '../../full/stores/pair.ts';
 import { createSeeded, type Seeded } from '../../full/stores/seeded.ts';
 import { adminKey } from '../../harness/exchange.ts';
 
-const firstTime = Date.UTC(2026, 0, 31, 12);
-const stepsMs = [0, 1, 999, 0, 1001, 60_000];
 const host = 'comity.test';
 /** Fields that HTTP/2 has not (RFC 9113 §8.2.2). */
 const ofConnections: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding']);
-const differencesMax = 8;
 
 type Twin = { readonly seeded: Seeded; readonly running: Running; readonly connection: Connection };
 
@@ -147,15 +144,4 @@ function shown({ status, headers, body }: Received): string {
 
 function shownBriefly({ status, body }: Received): string {
   return `${status}\n${body.toString('latin1')}`;
-}
-
-function toSend(method: string, path: string, asked: Asked): Sent {
-  const headers: [string, string][] = [['Host', host]];
-  if (asked.anonymous !== true) headers.push(['Authorization', `Bearer ${adminKey}`]);
-  const given = Object.entries(asked.headers ?? {});
-  const named = given.some(([name]) => name.toLowerCase() === 'content-type');
-  if (asked.json !== undefined && !named) headers.push(['Content-Type', 'application/json']);
-  headers.push(...given);
-  const body = asked.json === undefined ? asked.body : JSON.stringify(asked.json);
-  return { method, path, headers, body: typeof body === 'string' ? Buffer.from(body) : body };
 }

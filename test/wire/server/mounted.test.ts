@@ -1,11 +1,10 @@
 /** `handle` in a node:http server that is not ours, as in any framework of Node. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Handler } from '../../../src/http/message.ts';
 import { createListener } from '../../../src/server/listener.ts';
+import { listen } from '../../harness/listening.ts';
 import { openRaw } from './raw-client.ts';
 import { countContent, echo } from './serve.ts';
 
@@ -13,14 +12,9 @@ async function mount(t: TestContext, handler: Handler, upgrades = false) {
   const listener = createListener({ handler, observe: () => undefined, apiVersion: '1' });
   const server = createServer(listener.handle);
   if (upgrades) server.on('upgrade', listener.upgrade).on('connect', listener.connect);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = await openRaw((server.address() as AddressInfo).port);
-  t.after(() => {
-    client.destroy();
-    server.close();
-    server.closeAllConnections();
-  });
+  const { port } = await listen(server, t);
+  const client = await openRaw(port);
+  t.after(() => client.destroy());
   return { client, listener };
 }
 

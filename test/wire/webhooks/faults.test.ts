@@ -4,11 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { lookup } from 'node:dns/promises';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
+import { freePort } from '../free-port.ts';
 import {
   attempted,
   items,
@@ -75,10 +73,7 @@ let eventId: string;
 const endpoints = new Map<string, Endpoint>();
 
 before(async () => {
-  const closed = createServer().listen(0, '127.0.0.1');
-  await once(closed, 'listening');
-  closedPort = (closed.address() as AddressInfo).port;
-  closed.close();
+  closedPort = await freePort();
   const env = { COMITY_WEBHOOK_TIMEOUT_MS: String(timeoutMs), COMITY_EGRESS_ANSWER_MS: '300' };
   pair = await startPair({ env });
   for (const [name, { url }] of Object.entries(faults)) {

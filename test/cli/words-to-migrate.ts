@@ -1,0 +1,34 @@
+/** A database for `comity migrate`, and configurations of one collection that differ in what they index. */
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { temporaryFolder } from '../harness/command-line.ts';
+import { testDatabase } from '../postgres/schema/database.ts';
+
+/** Until the tests of the file are over. */
+export async function openWords() {
+  const { url, client } = await testDatabase();
+  const folder = temporaryFolder();
+  return {
+    url,
+    client,
+    folder,
+    /** Writes a configuration. @param more source text after the schema */
+    configuration(name: string, more: string): string {
+      const path = join(folder, `${name}.mjs`);
+      const face = pathToFileURL(resolve('src/index.ts')).href;
+      writeFileSync(
+        path,
+        `import { collection, defineConfig, Type } from '${face}';
+    const schema = Type.Object({ name: Type.String(), rank: Type.Optional(Type.Integer()) });
+    export default defineConfig({ collections: { words: collection({ schema${more} }) } });\n`,
+      );
+      return path;
+    },
+    environment: (schema: string, config: string): Record<string, string> => ({
+      COMITY_DATABASE_URL: url,
+      COMITY_DATABASE_SCHEMA: schema,
+      COMITY_CONFIG: config,
+    }),
+  };
+}

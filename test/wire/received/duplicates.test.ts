@@ -4,21 +4,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const copies = 30;
 
 async function becomesProcessed(program: RunningServer, message: Message): Promise<void> {
-  for (let tries = 0; tries < 200; tries += 1) {
+  // A process that has just begun takes over lanes of the other, which takes some seconds.
+  await until(async () => {
     const found = await allOf(program, `received?dedupeKey=${message.id}`);
     assert.equal(found.length, 1, 'a repetition was kept');
-    if (found[0]?.status === 'processed') return;
-    await delay(25);
-  }
-  assert.fail('the message was never handled');
+    return found[0]?.status === 'processed';
+  }, 'the message is handled');
 }
 
 async function showOnce(programs: readonly RunningServer[]): Promise<void> {

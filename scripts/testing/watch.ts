@@ -4,10 +4,10 @@
  *
  * Usage: npm run test:watch [-- PATH ...]
  */
-import { watch } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { existsSync, watch } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { offerServer } from '../../test/harness/postgres-server/run-server.ts';
-import { repositoryRoot } from '../source-tree.ts';
+import { codeFolders, repositoryRoot } from '../source-tree.ts';
 import { printFile, printTotals } from './print.ts';
 import { filesThatReach } from './reach.ts';
 import { type FileResult, runFiles } from './run-files.ts';
@@ -25,13 +25,15 @@ let quiet: NodeJS.Timeout | undefined;
 forgetConfiguration();
 const server = await offerServer();
 process.once('SIGINT', () => void end());
-console.log('Waiting for a change; Ctrl-C ends.');
-for await (const { filename } of watch(repositoryRoot, { recursive: true })) {
-  if (filename === null || /(^|\/)(node_modules|dist|\.git)(\/|$)/.test(filename)) continue;
-  changed.add(filename);
-  clearTimeout(quiet);
-  quiet = setTimeout(() => void start(), quietMs);
+for (const folder of codeFolders) {
+  if (!existsSync(join(repositoryRoot, folder))) continue;
+  watch(join(repositoryRoot, folder), { recursive: true }, (_event, file) => {
+    if (file !== null) changed.add(`${folder}/${file.replaceAll('\\', '/')}`);
+    clearTimeout(quiet);
+    quiet = setTimeout(() => void start(), quietMs);
+  });
 }
+console.log('Waiting for a change; Ctrl-C ends.');
 
 async function start(): Promise<void> {
   run?.abort.abort();

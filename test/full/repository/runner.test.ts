@@ -58,8 +58,8 @@ test('watching runs the tests that a changed file reaches, again and again', asy
     writeFileSync(join(root, file), text);
     await until(() => output.split('1 passed, 0 failed').length === runs + 1, `run ${runs} of: ${output}`);
   }
-  writeFileSync(join(root, 'notes.md'), 'read by no test\n');
-  await until(() => output.includes('No test reaches notes.md'), 'it says so');
+  writeFileSync(join(root, 'src/notes.md'), 'read by no test\n');
+  await until(() => output.includes('No test reaches src/notes.md'), 'it says so');
   assert.ok(!output.includes('other.test.ts'));
   watching.kill('SIGINT');
   assert.deepEqual(await once(watching, 'close'), [0, null]);

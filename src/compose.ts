@@ -262,7 +262,7 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
   };
 }
 
-/** What is looked at when somebody asks for the metrics. */
+/** Gauges, read when the metrics are asked for. */
 function showGauges(
   metrics: Metrics,
   listener: Listener,

@@ -75,7 +75,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 }
 
 /**
- * The credential that the caller sent, as it came, where nobody can guess it: a key, a token or the cookie of a session, but no password.
+ * The credential that the caller sent, as it came, where it cannot be guessed: a key, a token or the cookie of a session, but no password.
  * Undefined: there is none, or it may hold a password.
  */
 export function unguessableCredential(request: Request, query: string | undefined): string | undefined {

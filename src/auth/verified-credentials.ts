@@ -239,7 +239,7 @@ class CredentialMemory {
     return entry.known;
   }
 
-  /** Whoever waits with others for one verification came later than it began: what it rests on may have changed before that. */
+  /** A caller that waits with others for one verification came after it began: what it rests on may have changed before that. */
   async #join(under: Promise<Remembered | Bad>, credential: Unverified): Promise<Known | Bad> {
     const found = await under;
     if ('problem' in found) return credential.repeatable ? this.#verifyAlone(credential) : found;

@@ -1,7 +1,7 @@
 /**
  * How a command ends. Exit codes are part of the surface: 0 done, 1 it failed, 2 the command line or the configuration
  * is wrong, 3 `migrate --dry-run` found something to do, 4 the store is damaged, 70 `serve` met an error that no code caught (EX_SOFTWARE of
- * sysexits.h), 130 a second signal cut the drain short. A failure is told in one line for each thing that is wrong;
+ * sysexits.h), 130 a second signal cut the drain short. A failure is printed as one line for each thing that is wrong;
  * its stack is shown at log level `debug` only.
  */
 import { ConfigurationError } from '../config/configuration-error.ts';

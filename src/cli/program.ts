@@ -75,7 +75,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   return program;
 }
 
-/** Of help that goes to no terminal. */
+/** Width of the help, in columns, where it does not go to a terminal. */
 const helpColumns = 80;
 
 /** Where commander prints by itself, and how wide. */

@@ -103,7 +103,7 @@ type Uncaught = { readonly error: unknown };
 function hearUncaught(observe: Observe): Heard<Uncaught> {
   const { promise, resolve: first } = Promise.withResolvers<Uncaught>();
   let seen = 0;
-  // Node calls it for rejections that nobody handled as well, and tells which it was.
+  // Node calls it for unhandled rejections too; `origin` says which it was.
   const hear = (error: Error, origin: NodeJS.UncaughtExceptionOrigin): void => {
     seen += 1;
     first({ error });

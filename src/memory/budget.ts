@@ -2,7 +2,7 @@
  * The memory that everything under way may take together: content being received, answers that their clients have not taken, batches
  * of events on their way. One budget for a process, made in compose.ts; `machine-memory.ts` says how large it is by default.
  *
- * What is counted is octets that are held for as long as somebody outside is slow. Two bounds apply besides the sum: a holder (a
+ * What is counted is octets that are held for as long as a client is slow. Two bounds apply besides the sum: a holder (a
  * principal, or an address without one) may take a share, and an eighth is reserved for administrators, so that they are answered
  * whatever others hold. Health and other short answers are not counted at all.
  */
@@ -102,7 +102,7 @@ export class MemoryBudget {
     );
   }
 
-  /** Whether somebody holds these octets already, so that to hold them too takes no more. */
+  /** Whether a lease holds these octets already, so that to hold them too takes no more. */
   isShared(octets: Uint8Array): boolean {
     return this.#shared.has(octets);
   }

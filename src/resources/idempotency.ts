@@ -63,7 +63,7 @@ export type IdempotencyOptions = {
 };
 
 export type Sealing = {
-  /** The credential of the request where nobody can guess it: a key or a token, but no password. */
+  /** The credential of the request where it cannot be guessed: a key or a token, but no password. */
   readonly secretOf: (request: Request, query: string | undefined) => string | undefined;
   readonly random: (count: number) => Buffer;
 };

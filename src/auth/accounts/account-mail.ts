@@ -86,7 +86,7 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
       try {
         await fulfil(options, mint, wish);
       } catch (error) {
-        // Whoever waits for the mail asks again.
+        // The person who waits for the mail asks again.
         failed(error);
       }
     }

@@ -55,7 +55,7 @@ export function createLogin(options: LoginOptions): Login {
       return { ok: false, problem: 'email_unverified' };
     }
     const row = { table: passwordsTable, id: checked.found.user.id };
-    // Whoever waits for its turn finds another row than the one that was compared.
+    // A login that waits for its turn finds another row than the one that was compared.
     const open = opening(options, checked, password, { ...how, isFresh: !store.lines.isBusy(row) });
     return commitRetried<LoggedIn>(store, row, open, () => unavailable);
   };

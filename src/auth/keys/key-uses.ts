@@ -4,7 +4,7 @@
  *
  * The time stands in the served row, so that lists can show it and be sorted by it. It is written at most once in `keyUseSeconds`
  * for each key, by whichever process sees it used, since each write changes the key's entity tag; no verdict rests on that row.
- * `updatedAt` stays, because nobody changed the key. A use whose write loses a race waits for the next unit.
+ * `updatedAt` stays, because the key was not changed. A use whose write loses a race waits for the next unit.
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { searchText } from '../../model/collection.ts';

@@ -17,7 +17,7 @@ export const sendersSettings = section('Webhooks in', {
   ),
   receivedReplayMax: integer(
     { unit: 'messages', default: 10_000, least: 1, most: 1_000_000 },
-    'Messages that one request to replay may put back; what is left is told of.',
+    'Messages that one request to replay may put back; `more` in the answer says that others are left.',
   ),
   handOnInFlightMax: integer(
     { unit: 'messages', default: 64, least: 1, most: 65_536 },

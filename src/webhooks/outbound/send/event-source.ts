@@ -2,7 +2,9 @@
  * Events that are being sent, by id. One event often goes to many endpoints in the same moment, and is read once for all of them. What was
  * read is forgotten soon, so that an event that is expunged meanwhile is not sent from memory by this process or another for long.
  */
+
 import { memoryBounds } from '../../../memory/bounds.ts';
+import type { MemoryLease } from '../../../memory/budget.ts';
 import { OctetCache, octetsOfValue } from '../../../memory/octet-cache.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../../store/store.ts';
 
@@ -76,4 +78,39 @@ export function createEventSource(options: EventSourceOptions): EventSource {
       return reading.get(id) ?? readNow(id);
     },
   };
+}
+
+/** The text itself, one octet a character or two, and the body. */
+const octetsPerCharacter = 3;
+
+/**
+ * The event, once the lease has room for it. While it waits for room nothing is held, and the event is read again; a drain ends the wait. The wait is
+ * behind attempts of the same party: of another it takes nothing.
+ * @throws StoreUnavailable
+ */
+export async function readWithin(
+  lease: MemoryLease,
+  events: Pick<EventSource, 'read'>,
+  eventId: string,
+  signal: AbortSignal,
+): Promise<SentEvent | undefined> {
+  const read = events.read(eventId);
+  const event = read instanceof Promise ? await read : read;
+  if (event === undefined) return undefined;
+  const octets = octetsPerCharacter * event.doc.length;
+  if (lease.grow(octets)) return event;
+  await room(lease, octets, signal);
+  return await events.read(eventId);
+}
+
+function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      signal.removeEventListener('abort', go);
+      resolve();
+    };
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', go);
+    lease.whenRoom(octets, go);
+  });
 }

@@ -3,8 +3,8 @@
  * itself. Pure: an index in, text out.
  */
 import { hash } from 'node:crypto';
-import { keySecretChange } from '../src/auth/keys/key-rows.ts';
-import { digestOfKey } from '../src/auth/keys/key-text.ts';
+import { digestOfKey, keySecretChange } from '../src/accounts/keys/key-rows.ts';
+
 import type { Change } from '../src/store/store.ts';
 
 /** The key with this index: as long and as random as real ones, and known to whoever knows the index. */

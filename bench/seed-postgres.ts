@@ -4,7 +4,7 @@
  */
 import { resolveConfiguration } from '../src/config/configuration.ts';
 import { searchText } from '../src/model/collection.ts';
-import { openPostgresStore } from '../src/store/postgres/open.ts';
+import { openPostgresStore } from '../src/store/postgres/postgres-store.ts';
 import type { Change, Store } from '../src/store/store.ts';
 import { storeTables } from '../src/store-tables.ts';
 import { apiKeyChange } from './api-key.ts';

@@ -3,7 +3,7 @@
  * longer than the measurements.
  */
 
-import { keySecretsTable } from '../src/auth/tables.ts';
+import { keySecretsTable } from '../src/accounts/account-tables.ts';
 import { resolveConfiguration } from '../src/config/configuration.ts';
 import { searchText } from '../src/model/collection.ts';
 import { type SeedRow, seedTable } from '../src/store/sqlite/seed.ts';

@@ -4,4 +4,4 @@ export const http = ['src/http', 'src/http/syntax'];
 export const values = [...http, 'src/model'];
 export const observed = [...values, 'src/config', 'src/observe', 'src/memory'];
 export const stored = [...observed, 'src/store'];
-export const rooms = ['src/auth', 'src/resources', 'src/resources/accounts', 'src/openapi'];
+export const rooms = ['src/accounts', 'src/kernel', 'src/resources', 'src/openapi'];

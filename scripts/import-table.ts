@@ -16,11 +16,11 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
 
   // What a sender of webhooks is, as data; signatures are pure and stand below.
-  { folder: 'src/webhooks/presets', may: ['src/webhooks/signature'], node: [], packages: [] },
+  { folder: 'src/webhooks/presets.ts', may: ['src/webhooks/signature'], node: [], packages: [] },
   // What every room may lean on.
   {
     folder: 'src/config',
-    may: [...values, 'src/webhooks/signature', 'src/webhooks/presets'],
+    may: [...values, 'src/webhooks/signature', 'src/webhooks/presets.ts'],
     node: ['node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:url', 'node:util'],
     packages: ['typebox'],
   },
@@ -70,16 +70,11 @@ export const importTable: readonly FolderRow[] = [
     packages: ['pg'],
   },
 
-  // Rooms: beside each other, never into each other.
+  // Rooms: beside each other; the description alone reads what resources declare.
+  // One request: what a resource and an action are, and what answers for them.
   {
-    folder: 'src/auth',
+    folder: 'src/kernel',
     may: [...stored],
-    node: ['node:buffer', 'node:crypto', 'node:util', 'node:worker_threads'],
-    packages: ['jose', 'oauth4webapi'],
-  },
-  {
-    folder: 'src/resources',
-    may: [...stored, 'src/typebox-bundle.ts'],
     node: [
       'node:buffer',
       'node:crypto',
@@ -88,17 +83,29 @@ export const importTable: readonly FolderRow[] = [
       'node:stream/promises',
       'node:timers/promises',
       'node:util',
+      'node:zlib',
+    ],
+    packages: ['@fastify/busboy', 'typebox'],
+  },
+  {
+    folder: 'src/resources',
+    may: [...stored, 'src/kernel', 'src/typebox-bundle.ts'],
+    node: [
+      'node:buffer',
+      'node:crypto',
+      'node:os',
+      'node:timers/promises',
+      'node:util',
       'node:worker_threads',
       'node:zlib',
     ],
-    packages: ['@fastify/busboy', 'pgsql-ast-parser', 'typebox'],
+    packages: ['pgsql-ast-parser', 'typebox'],
   },
-  // Accounts as resources: between the room that knows credentials and the one that knows conduct.
   {
-    folder: 'src/resources/accounts',
-    may: [...stored, 'src/auth', 'src/resources'],
-    node: ['node:crypto'],
-    packages: ['typebox'],
+    folder: 'src/accounts',
+    may: [...stored, 'src/kernel', 'src/mail', 'src/resources'],
+    node: ['node:buffer', 'node:crypto', 'node:os', 'node:util', 'node:worker_threads'],
+    packages: ['jose', 'oauth4webapi', 'typebox'],
   },
   // Out of the house: the guard and the only outbound dialer.
   {
@@ -107,47 +114,67 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:dns/promises', 'node:http', 'node:net', 'node:os', 'node:stream', 'node:tls', 'node:zlib'],
     packages: ['undici'],
   },
-  // What a connection can become.
+  // What a connection can become: a WebSocket, or a tunnel.
   {
-    folder: 'src/connections',
-    may: [...observed, 'src/auth', 'src/egress'],
-    node: [
-      'node:buffer',
-      'node:crypto',
-      'node:dgram',
-      'node:http',
-      'node:http2',
-      'node:net',
-      'node:stream',
-      'node:url',
-      'node:zlib',
-    ],
+    folder: 'src/realtime',
+    may: [...stored, 'src/accounts', 'src/kernel', 'src/resources'],
+    node: ['node:buffer', 'node:crypto', 'node:http', 'node:http2', 'node:stream', 'node:zlib'],
     packages: ['ws'],
+  },
+  {
+    folder: 'src/tunnel',
+    may: [...observed, 'src/accounts', 'src/egress', 'src/kernel'],
+    node: ['node:buffer', 'node:dgram', 'node:http', 'node:net', 'node:stream', 'node:url'],
+    packages: [],
   },
   // Signatures, usable without the server: on any runtime with Web Crypto.
   { folder: 'src/webhooks/signature', may: [], node: [], packages: [] },
   // Receiving, usable without the server: what is in a message once it is verified, and one call that does it all.
   {
     folder: 'src/webhooks/receive',
-    may: ['src/webhooks/signature', 'src/webhooks/presets'],
+    may: ['src/webhooks/signature', 'src/webhooks/presets.ts'],
     node: [],
     packages: [],
   },
   {
     folder: 'src/webhooks/index.ts',
-    may: ['src/webhooks/signature', 'src/webhooks/presets', 'src/webhooks/receive'],
+    may: ['src/webhooks/signature', 'src/webhooks/presets.ts', 'src/webhooks/receive'],
     node: [],
     packages: [],
   },
+  // What sending and receiving share besides: secrets, and header fields that are the program's alone.
+  { folder: 'src/webhooks/secrets.ts', may: ['src/model'], node: [], packages: [] },
   {
-    folder: 'src/webhooks/inbound',
+    folder: 'src/webhooks/sent-headers.ts',
+    may: [...values, 'src/config', 'src/webhooks/signature'],
+    node: ['node:crypto'],
+    packages: [],
+  },
+  // The engine of due work, which sending and receiving are the policies of.
+  { folder: 'src/webhooks/work', may: [...stored], node: [], packages: [] },
+  {
+    folder: 'src/webhooks/routes',
+    may: [...stored, 'src/kernel', 'src/resources', 'src/webhooks/work'],
+    node: ['node:crypto'],
+    packages: [],
+  },
+  {
+    folder: 'src/webhooks/receiving',
     may: [
       ...stored,
+      'src/kernel',
+      'src/resources',
+      'src/accounts',
+      'src/package-version.ts',
       'src/egress',
       'src/webhooks/signature',
-      'src/webhooks/presets',
+      'src/webhooks/presets.ts',
       'src/webhooks/receive',
-      'src/webhooks/outbound',
+      'src/webhooks/work',
+      'src/webhooks/routes',
+      'src/webhooks/sending',
+      'src/webhooks/secrets.ts',
+      'src/webhooks/sent-headers.ts',
       'src/typebox-bundle.ts',
     ],
     node: [
@@ -162,30 +189,28 @@ export const importTable: readonly FolderRow[] = [
     packages: ['typebox'],
   },
   {
-    folder: 'src/webhooks/outbound',
-    may: [...stored, 'src/egress', 'src/webhooks/signature'],
-    node: ['node:crypto', 'node:os', 'node:process'],
-    packages: ['typebox'],
-  },
-  {
-    folder: 'src/resources/webhooks',
+    folder: 'src/webhooks/sending',
     may: [
       ...stored,
-      'src/egress',
+      'src/kernel',
       'src/resources',
+      'src/accounts',
+      'src/package-version.ts',
+      'src/egress',
       'src/webhooks/signature',
-      'src/webhooks/presets',
-      'src/webhooks/receive',
-      'src/webhooks/outbound',
-      'src/webhooks/inbound',
+      'src/webhooks/work',
+      'src/webhooks/routes',
+      'src/webhooks/secrets.ts',
+      'src/webhooks/sent-headers.ts',
     ],
-    node: ['node:crypto'],
+    node: ['node:crypto', 'node:fs', 'node:os', 'node:process'],
     packages: ['typebox'],
   },
-  { folder: 'src/mail', may: [...stored, 'src/auth'], node: [], packages: ['nodemailer'] },
+  { folder: 'src/mail', may: [...observed], node: [], packages: ['nodemailer'] },
+  // A builder: it reads what resources declare and imports none of the folders that declare them but the one that says how.
   {
     folder: 'src/openapi',
-    may: observed,
+    may: [...observed, 'src/kernel', 'src/resources'],
     node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:url'],
     packages: [],
   },

@@ -13,7 +13,7 @@ import { offerServer } from '../test/harness/postgres-server/run-server.ts';
 import { repositoryRoot } from './source-tree.ts';
 import { printFile, printProcessorTimes, printTotals } from './testing/print.ts';
 import { type FileResult, runFiles } from './testing/run-files.ts';
-import { forgetConfiguration, isAlone, processes, selectFiles } from './testing/select-files.ts';
+import { forgetConfiguration, isAlone, isMeasured, processes, selectFiles } from './testing/select-files.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -53,6 +53,7 @@ async function runAll(): Promise<boolean> {
       timeoutMs: Number(options.minutes) * 60_000,
       // Node knows the titles to run from the start of a process alone.
       isAlone: name === undefined ? isAlone : () => true,
+      isMeasured,
       ...(name === undefined ? {} : { name }),
       signal: interrupted.signal,
       onFile: (result) => {

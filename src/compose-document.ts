@@ -1,24 +1,18 @@
-/** Hands the OpenAPI document what it describes: the declarations, the collections of the program itself, and how it is set up. */
+/** Hands the OpenAPI document what it describes: every resource of the program, and how it is set up. */
 import { setImmediate } from 'node:timers/promises';
 import type { Configuration } from './config/configuration.ts';
-import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
+import type { Resource } from './kernel/resource.ts';
 import { type OpenApiOptions, type OpenApiVersion, openApiSteps } from './openapi/document.ts';
-import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
 import { contentTag } from './resources/program/document.ts';
-import type { ProgramOptions } from './resources/program/resources.ts';
-import { inboxCollection } from './resources/webhooks/received/collection.ts';
-import {
-  deliveriesCollection,
-  endpointsCollection,
-  recoveriesCollection,
-} from './webhooks/outbound/collections.ts';
-import type { EventTypes } from './webhooks/outbound/event-types/event-types.ts';
+import type { ProgramOptions } from './resources/program/program-routes.ts';
+import type { EventTypes } from './webhooks/sending/event-types/event-types.ts';
 
 export type DocumentOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
-  readonly providers: LoadedSettings['providers'];
+  /** Every resource, in the order of the document; asked for when the document is made. */
+  readonly resources: () => readonly Resource[];
   readonly eventTypes: EventTypes;
 };
 
@@ -56,30 +50,16 @@ async function make(
 }
 
 function openApiOptions(
-  { configuration, settings, providers, eventTypes }: DocumentOptions,
+  { configuration, settings, resources, eventTypes }: DocumentOptions,
   version: OpenApiVersion,
 ): OpenApiOptions {
   return {
     ...configuration,
+    resources: resources(),
     traceEnabled: settings.traceMethod,
     corsEnabled: settings.corsOrigins !== '',
-    limits: settings,
-    accounts: {
-      ...settings,
-      collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
-      limits: settings,
-      providers: [...providers.keys()],
-    },
-    webhooks: {
-      ...settings,
-      collections: {
-        endpoints: endpointsCollection,
-        deliveries: deliveriesCollection,
-        recoveries: recoveriesCollection,
-      },
-      eventTypes: [...eventTypes.values()],
-    },
-    receiving: { ...settings, collection: inboxCollection, senders: configuration.senders },
+    verifiedEmailRequired: settings.verifiedEmailRequired,
+    eventTypes: [...eventTypes.values()],
     version,
   };
 }

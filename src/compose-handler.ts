@@ -1,18 +1,26 @@
-/**
- * Wires what answers requests: everything that has a path, behind one router and one walk. Apart from compose.ts because of its size alone; the
- * same rule holds, that nothing is reached but by argument.
- */
-import { unguessableCredential } from './auth/authenticate.ts';
-import { challengesFor } from './auth/challenges.ts';
-import type { Accounts } from './compose-accounts.ts';
+/** Wires what answers requests: all resources, behind one router and one walk. */
+
+import type { Accounts } from './accounts/accounts.ts';
+import { unguessableCredential } from './accounts/authenticate.ts';
+import { challengesFor } from './accounts/challenges.ts';
+import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import { composeDocument } from './compose-document.ts';
-import type { Received } from './compose-received.ts';
-import type { Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { Handler, Request, Response } from './http/message.ts';
 import { createHttpDateCache } from './http/syntax/http-date.ts';
+import type { CorsPolicy } from './kernel/answer/cors.ts';
+import { decodeContent } from './kernel/content/decode-content.ts';
+import { createIdempotency } from './kernel/idempotency.ts';
+import { createOperations, type Operations } from './kernel/operations/operations.ts';
+import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
+import type { RateLimiter } from './kernel/rate-limit/rate-limiter.ts';
+import type { Resource } from './kernel/resource.ts';
+import { createRouter } from './kernel/router.ts';
+import { Walk } from './kernel/walk.ts';
+import type { WalkContext } from './kernel/walk-context.ts';
+import type { Before } from './kernel/walk-start.ts';
 import { memoryBounds } from './memory/bounds.ts';
 import type { OctetLine } from './memory/octet-line.ts';
 import { anonymous } from './model/principal.ts';
@@ -20,24 +28,14 @@ import type { LoopWatch } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
-import { jwksResource } from './resources/accounts/jwks.ts';
-import type { CorsPolicy } from './resources/answer/cors.ts';
-import { decodeContent } from './resources/content/decode-content.ts';
+import { realtimeResources } from './realtime/realtime-routes.ts';
 import type { ContentThreads } from './resources/content-threads/content-threads.ts';
 import { createEventViews } from './resources/events/seen-event.ts';
-import { createIdempotency } from './resources/idempotency.ts';
-import { createOperations, type Operations } from './resources/operations/operations.ts';
-import { programResources } from './resources/program/resources.ts';
-import type { CallerAddress } from './resources/rate-limit/caller-address.ts';
-import type { RateLimiter } from './resources/rate-limit/rate-limiter.ts';
-import { realtimeResources } from './resources/realtime/resources.ts';
-import type { Resource } from './resources/resource.ts';
-import type { Room } from './resources/room.ts';
-import { createRouter } from './resources/router.ts';
+import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
-import { Walk } from './resources/walk.ts';
-import type { Before } from './resources/walk-start.ts';
 import type { MaybePromise, Store } from './store/store.ts';
+import type { Received } from './webhooks/receiving/receiving.ts';
+import type { Webhooks } from './webhooks/sending/sending.ts';
 
 export type HandlerOptions = {
   readonly configuration: Configuration;
@@ -47,14 +45,12 @@ export type HandlerOptions = {
   readonly metrics: Metrics;
   readonly store: Store;
   readonly clock: () => number;
-  /** From 0 to 31. */
   readonly randomDigit: () => number;
   readonly newId: () => string;
   readonly mac: (text: string) => string;
   readonly rates: RateLimiter;
   readonly cors: CorsPolicy;
   readonly random: (count: number) => Buffer;
-  /** The address that limits count a caller by. */
   readonly addressOf: CallerAddress;
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
@@ -68,7 +64,7 @@ export type HandlerOptions = {
 export type ComposedHandler = {
   readonly handler: Handler;
   readonly operations: Operations;
-  /** Readiness says no from then on. */
+  /** Readiness is negative from then on. */
   readonly drain: () => void;
 };
 
@@ -76,7 +72,7 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
   const { configuration, settings, store, clock, newId, mac } = options;
   const { accounts, webhooks, received, loop, cors, rates } = options;
   let draining = false;
-  const operations = operationsOf(options, (request, before) => new Walk(room, request, before).run());
+  const operations = operationsOf(options, (request, before) => new Walk(context, request, before).run());
   const router = createRouter([
     ...createRoutes({
       ...settings,
@@ -91,29 +87,30 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
       ...{ contentLimits: settings, longContent: options.contentThreads },
       streamLimits: streamLimitsOf(settings),
       builtIn: (serving) => [
+        ...accounts.resources,
         ...accounts.builtIn(webhooks.generation)(serving),
+        publicKeysOf(options),
         ...webhooks.builtIn(serving),
+        ...webhooks.resources,
         ...received.builtIn(serving),
+        ...received.resources,
       ],
       postedEvents: webhooks.postedEvents,
     }),
     ...realtimeOf(options),
-    ...accounts.resources,
-    ...webhooks.resources,
-    ...received.resources,
-    jwksResource({
-      keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
-      publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),
-    }),
     ...programResources({
       store,
       metrics: options.metrics,
       isDraining: () => draining,
-      openApi: composeDocument({ ...options, eventTypes: webhooks.eventTypes }),
+      openApi: composeDocument({
+        ...options,
+        resources: () => router.resources,
+        eventTypes: webhooks.eventTypes,
+      }),
       assets: docsAssets(configuration.title),
     }),
   ]);
-  const room: Room = {
+  const context: WalkContext = {
     router,
     limits: { ...settings, traceEnabled: settings.traceMethod },
     clock,
@@ -132,12 +129,19 @@ export function composeHandler(options: HandlerOptions): ComposedHandler {
     formatDate: createHttpDateCache(httpDatesMax),
   };
   return {
-    handler: (request) => new Walk(room, request).run(),
+    handler: (request) => new Walk(context, request).run(),
     operations,
     drain() {
       draining = true;
     },
   };
+}
+
+function publicKeysOf({ accounts, webhooks }: HandlerOptions): Resource {
+  return jwksResource({
+    keys: () => [...accounts.keys.published(), ...webhooks.keys.published()],
+    publishedSeconds: Math.min(accounts.keys.publishedSeconds, webhooks.keys.publishedSeconds),
+  });
 }
 
 function streamLimitsOf({ eventBatchBytesMax, streamHeartbeatMs }: Settings) {
@@ -173,5 +177,5 @@ function realtimeOf({ configuration, settings, accounts, ...rest }: HandlerOptio
   });
 }
 
-/** Formatted dates kept: Last-Modified of a busy collection repeats by the second. */
+/** Cached dates: Last-Modified of a busy collection repeats by the second. */
 const httpDatesMax = memoryBounds.httpDates.entries;

@@ -20,9 +20,9 @@ export type MemoryOptions = {
 };
 
 export type ComposedMemory = ServerMemory & {
-  /** For pages that come from another process, where any number could be on their way. */
+  /** For pages that come from another process, any number of which could be under way. */
   readonly pages: OctetLine;
-  /** Beside the budget, so that receivers that hang take nothing of what requests need. */
+  /** Separate from the budget, so that slow receivers take no memory from requests. */
   readonly deliveries: MemoryBudget;
 };
 
@@ -40,11 +40,11 @@ export function composeMemory({ settings, observe, metrics }: MemoryOptions): Co
   const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
   const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
   const gauge = metrics.gauge;
-  gauge('comity_memory_bytes_max', 'The memory budget for everything under way.', () => budget.bytesMax);
-  metrics.gaugeBy('comity_memory_bytes', 'What of it is held, by use.', 'use', () =>
+  gauge('comity_memory_bytes_max', 'Size of the memory budget.', () => budget.bytesMax);
+  metrics.gaugeBy('comity_memory_bytes', 'Used part of the memory budget, by use.', 'use', () =>
     memoryUses.map((use) => [use, budget.bytes(use) + deliveries.bytes(use)] as const),
   );
-  gauge('comity_work_bytes', 'Octets of content that is worked on.', () => work.bytes);
-  gauge('comity_work_waiting', 'Requests whose content waits to be worked on.', () => work.waiting);
+  gauge('comity_work_bytes', 'Octets of content that is being processed.', () => work.bytes);
+  gauge('comity_work_waiting', 'Requests whose content waits to be processed.', () => work.waiting);
   return { budget, work, pages, deliveries };
 }

@@ -1,64 +1,61 @@
 /**
- * Wires the running program by hand: with compose-accounts.ts and compose-document.ts what knows every adapter. Nothing is created at
- * import, nothing is reached except by argument, so two programs can run in one process and a test can start one with other settings.
+ * Wires the running program by hand; only the compose files know every adapter. Nothing is created at import and everything is an argument,
+ * so two programs can run in one process and a test can start one with other settings.
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createOwnerPrincipal } from './auth/owner-principal.ts';
-import { loadSecret } from './auth/store-secret.ts';
-import { createVerifiedCredentials, settlingCredentials } from './auth/verified-credentials.ts';
-import { type Accounts, composeAccounts } from './compose-accounts.ts';
-import { composeConnections } from './compose-connections.ts';
+import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { loadSecret } from './accounts/admin-key.ts';
+import { createOwnerPrincipal } from './accounts/owner-principal.ts';
+import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
 import { composeHandler } from './compose-handler.ts';
 import { composeMemory } from './compose-memory.ts';
-import { composeReceived, type Received } from './compose-received.ts';
-import { composeWebhooks, type Webhooks } from './compose-webhooks.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
+import { corsPolicy } from './kernel/answer/cors.ts';
+import { serverMethods } from './kernel/answer/options-response.ts';
+import { idempotencyTable } from './kernel/idempotency.ts';
+import type { Operations } from './kernel/operations/operations.ts';
+import { operationsTable } from './kernel/operations/stored-request.ts';
+import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
+import { createRateLimiter } from './kernel/rate-limit/rate-limiter.ts';
 import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
-import { corsPolicy } from './resources/answer/cors.ts';
-import { serverMethods } from './resources/answer/options.ts';
+import { realtimeRetention } from './realtime/realtime-routes.ts';
 import { patchLimitsOf } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
-import { idempotencyTable } from './resources/idempotency.ts';
-import type { Operations } from './resources/operations/operations.ts';
-import { operationsTable } from './resources/operations/tables.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
-import { createCallerAddress } from './resources/rate-limit/caller-address.ts';
-import { createRateLimiter } from './resources/rate-limit/rate-limiter.ts';
-import { realtimeRetention } from './resources/realtime/resources.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
-import type { Store } from './store/store.ts';
-import { eventsTable } from './store/store.ts';
-import type { MadeSecret } from './webhooks/inbound/sender-secrets.ts';
-import { createOwnerNotices } from './webhooks/outbound/health/owner-mail.ts';
+import { eventsTable, type Store } from './store/store.ts';
+import { createTunnel } from './tunnel/tunnel.ts';
+import { createReceiving, type Received } from './webhooks/receiving/receiving.ts';
+import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
+import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
+import { createSending, type Webhooks } from './webhooks/sending/sending.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
-  /** Secrets of senders of webhooks that the environment sets, by variable. */
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
   /** URL of the configuration as a module, for the threads of handlers. */
   readonly module: string | undefined;
   readonly observe: Observe;
   readonly metrics: Metrics;
-  /** Milliseconds since the epoch; replaced in tests alone. */
+  /** Milliseconds since the epoch; replaced in tests only. */
   readonly clock?: () => number;
-  /** Where ids and secrets come from; replaced in tests alone. */
+  /** Source of ids and secrets; replaced in tests only. */
   readonly random?: Randomness;
 };
 
 export type Randomness = {
-  /** From 0 to 31. */
   readonly digit: () => number;
   readonly bytes: (count: number) => Buffer;
 };
@@ -66,17 +63,15 @@ export type Randomness = {
 const goodRandomness: Randomness = { digit: () => randomInt(32), bytes: randomBytes };
 
 export type Running = {
-  /** `http://HOST:PORT`, or `https://...` where the port speaks TLS. */
+  /** `http://HOST:PORT`, or `https://...` if the port uses TLS. */
   readonly url: string;
-  /** Of the port that speaks TLS beside it. */
   readonly tlsUrl: string | undefined;
-  /** Set when the administrator key was made at this start: the only time anyone sees it. */
+  /** Set if the administrator key was created at this start, and shown only then. */
   readonly adminKey: string | undefined;
-  /** Secrets of senders that were made at this start: the only time anyone sees them. */
+  /** Secrets of senders that were created at this start, and are shown only then. */
   readonly madeSecrets: readonly MadeSecret[];
-  /** Answers requests of another server, in place of `url`. */
+  /** Handles requests of another server, in place of `url`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Answers `upgrade` and `connect` of another server. */
   readonly upgrade: Listener['upgrade'];
   readonly connect: Listener['connect'];
   /** Drains and closes within `drainMs`. */
@@ -104,7 +99,6 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   return { url, tlsUrl, ...shownOf(program), stop };
 }
 
-/** Undefined: no port speaks TLS. */
 async function openTls(settings: Settings, observe: Observe): Promise<ListenTls | undefined> {
   const { tlsCert, tlsKey, tlsPort, tlsAlpn } = settings;
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
@@ -112,7 +106,7 @@ async function openTls(settings: Settings, observe: Observe): Promise<ListenTls 
   return { certificate, alpn: tlsAlpn, port: tlsPort === undefined ? undefined : Number(tlsPort) };
 }
 
-/** The program without a port of its own: `handle` answers the requests of the server it is mounted in. */
+/** The program without a port of its own: `handle` answers the requests of the server that it is mounted in. */
 export async function composeMounted(options: ComposeOptions): Promise<Mounted> {
   const program = await assemble(options);
   program.operations.resume();
@@ -127,7 +121,7 @@ function shownOf({ adminKey, madeSecrets, listener, stop }: Assembled): Mounted 
   return { adminKey, madeSecrets, handle, upgrade, connect, stop };
 }
 
-/** Mounted in another server, nobody tells where: COMITY_PUBLIC_URL has to. */
+/** A mounted program does not know its origin; COMITY_PUBLIC_URL tells. */
 function originOf(host: string, port: number, secure: boolean): string {
   return `${secure ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
@@ -135,7 +129,6 @@ function originOf(host: string, port: number, secure: boolean): string {
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
-  /** Sends webhooks and hands on those that were received. */
   readonly start: () => Promise<void>;
   readonly adminKey: string | undefined;
   readonly madeSecrets: readonly MadeSecret[];
@@ -156,18 +149,18 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const addressOf = createCallerAddress(settings.behindProxy);
     const common = { ...options, store, clock, random: random.bytes, newId };
-    const accounts = await composeAccounts({
+    const accounts = await createAccounts({
       ...{ ...common, credentials, cors, addressOf },
       origin: () => settings.publicUrl ?? listening,
     });
     const memory = composeMemory(options);
-    const webhooks = await composeWebhooks({
+    const webhooks = await createSending({
       ...{ ...common, memory: memory.deliveries },
       principalOf: createOwnerPrincipal(store),
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
       ownListeners: () => ownListeners,
     });
-    const received = await composeReceived({ ...common, ...webhooks });
+    const received = await createReceiving({ ...common, ...webhooks });
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRateLimiter({
       ...settings,
@@ -181,9 +174,8 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ mac, rates, cors, addressOf, accounts, webhooks, received, loop, contentThreads },
       pageLine: memory.pages,
     });
-    const proxy = composeConnections({
-      ...{ ...common, accounts, addressOf, ownListeners: () => ownListeners },
-    });
+    const { authenticateProxy: authenticate } = accounts;
+    const proxy = createTunnel({ ...common, authenticate, addressOf, ownListeners: () => ownListeners });
     const listener = createListener({
       ...{ handler, observe, clock, proxy, addressOf, memory },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
@@ -238,7 +230,7 @@ type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
   readonly contentThreads: ContentThreads;
 };
 
-/** What is behind goes after what stands before it: requests first, then what they began, the store last. */
+/** Stops in order of dependence: requests first, then the work that they started, the store last. */
 function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
   const { observe, operations, webhooks, received } = parts;
   const { drainMs } = parts.settings;
@@ -248,7 +240,7 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     observe({ kind: 'draining', reason });
     parts.drain();
     await parts.listener.drain(drainMs);
-    // What was answered 202 may still make events; attempts under way end beside it.
+    // Accepted requests (202) may still emit events; attempts under way end in parallel.
     await Promise.all([operations.drain(leftMs()), webhooks.drain(leftMs()), received.drain(leftMs())]);
     await received.close();
     await webhooks.close();
@@ -262,7 +254,6 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
   };
 }
 
-/** Gauges, read when the metrics are asked for. */
 function showGauges(
   metrics: Metrics,
   listener: Listener,
@@ -270,14 +261,14 @@ function showGauges(
   gauges: Accounts['gauges'],
 ): void {
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
-  metrics.gauge('comity_requests_under_way', 'Requests not answered yet.', () => listener.counts().requests);
+  metrics.gauge('comity_requests_under_way', 'Requests under way.', () => listener.counts().requests);
   metrics.gauge('comity_streams', 'Open event streams.', () => listener.counts().streams);
   metrics.gauge('comity_websockets', 'Open WebSockets.', () => listener.counts().sockets);
   metrics.gauge('comity_tunnels', 'Open tunnels and forwarded requests.', () => listener.counts().tunnels);
   metrics.gauge('comity_units_waiting', 'Writes that wait to be committed.', () => store.unitsWaiting());
   metrics.gauge(
     'comity_changes_waiting',
-    'Changes that wait for their turn at a row.',
+    'Changes that wait for earlier changes of the same row.',
     () => store.lines.waiting,
   );
   for (const [name, help, value] of gauges) metrics.gauge(name, help, value);

@@ -1,6 +1,4 @@
-/**
- * Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself.
- */
+/** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { composeMounted } from './compose.ts';
@@ -8,37 +6,37 @@ import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
 import { loadSettings } from './config/load-settings.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
-import { fanOut } from './observe/fan-out.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
+import { fanOut } from './observe/observation.ts';
 
 export type Comity = {
   /** A node:http request listener: `createServer(comity.handle)`, or `app.use(comity.handle)` in a framework. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Of that server, `server.on('upgrade', comity.upgrade)`: WebSockets and connect-udp. Without it there are none. */
+  /** For that server: `server.on('upgrade', comity.upgrade)` enables WebSockets and connect-udp. */
   readonly upgrade: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
-  /** Of that server, `server.on('connect', comity.connect)`: the tunnel. Without it there is none. */
+  /** For that server: `server.on('connect', comity.connect)` enables the tunnel. */
   readonly connect: (request: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
-  /** Set when the administrator key was made at this start: the only time anyone sees it. */
+  /** Set if the administrator key was created at this start, and shown only then. */
   readonly adminKey: string | undefined;
-  /** Secrets of senders that were made at this start, by the variable that sets them: the only time anyone sees them. */
+  /** Secrets of senders that were created at this start, by their variable, and shown only then. */
   readonly senderSecrets: ReadonlyMap<string, string>;
-  /** Finishes requests under way within `drainMs` and closes the store. */
+  /** Completes requests under way within `drainMs` and closes the store. */
   close(): Promise<void>;
 };
 
 export type CreateOptions = {
   /**
-   * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`: the threads that handlers of
-   * received webhooks run on import it. Needed where a sender has a handler.
+   * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`, which the threads of
+   * handlers import. Required if a sender has a handler.
    */
   readonly module?: URL;
 };
 
 /**
- * Opens the store and makes the handler. Settings come from the declaration and from the environment given, if any;
- * `host` and `port` are those of the server it is mounted in.
- * @throws ConfigurationError with every mistake of the declaration, of its settings or of the secrets of its senders
+ * Opens the store and creates the handler. Settings come from the declaration and the given environment; `host` and `port` are those of the
+ * surrounding server.
+ * @throws ConfigurationError with every mistake in the declaration, the settings or the secrets of senders
  */
 export async function createComity(
   declaration: ConfigurationDeclaration,

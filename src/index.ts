@@ -1,9 +1,5 @@
-/**
- * The package's face: everything that a user of `comity` may import, by name. What is not listed here is the house's
- * own and may change at any time.
- */
+/** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
 export { Type } from 'typebox';
-export { ConfigurationError } from './config/configuration-error.ts';
 export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
 export {
@@ -14,6 +10,7 @@ export {
   ResourceRefused,
   UnprocessableMessage,
 } from './config/handler.ts';
+export { ConfigurationError } from './config/inspection.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';

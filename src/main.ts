@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
- * The program: from the command line to an exit code. Everything else is in cli/.
+ * The entry point of the program; cli/ has everything else.
  *
- * Compiled code is kept beside the packages and used at the next start, by the worker threads too: measured with
- * the shop, 470 ms of processor time to the ready line instead of 830. A folder that cannot be written costs nothing.
+ * Compiled code is cached beside the packages for the next start, also of worker threads: measured with the shop, 470 ms of processor time to
+ * the ready line instead of 830. A folder without write permission is harmless.
  */
 import { enableCompileCache } from 'node:module';
 import process from 'node:process';
@@ -12,7 +12,7 @@ import { useTypeboxBundle } from './typebox-bundle.ts';
 process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cache/comity`;
 enableCompileCache(process.env.NODE_COMPILE_CACHE);
 useTypeboxBundle();
-// Imported after both are there, or they would not be used for what this brings in.
+// Imported last, so that both apply to what this imports.
 const [{ runProgram }, { openTerminal }] = await Promise.all([
   import('./cli/program.ts'),
   import('./cli/terminal.ts'),

@@ -1,26 +1,27 @@
 /**
- * Opens the store that the settings ask for: the embedded one in its folder, or PostgreSQL where `databaseUrl` names one. Each is
- * loaded only where it is used: both together cost an idle process 20 MB and the start 100 ms.
+ * Opens the configured store: the embedded one in its folder, or PostgreSQL if `databaseUrl` is set. Each is loaded only if used: both
+ * together cost an idle process 20 MB and the start 100 ms.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { secretsTable } from './auth/admin-key.ts';
+import { secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
 import { fingerprintOf } from './config/fingerprint.ts';
 import { secretKeyBytes } from './config/refusals.ts';
 import type { Settings } from './config/settings.ts';
+import { mappableBytes, readMachineMemory } from './memory/machine-memory.ts';
 import type { Observe } from './observe/observation.ts';
 import { packageVersion } from './package-version.ts';
-import type { PostgresStore } from './store/postgres/open.ts';
+import type { PostgresStore } from './store/postgres/postgres-store.ts';
 import { sealStore } from './store/secrets/sealed-store.ts';
 import type { SealOptions } from './store/secrets/secret-key-ring.ts';
 import { secretKeyOf } from './store/secrets/secret-keys.ts';
-import type { SqliteStore } from './store/sqlite/open.ts';
+import type { SqliteStore } from './store/sqlite/sqlite-store.ts';
 import { sealedTables, storeTables } from './store-tables.ts';
 
 /**
- * The store, with its secrets encrypted.
- * @throws what the store throws that cannot be opened, and SecretKeyFailure; each says why
+ * Opens the store with encrypted secrets.
+ * @throws errors of a store that cannot be opened, and SecretKeyFailure; each says why
  */
 export async function openStore(
   configuration: Configuration,
@@ -51,7 +52,7 @@ export function sealOptions(
   };
 }
 
-/** @throws what the store throws that cannot be opened; each says why */
+/** @throws errors of a store that cannot be opened; each says why */
 export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
@@ -60,11 +61,15 @@ export async function openPlainStore(
   const tables = storeTables(configuration);
   const { databaseUrl: url, databaseSchema: schema, data: folder } = settings;
   if (url === undefined) {
-    const { openSqliteStore } = await import('./store/sqlite/open.ts');
-    return openSqliteStore({ ...settings, folder, tables, observe });
+    const { openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
+    const mappedBytesMax = Math.min(
+      settings.mappedMebibytesMax * 1_048_576,
+      mappableBytes(readMachineMemory()),
+    );
+    return openSqliteStore({ ...settings, folder, tables, mappedBytesMax, observe });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));
-  const { openPostgresStore } = await import('./store/postgres/open.ts');
+  const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
   return openPostgresStore({ ...settings, url, schema, tables, program, facts, observe });
 }

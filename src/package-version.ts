@@ -1,4 +1,4 @@
-/** The version of this package, as package.json says it, which stands one folder up from src/ and dist/ alike. */
+/** The version of this package from package.json, which is one folder up from src/ and from dist/. */
 import { readFileSync } from 'node:fs';
 
 export function packageVersion(): string {

@@ -2,7 +2,8 @@
  * Every table that the program keeps in its store: those of the declared collections and its own. The one list that the program and
  * `comity migrate` share.
  */
-import { adminKeyRowId, secretsTable } from './auth/admin-key.ts';
+
+import { auditCollection, keysCollection, usersCollection } from './accounts/account-collections.ts';
 import {
   identitiesTable,
   keySecretsTable,
@@ -11,38 +12,81 @@ import {
   sessionsTable,
   signInsTable,
   signingKeysTable,
-} from './auth/tables.ts';
+} from './accounts/account-tables.ts';
+import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
-import { tableOf } from './config/tables.ts';
-import { ownerField } from './model/field.ts';
-import { auditCollection, keysCollection, usersCollection } from './resources/accounts/collections.ts';
-import { idempotencyTable } from './resources/idempotency.ts';
-import { operationRequestsTable, operationsTable, renewedAtField } from './resources/operations/tables.ts';
+import { idempotencyTable } from './kernel/idempotency.ts';
+import {
+  operationRequestsTable,
+  operationsTable,
+  renewedAtField,
+} from './kernel/operations/stored-request.ts';
+import type { Rule } from './model/access.ts';
+import type { Collection } from './model/collection.ts';
+import { type Field, ownerField } from './model/field.ts';
+import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
-import { realtimeTicketsTable } from './resources/realtime/tickets.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
-import { receivedCollection } from './webhooks/inbound/collections.ts';
 import {
   receivedAttemptsTable,
+  receivedCollection,
   receivedContentsTable,
   senderSecretsTable,
-} from './webhooks/inbound/tables.ts';
-import {
-  deliveriesCollection,
-  endpointsCollection,
-  recoveriesCollection,
-} from './webhooks/outbound/collections.ts';
+} from './webhooks/receiving/received-tables.ts';
 import {
   attemptsTable,
+  deliveriesCollection,
   endpointGenerationTable,
   endpointHealthTable,
   endpointSecretsTable,
+  endpointsCollection,
   fanOutTable,
-  lanesTable,
+  recoveriesCollection,
   wakesTable,
   webhookKeysTable,
-} from './webhooks/outbound/tables.ts';
+} from './webhooks/sending/sending-tables.ts';
+import { lanesTable } from './webhooks/work/lease-rows.ts';
+
+type CollectionTable = {
+  readonly name: string;
+  readonly fields: readonly Field[];
+  readonly indexes: readonly (readonly Field[])[];
+  readonly unique: readonly Field[];
+  readonly references: readonly { readonly field: Field; readonly table: string }[];
+  readonly searched: boolean;
+};
+
+/**
+ * What a collection asks of storage. The result has the shape of `Table` in the store contract, which is not
+ * imported: the store's room may read the configuration, never the other way round.
+ *
+ * The table that keeps a collection: one of the same name, with its indexes, unique fields and references.
+ */
+export function tableOf(collection: Collection): CollectionTable {
+  const id = collection.fields.get('id');
+  return {
+    name: collection.name,
+    fields: [...collection.fields.values()],
+    indexes: [
+      ...collection.indexes,
+      // Lists in order of id would walk past the rows that are only hidden.
+      ...(id === undefined || !collection.softDelete ? [] : [[id]]),
+      // A list of one's own costs the same however many others there are.
+      ...(isOwners(collection.access.read) ? [[ownerField]] : []),
+    ],
+    unique: collection.unique,
+    references: collection.references.flatMap((reference) => {
+      const field = collection.fields.get(reference.field);
+      return field === undefined ? [] : [{ field, table: reference.collection }];
+    }),
+    searched: collection.searchFields.length > 0,
+  };
+}
+
+function isOwners(rule: Rule): boolean {
+  return rule === 'owner' || (typeof rule === 'object' && 'bearing' in rule && isOwners(rule.rule));
+}
 
 const byOwner = [[ownerField]];
 

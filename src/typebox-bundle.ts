@@ -1,11 +1,11 @@
 /**
- * Leads imports of the schema library to a bundle of it, where there is one: its 700 modules take 250 ms of processor time to load, the bundle 20
- * (docs/decisions/0032-typebox-in-a-few-files.md). Without one, and for everybody outside of this package, nothing changes.
+ * Redirects imports of the schema library to a bundle, if there is one: its 700 modules take 250 ms of processor time to load, the bundle 20
+ * (docs/decisions/0032-typebox-in-a-few-files.md). Imports of other packages are unchanged.
  */
 import { existsSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 
-/** What this package imports of it, and the file of the bundle. */
+/** This package's imports of it, and the files of the bundle. */
 export const typeboxFiles: ReadonlyMap<string, string> = new Map([
   ['typebox', 'typebox.mjs'],
   ['typebox/compile', 'compile.mjs'],
@@ -17,7 +17,7 @@ export const typeboxFiles: ReadonlyMap<string, string> = new Map([
 /** Beside the compiled program, or where the set-up of a checkout has put it. */
 const folders = ['./typebox/', '../node_modules/.cache/comity/typebox/'];
 
-/** Holds for the thread that calls it, and what it imports from then on. */
+/** Applies to the calling thread and its later imports. */
 export function useTypeboxBundle(): void {
   const root = new URL('..', import.meta.url).href;
   const folder = folders

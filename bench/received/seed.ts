@@ -6,13 +6,17 @@
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { type Received, receivedDocument } from '../../src/model/received.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
-import { openPostgresStore } from '../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { type SeedRow, seedTable } from '../../src/store/sqlite/seed.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { receivedCollection } from '../../src/webhooks/inbound/collections.ts';
-import { contentId, type ReceivedContent, receivedContentsTable } from '../../src/webhooks/inbound/tables.ts';
+import {
+  contentId,
+  type ReceivedContent,
+  receivedCollection,
+  receivedContentsTable,
+} from '../../src/webhooks/receiving/received-tables.ts';
 import type { Place } from '../engine.ts';
 import { connectFloor, query } from '../floor/postgres/client.ts';
 import { productId } from '../product.ts';

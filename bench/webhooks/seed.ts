@@ -7,13 +7,17 @@ import type { Endpoint } from '../../src/model/endpoint.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { operatorId, scopes } from '../../src/model/principal.ts';
 import { keptRow } from '../../src/store/kept-row.ts';
-import { openPostgresStore } from '../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Change, EventEntry, Store, Unit } from '../../src/store/store.ts';
 import { storeTables } from '../../src/store-tables.ts';
-import { deliveriesCollection, endpointsCollection } from '../../src/webhooks/outbound/collections.ts';
-import { deliveryChange } from '../../src/webhooks/outbound/fan-out/delivery-row.ts';
-import { type EndpointSecrets, endpointSecretsTable } from '../../src/webhooks/outbound/tables.ts';
+import { deliveryChange } from '../../src/webhooks/sending/fan-out/delivery-row.ts';
+import {
+  deliveriesCollection,
+  type EndpointSecrets,
+  endpointSecretsTable,
+  endpointsCollection,
+} from '../../src/webhooks/sending/sending-tables.ts';
 import { config } from '../comity.config.ts';
 import type { Place } from '../engine.ts';
 import { eventId, eventText, secret, seededType } from './sent-events.ts';

@@ -11,7 +11,7 @@ export function createApp(
   handle: (message: VerifiedMessage) => void,
 ): App {
   const app = express();
-  // A table with a unique key, in earnest.
+  // A table with a unique key, in production.
   const store = memoryStore();
 
   // The request itself, which nothing has read: body parsers stand behind this route and not before it.

@@ -13,7 +13,7 @@ export function createApp(
   handle: (message: VerifiedMessage) => void,
 ): FastifyInstance {
   const app = fastify();
-  // A table with a unique key, in earnest.
+  // A table with a unique key, in production.
   const store = memoryStore();
 
   // Within this scope every body stays as it came; the routes outside of it have their parsers.

@@ -10,7 +10,7 @@ export function createApp(
   handle: (message: VerifiedMessage) => void,
 ): Hono {
   const app = new Hono();
-  // A table with a unique key, in earnest.
+  // A table with a unique key, in production.
   const store = memoryStore();
 
   app.post('/webhooks', async (context) => {

@@ -6,11 +6,14 @@ import { findEmitterProblems } from './emitters.ts';
 import { findGeneratedDocsProblems } from './generated-docs.ts';
 import { findHeaderProblems } from './headers.ts';
 import { findImportProblems } from './imports.ts';
+import { findLeafProblems } from './leaves.ts';
 import { findLintProblems } from './lint.ts';
 import { findLockfileProblems } from './lockfile.ts';
 import { findNameProblems } from './names.ts';
 import type { Check } from './problem.ts';
+import { findSectionProblems } from './sections.ts';
 import { findSizeProblems } from './sizes.ts';
+import { findSpecificationProblems } from './specification.ts';
 import { findTraces } from './traces.ts';
 
 export const checks: Readonly<Record<string, Check>> = {
@@ -20,10 +23,13 @@ export const checks: Readonly<Record<string, Check>> = {
   cycles: findCycleProblems,
   emitters: findEmitterProblems,
   sizes: findSizeProblems,
+  leaves: (root) => findLeafProblems(root),
   names: findNameProblems,
   headers: findHeaderProblems,
   bounds: findBoundsProblems,
   traces: findTraces,
   lockfile: findLockfileProblems,
+  sections: findSectionProblems,
+  specification: (root) => findSpecificationProblems(root),
   'generated docs': findGeneratedDocsProblems,
 };

@@ -14,6 +14,11 @@ const emptyNames: ReadonlySet<string> = new Set([
   ...['service', 'services', 'shared', 'types', 'util', 'utils'],
 ]);
 
+/** Names of source files that a reader can tell apart only by their folders. */
+const vagueNames: ReadonlySet<string> = new Set([
+  ...['asked', 'begin', 'declare', 'made-of', 'parts', 'resources', 'thread', 'wire'],
+]);
+
 /** Last words that turn a good name into one of those. */
 const emptyEndings: ReadonlySet<string> = new Set([
   ...['helper', 'helpers', 'manager', 'managers', 'service', 'services', 'util', 'utils'],
@@ -32,7 +37,8 @@ export function findNameProblems(root: string): readonly Problem[] {
       const path = parts.slice(0, count).join('/');
       if (judged.has(path)) continue;
       judged.add(path);
-      const message = judgeName(parts[count - 1] ?? '');
+      const name = parts[count - 1] ?? '';
+      const message = judgeName(name) ?? judgeSourceName(path, name);
       if (message !== undefined) problems.push({ file: path, message });
     }
   }
@@ -47,6 +53,12 @@ function judgeName(name: string): string | undefined {
   if (emptyEndings.has(ending))
     return `"${stem}" ends in "${ending}", which says nothing: name the thing or the act`;
   return undefined;
+}
+
+function judgeSourceName(path: string, name: string): string | undefined {
+  const stem = name.split('.')[0] ?? '';
+  if (!path.startsWith('src/') || !name.endsWith('.ts') || !vagueNames.has(stem)) return undefined;
+  return `"${stem}" says what it is only with its folder: name the thing`;
 }
 
 if (import.meta.main) await runAlone(findNameProblems);

@@ -25,12 +25,12 @@ Every refusal has a JSON body:
 { "error": "validation failed", "code": "validation_failed", "errors": [{ "pointer": "/price", "message": "must be at least 0" }] }
 \`\`\`
 
-- \`code\` is stable: programs decide by it. A code always has the same status.
-- \`error\` is for people; it may say more than the usual message below.
-- \`errors\`, where it is there, points at each fault in the content by a JSON Pointer (RFC 6901).
-- Further members belong to the case: \`productCount\` says how many products are in the way of a deletion.
+- \`code\` is stable, for use by programs. A code always has the same status.
+- \`error\` is for people; it may be more specific than the message below.
+- \`errors\`, if present, points to each mistake in the content with a JSON Pointer (RFC 6901).
+- Some codes add members: \`productCount\` is the number of products that prevent a deletion.
 
-With \`Accept: application/problem+json\` the body has the members of RFC 9457 besides; \`type\` is \`/docs/errors#code\`.
+With \`Accept: application/problem+json\` the body also has the members of RFC 9457; \`type\` is \`/docs/errors#code\`.
 `;
 
 /** The whole page, with the final line break. */

@@ -19,9 +19,9 @@ Rendered from \`src/memory/bounds.ts\` and \`src/config/settings.ts\` by \`npm r
 
 Everything that a client can make larger or more numerous has a bound. The first table lists what a process keeps in memory between
 requests: caches and counters whose keys a client chooses. Each is bounded in octets, or in entries of at most a given size.
-\`scripts/checks/bounds.ts\` fails when code keeps a map, a set or a cache between requests and neither this table nor
-\`scripts/bound-allowances.ts\`, which gives a reason for each exception, names it. What is under way shares one budget,
-\`COMITY_MEMORY_BYTES_MAX\` ([operations](../guides/operations.md#memory)). The tables after the first one list the settings that are
+\`scripts/checks/bounds.ts\` fails when code keeps a map, a set or a cache between requests that neither this table nor
+\`scripts/bound-allowances.ts\`, with a reason for each exception, lists. Running work shares one budget,
+\`COMITY_MEMORY_BYTES_MAX\` ([operations](../guides/operations.md#memory)). The other tables list the settings that are
 limits; [settings.md](settings.md) has all settings, with the values that each accepts.
 
 ## Kept in memory between requests
@@ -41,17 +41,17 @@ export function render(): string {
   return `${preamble}${rows.join('\n')}\n${rowsReadText()}${sections.join('')}`;
 }
 
-/** What the store gives at once to the program itself. */
+/** Rows that the program itself reads from the store in one call. */
 function rowsReadText(): string {
   const lines = rowReads.map(
     ({ reads, rows, rowOctets, file }) =>
       `| ${reads} | ${rows} | ${sizeOf(rowOctets)} | ${sizeOf(rows * rowOctets)} | \`${file}\` |`,
   );
   return `
-## What the program reads at once for itself
+## Reads of the program's own tables
 
-Pages for clients end by octets (\`COMITY_PAGE_BYTES_MAX\`), and so do reads of the event log (\`COMITY_EVENT_BATCH_BYTES_MAX\`). Reads of the
-program's own tables end by a number of rows, whose length is bounded by what may be written to them.
+Pages for clients are bounded in octets (\`COMITY_PAGE_BYTES_MAX\`), and so are reads of the event log (\`COMITY_EVENT_BATCH_BYTES_MAX\`). Reads of the
+program's own tables are bounded by a number of rows, and writes bound the length of a row.
 
 | what | rows | a row, at most | together | in |
 |---|---|---|---|---|

@@ -13,20 +13,20 @@ const preamble = `# Settings
 Rendered from \`src/config/settings.ts\` by \`npm run docs\`.
 
 Each setting is one environment variable, named after it: \`bodyBytesMax\` is \`COMITY_BODY_BYTES_MAX\`. It may also be given in
-the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`. An option of the command line comes before the environment,
-the environment before the configuration, and an empty variable counts as unset. Numbers are plain decimal
+the configuration, as in \`defineConfig({ settings: { bodyBytesMax: 65536 } })\`. An option of the command line overrides the environment,
+the environment overrides the configuration, and an empty variable counts as unset. Numbers are plain decimal
 integers; a switch is \`on\` or \`off\` in the environment and \`true\` or \`false\` in the configuration.
 
-A secret may be given as a file, as orchestrators mount them: \`COMITY_ADMIN_KEY_FILE=/run/secrets/admin-key\` in place of
-\`COMITY_ADMIN_KEY\`. The program ignores one line break at the end of the file, and refuses both variables together. The settings that say so below accept a file, and
-also \`COMITY_OAUTH_<NAME>_CLIENT_SECRET\`, the variables of senders such as \`BILLING_WEBHOOK_SECRET\`, and what only commands
-read: \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
+A secret may be a file, as orchestrators mount them: \`COMITY_ADMIN_KEY_FILE=/run/secrets/admin-key\` in place of
+\`COMITY_ADMIN_KEY\`. The program ignores one line break at the end of the file, and refuses both variables together. The tables below mark the settings that accept a file.
+\`COMITY_OAUTH_<NAME>_CLIENT_SECRET\`, the variables of senders such as \`BILLING_WEBHOOK_SECRET\`, and the variables of commands,
+\`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`, accept one too.
 
-Comity checks every value at the start, reports all mistakes at once and exits with code 2. It warns of a variable that starts with
-\`COMITY_\` and is none of these, and ignores it. A name that \`settings\` of the configuration does not know is a mistake.
+Comity checks every value at the start, reports all mistakes at once and exits with code 2. It logs a warning for an unknown variable
+that starts with \`COMITY_\`, and ignores it. An unknown name in \`settings\` of the configuration is a mistake.
 
-Besides these, the program reads \`COMITY_OAUTH_<NAME>_...\` ([signing in](../guides/sign-in.md)) and the secrets of senders
-([receiving webhooks](../guides/receive-webhooks.md)); commands that ask a running server read \`COMITY_URL\`, \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
+The program also reads \`COMITY_OAUTH_<NAME>_...\` ([signing in](../guides/sign-in.md)) and the secrets of senders
+([receiving webhooks](../guides/receive-webhooks.md)); commands that call a running server read \`COMITY_URL\`, \`COMITY_KEY\` and \`COMITY_LISTEN_SECRET\`.
 `;
 
 /** The whole page, with the final line break. */

@@ -15,6 +15,8 @@ export type RunOptions = {
   readonly name?: string;
   /** Whether a file gets a process of its own. */
   readonly isAlone: (file: string) => boolean;
+  /** Whether a file runs after all others, with none beside it. */
+  readonly isMeasured: (file: string) => boolean;
   /** Ends the run: files under way fail, others are not begun. */
   readonly signal: AbortSignal;
   readonly onFile: (result: FileResult) => void;
@@ -39,8 +41,10 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 
 /** Resolves when all files have ended. */
 export async function runFiles(files: readonly string[], options: RunOptions): Promise<void> {
-  const alone = files.filter(options.isAlone);
-  const shared = files.filter((file) => !options.isAlone(file));
+  const measured = files.filter(options.isMeasured);
+  const others = files.filter((file) => !options.isMeasured(file));
+  const alone = others.filter(options.isAlone);
+  const shared = others.filter((file) => !options.isAlone(file));
   const next = (): string | undefined => (options.signal.aborted ? undefined : shared.shift());
   const work = async (): Promise<void> => {
     while (shared.length > 0 && !options.signal.aborted) await runShard(next, options);
@@ -49,6 +53,7 @@ export async function runFiles(files: readonly string[], options: RunOptions): P
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.processes, files.length) }, work));
+  for (const file of measured) if (!options.signal.aborted) await runAlone(file, options);
 }
 
 /** One process for many files, until there is none left or one of them has broken it. */

@@ -31,6 +31,11 @@ export function isAlone(file: string): boolean {
   return isBelow(pathOf(file), 'test/full') || isBelow(pathOf(file), 'test/soak');
 }
 
+/** Whether the file runs last, with no other beside it: it judges how fast a program under attack answers. */
+export function isMeasured(file: string): boolean {
+  return isBelow(pathOf(file), 'test/full/attack');
+}
+
 /** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */
 export function forgetConfiguration(): void {
   for (const name of Object.keys(process.env)) {

@@ -7,13 +7,13 @@ import { dirname, join, resolve } from 'node:path';
 import { loadSettings, type WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Copy, OnProgress } from '../store/backup-file/start-copy.ts';
-import { startBackup as startPostgresBackup } from '../store/postgres/backup.ts';
 import { findStore } from '../store/postgres/find-store.ts';
-import { startBackup } from '../store/sqlite/backup.ts';
+import { startBackup as startPostgresBackup } from '../store/postgres/postgres-backup.ts';
+import { startBackup } from '../store/sqlite/sqlite-backup.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
-import { onInterrupt } from './interrupt.ts';
-import { showProgress } from './progress.ts';
+import { onInterrupt, showProgress } from './progress.ts';
+
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -10,7 +10,7 @@ import type { Settings } from '../config/settings.ts';
 import { sealOptions } from '../open-store.ts';
 import { quoteName } from '../store/quote-name.ts';
 import { readKeyFile, type SecretKey, sealingKeyOf, unseal } from '../store/secrets/secret-keys.ts';
-import { judged, refuseEmptyFile } from '../store/sqlite/integrity.ts';
+import { convertDamage, refuseEmptyFile } from '../store/sqlite/integrity.ts';
 import { chosenStore } from './chosen-store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { startFailure } from './start-failure.ts';
@@ -58,7 +58,7 @@ function reportOf(path: string, settings: Settings): Report {
         `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
       );
     }
-    return judged(path, () => {
+    return convertDamage(path, () => {
       const database = new DatabaseSync(path, { timeout: 5000 });
       try {
         database.exec('PRAGMA query_only = ON; BEGIN');

@@ -1,5 +1,5 @@
 /** `comity check`: finds every mistake in settings and configuration without starting anything, and prints the outcome. */
-import { ConfigurationError } from '../config/configuration-error.ts';
+import { ConfigurationError } from '../config/inspection.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';

@@ -4,7 +4,7 @@
  */
 import type { Settings } from '../config/settings.ts';
 import { type Address, addressOf, describe } from '../store/postgres/connection/address.ts';
-import { messageOf, sqlState } from '../store/postgres/connection/failure.ts';
+import { messageOf, sqlState } from '../store/postgres/connection/connection-failure.ts';
 import {
   DatabaseFailed,
   SchemaBusy,
@@ -12,7 +12,7 @@ import {
   SchemaTooNew,
   UnfitRows,
   UnfitServer,
-} from '../store/postgres/schema/failure.ts';
+} from '../store/postgres/schema/schema-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 

@@ -4,7 +4,7 @@
  * sysexits.h), 130 a second signal cut the drain short. A failure is printed as one line for each thing that is wrong;
  * its stack is shown at log level `debug` only.
  */
-import { ConfigurationError } from '../config/configuration-error.ts';
+import { ConfigurationError } from '../config/inspection.ts';
 
 export const exitCodes = {
   done: 0,
@@ -46,3 +46,6 @@ function firstLine(error: unknown): string {
   const [line = ''] = message.split('\n');
   return line;
 }
+
+/** Takes the exit code of the subcommand that was called. */
+export type Finish = (exitCode: number) => void;

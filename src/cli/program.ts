@@ -5,17 +5,17 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import { packageVersion } from '../package-version.ts';
-import { declareDeliveries } from './deliveries/declare.ts';
-import { declareEndpoints } from './endpoints/declare.ts';
-import { declareEvents } from './events/declare.ts';
-import { exitCodeOf, exitCodes, failureText } from './failure.ts';
-import type { Finish } from './finish.ts';
-import { declareKeys } from './keys/declare.ts';
-import { declareListen } from './listen/declare.ts';
-import { declareReceived } from './received/declare.ts';
-import { declareSenders } from './senders/declare.ts';
+import { declareDeliveries } from './deliveries/declare-deliveries.ts';
+import { declareEndpoints } from './endpoints/declare-endpoints.ts';
+import { declareEvents } from './events/declare-events.ts';
+import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
+
+import { declareKeys } from './keys/declare-keys.ts';
+import { declareListen } from './listen/declare-listen.ts';
+import { declareReceived } from './received/declare-received.ts';
+import { declareSenders } from './senders/declare-senders.ts';
 import type { Output, Terminal } from './terminal.ts';
-import { declareUsers } from './users/declare.ts';
+import { declareUsers } from './users/declare-users.ts';
 
 const exitCodeHelp = `
 Exit codes:

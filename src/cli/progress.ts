@@ -34,3 +34,39 @@ export function showProgress(stream: Output, label: string): Progress {
 function ignore(): void {
   // A pipe gets the outcome alone.
 }
+
+type StatusLine = {
+  /** May be called often; the line is drawn at most once every `drawEveryMs`. */
+  readonly show: (text: string) => void;
+  /** Clears the line. */
+  readonly end: () => void;
+};
+const clearLine = '\r\u001b[2K';
+
+/** One line of a terminal that says how far work has come whose end nobody knows; nothing where stderr is a file or a pipe. */
+export function showStatusLine(stream: Output): StatusLine {
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  return {
+    show: (text) => {
+      const now = performance.now();
+      if (!stream.isTTY || now - drawnAt < drawEveryMs) return;
+      drawnAt = now;
+      stream.write(`${clearLine}${text}`);
+    },
+    end: () => {
+      if (stream.isTTY) stream.write(clearLine);
+    },
+  };
+}
+
+/**
+ * What a command with work under way does on the first SIGINT or SIGTERM, in place of ending at once.
+ *
+ * @returns the way to go back to ending at once
+ */
+export function onInterrupt(act: () => void): () => void {
+  process.once('SIGINT', act).once('SIGTERM', act);
+  return () => {
+    process.off('SIGINT', act).off('SIGTERM', act);
+  };
+}

@@ -2,12 +2,15 @@
  * Speaks HTTP to a running server for the commands that manage what it serves, with a key of the environment. What goes
  * wrong is told in one sentence that says what to do; a key is never repeated, nor sent on to another place by a redirect.
  */
-import { ConfigurationError } from '../config/configuration-error.ts';
+
+import { once } from 'node:events';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { ConfigurationError } from '../config/inspection.ts';
 import type { Environment } from '../config/load-settings.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
-import { refusalText, requestOctets } from './request-octets.ts';
-import { type Credential, refusalOf } from './server-refusal.ts';
 import type { Terminal } from './terminal.ts';
 
 export type ServerArguments = { readonly url?: string };
@@ -218,5 +221,93 @@ function jsonOf(api: string, text: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     throw new CommandFailure(`${api} did not answer JSON; is that a Comity server?`, { cause: error });
+  }
+}
+
+/** Of an answer that was refused; errors are short. */
+const refusalCharactersMax = 65_536;
+
+/**
+ * Asks for octets as they are transferred. `fetch` takes content codings off, and fails where the content is not what its Content-Encoding
+ * says; what a sender of webhooks signed has to come out as it came in.
+ *
+ * @param quietMsMax silence after which it is given up
+ */
+async function requestOctets(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  quietMsMax: number,
+): Promise<IncomingMessage> {
+  const request = url.startsWith('https:') ? requestTls : requestPlain;
+  const options = { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
+  // A connection that breaks under the answer is told by the request too, when `once` no longer listens.
+  const asked = ownEmitter(request(url, options), ignoreError);
+  asked.setTimeout(quietMsMax, () =>
+    asked.destroy(new DOMException('no octet came in time', 'TimeoutError')),
+  );
+  asked.end();
+  try {
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return answer;
+  } catch (error) {
+    if (error instanceof Error && error.name === 'TimeoutError') throw error;
+    // As fetch has it: the reason is the cause.
+    throw new TypeError('the request failed', { cause: error });
+  }
+}
+
+async function refusalText(answer: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of answer.setEncoding('utf8')) {
+    text += chunk;
+    if (text.length > refusalCharactersMax) break;
+  }
+  return text;
+}
+
+type Credential = {
+  /** Name of the variable that holds the key. */
+  readonly variable: string;
+  readonly key: string;
+  /** What a 403 says of the key. */
+  readonly forbidden: string;
+};
+
+type ProblemBody = {
+  readonly error?: unknown;
+  readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
+};
+
+/**
+ * What an answer that is no success means to whoever gave the command: one sentence that says what to do about it.
+ *
+ * @param subject what the path names; undefined: nothing that could be missing
+ */
+function refusalOf(
+  api: string,
+  { variable, forbidden }: Credential,
+  { status }: { readonly status: number },
+  text: string,
+  subject?: string,
+): CommandFailure {
+  const { origin } = new URL(api);
+  if (status === 401) return new CommandFailure(`${origin} does not accept the key in ${variable}`);
+  if (status === 403) return new CommandFailure(`the key in ${variable} ${forbidden} on ${origin}`);
+  if (status === 404 && subject !== undefined) return new CommandFailure(`there is no ${subject}`);
+  const body = problemOf(text);
+  if (body === undefined || status === 404) {
+    return new CommandFailure(`${api} answered ${status}; is that a Comity server, and its base path?`);
+  }
+  const faults = (body.errors ?? []).map(({ pointer, message }) => `${pointer.slice(1)} ${message}`);
+  return new CommandFailure([String(body.error), ...faults].join(': '));
+}
+
+function problemOf(text: string): ProblemBody | undefined {
+  try {
+    const body = JSON.parse(text) as ProblemBody | null;
+    return typeof body?.error === 'string' ? body : undefined;
+  } catch {
+    // Not of this program: a proxy in between answers in HTML.
+    return undefined;
   }
 }

@@ -1,7 +1,7 @@
 /** Puts the usual reasons why a server cannot start into words: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
-import { faultOf } from '../store/sqlite/failure.ts';
 import { DamagedStore } from '../store/sqlite/integrity.ts';
+import { faultOf } from '../store/sqlite/sqlite-failure.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { databaseFailure } from './database-failure.ts';
 import { CommandFailure, exitCodes } from './failure.ts';

@@ -7,7 +7,7 @@ import type { Configuration } from '../config/configuration.ts';
 import { permission } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import { anonymous } from '../model/principal.ts';
-import type { MadeSecret } from '../webhooks/inbound/sender-secrets.ts';
+import type { MadeSecret } from '../webhooks/receiving/sender-secrets.ts';
 
 export type Welcome = {
   readonly url: string;

@@ -1,22 +1,21 @@
 /**
- * From declarations to collections: finds every mistake (inspect-collection.ts), then fills in the defaults that
- * model/collection.ts documents and resolves the names. What comes out needs no further checking anywhere.
+ * Resolves declarations into collections: inspect-collection.ts finds every mistake, then this fills in the defaults that model/collection.ts
+ * documents and resolves the names. The result needs no further checks.
  */
-import { type Access, permission } from '../model/access.ts';
+import { type Access, permission, type Rule } from '../model/access.ts';
+import { createConditionRule } from '../model/access-function.ts';
 import type {
   BodyFormat,
   Collection,
   CollectionDeclaration,
   CollectionReference,
+  TextBound,
 } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
-import { ConfigurationError } from './configuration-error.ts';
-import { countName } from './count-name.ts';
 import { fieldsOf } from './fields.ts';
 import { inspectCollections } from './inspect-collection.ts';
-import { isWithinTenant, resolveAccess, resolveFieldRules } from './resolve-rule.ts';
-import { textBoundsOf } from './text-bounds.ts';
+import { ConfigurationError } from './inspection.ts';
 
 const defaultAccess: Access = {
   read: 'principal',
@@ -29,7 +28,7 @@ const defaultFormats: readonly BodyFormat[] = ['json', 'form', 'multipart'];
 type Referring = CollectionReference & { readonly from: string };
 
 /**
- * @param warn takes a sentence about what works but will surprise
+ * @param warn receives a sentence about each declaration that works but will surprise
  * @throws ConfigurationError with every mistake in every declaration
  */
 export function resolveCollections(
@@ -46,7 +45,7 @@ export function resolveCollections(
   );
 }
 
-/** A collection of the program's own, whose name is kept from the declarations of users. */
+/** Resolves a collection of the program itself, whose name is reserved. */
 export function resolveBuiltIn(name: string, declaration: CollectionDeclaration): Collection {
   return resolve(name, declaration, []);
 }
@@ -104,7 +103,7 @@ function referencesOf(from: string, declaration: CollectionDeclaration): readonl
   }));
 }
 
-/** Those declared, and one for the lists of a tenant, which cost the same however many tenants there are. */
+/** The declared indexes, and one for the lists of a tenant, which then cost the same however many tenants there are. */
 function indexesOf(
   fields: Fields,
   { indexes = [], tenantField }: CollectionDeclaration,
@@ -120,7 +119,7 @@ function named(fields: Fields, names: readonly string[]): readonly Field[] {
   return names.flatMap((name) => fields.get(name) ?? []);
 }
 
-/** Every declared string at the top level that is hidden from nobody; ids, in which no one looks for words, are left out. */
+/** Every string at the top level that is visible to all; ids are left out, because people do not search them for words. */
 function defaultSearch(fields: Fields, declaration: CollectionDeclaration): readonly string[] {
   const left = new Set([
     ...Object.keys(declaration.references ?? {}),
@@ -134,7 +133,7 @@ function defaultSearch(fields: Fields, declaration: CollectionDeclaration): read
     .map(({ name }) => name);
 }
 
-/** A shared cache may keep what anyone may read, and all of it; every use of it is revalidated all the same. */
+/** Lets shared caches keep what anyone may read completely; they revalidate it before each use. */
 function defaultCacheControl(access: Access, hides: boolean): string {
   return !hides && permission(access.read, 'read', anonymous) === 'granted'
     ? 'no-cache'
@@ -142,5 +141,93 @@ function defaultCacheControl(access: Access, hides: boolean): string {
 }
 
 function ignore(): void {
-  // A caller that shows no warnings is served all the same.
+  // The default discards warnings.
+}
+
+/**
+ * The member of a 409 body that counts dependants where the declaration names none (§2.2): `products` gives `productCount`, `order-lines`
+ * gives `orderLineCount`. English plurals by rule, not by dictionary.
+ */
+export function countName(collection: string): string {
+  const words = singular(collection).split('-');
+  const [first = '', ...rest] = words;
+  return `${first}${rest.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('')}Count`;
+}
+
+function singular(plural: string): string {
+  if (plural.endsWith('ies') && plural.length > 4) return `${plural.slice(0, -3)}y`;
+  for (const ending of ['sses', 'shes', 'ches', 'xes', 'zes']) {
+    if (plural.endsWith(ending)) return plural.slice(0, -2);
+  }
+  const kept = ['ss', 'us', 'is'].some((ending) => plural.endsWith(ending));
+  return plural.endsWith('s') && !kept ? plural.slice(0, -1) : plural;
+}
+
+/**
+ * Bytes of UTF-8 that the texts of one index entry may take together, on both stores. An entry of PostgreSQL's B-tree takes at most 2704
+ * bytes; PostgreSQL refuses a longer one in the middle of a commit, SQLite accepts it. The other 704 bytes hold the id that ends an entry
+ * (255 at most), up to seven values of 8 bytes, and PostgreSQL's overhead.
+ */
+const indexedTextBytesMax = 2000;
+
+/**
+ * The bound of each text field: its even share of the index that leaves it least.
+ * @param indexes the fields of every index, including those of unique fields and references
+ */
+function textBoundsOf(indexes: Iterable<readonly Field[]>): readonly TextBound[] {
+  const bounds = new Map<string, TextBound>();
+  for (const index of indexes) {
+    const texts = index.filter(isText);
+    const bytesMax = Math.floor(indexedTextBytesMax / texts.length);
+    for (const { path } of texts) {
+      const key = JSON.stringify(path);
+      if (bytesMax < (bounds.get(key)?.bytesMax ?? Number.POSITIVE_INFINITY)) {
+        bounds.set(key, { path, bytesMax });
+      }
+    }
+  }
+  return [...bounds.values()];
+}
+
+/** Clients write no text into columns, except for the id, which has a bound of its own. */
+function isText(field: Field): boolean {
+  return field.column === undefined && (field.type === 'string' || field.type === 'timestamp');
+}
+
+type RuleSetting = { readonly fields: Fields; readonly tenantField: string | undefined };
+
+/** Resolves rules: `tenant` names its field, and a function gets its cache of conditions. Other rules stay as written. */
+function resolveAccess(access: Access, setting: RuleSetting): Access {
+  const { read, create, update, delete: remove } = access;
+  return {
+    read: resolveRule(read, setting),
+    create: resolveRule(create, setting),
+    update: resolveRule(update, setting),
+    delete: resolveRule(remove, setting),
+  };
+}
+
+function resolveFieldRules(
+  rules: Readonly<Record<string, Rule>> | undefined,
+  setting: RuleSetting,
+): ReadonlyMap<string, Rule> {
+  return new Map(Object.entries(rules ?? {}).map(([name, rule]) => [name, resolveRule(rule, setting)]));
+}
+
+function resolveRule(rule: Rule, setting: RuleSetting): Rule {
+  if (rule === 'tenant') {
+    if (setting.tenantField === undefined) throw new Error('the rule tenant without a tenantField');
+    return { tenantIn: setting.tenantField };
+  }
+  if (typeof rule === 'string') return rule;
+  if ('allow' in rule) return createConditionRule(rule, setting.fields);
+  if ('anyOf' in rule) return { anyOf: rule.anyOf.map((part) => resolveRule(part, setting)) };
+  if ('allOf' in rule) return { allOf: rule.allOf.map((part) => resolveRule(part, setting)) };
+  return rule;
+}
+
+/** Whether a list under this rule holds the resources of one tenant only. */
+function isWithinTenant(rule: Rule): boolean {
+  if (typeof rule === 'string') return rule === 'tenant';
+  return 'allOf' in rule ? rule.allOf.some(isWithinTenant) : 'tenantIn' in rule;
 }

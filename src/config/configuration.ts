@@ -1,15 +1,15 @@
 /**
- * A configuration, checked and complete: what compose.ts wires the program from. Made from the declaration of a
- * configuration file (load-configuration.ts) or from one that code passes to `createComity`.
+ * A configuration, checked and complete, from which compose.ts wires the program. It comes from a configuration file (load-configuration.ts)
+ * or from a declaration passed to `createComity`.
  */
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
 import { resolveCollections } from './collections.ts';
-import { ConfigurationError } from './configuration-error.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
-import { isRecord, kindOf } from './inspection.ts';
+import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
+
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -24,14 +24,12 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
-  /** Declared types of events that are posted, by name. */
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
   readonly schedules: WebhookSchedules;
-  /** By name. */
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly tunnel: TunnelAccess;
-  /** Not checked yet: `loadSettings` does, together with the environment. */
+  /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
 };
 
@@ -53,7 +51,7 @@ const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
  * Checks a declaration and fills in its defaults.
- * @param warn takes a sentence about what works but will surprise
+ * @param warn receives a sentence about each declaration that works but will surprise
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(
@@ -70,7 +68,7 @@ export function resolveConfiguration(
   const mistakes: string[] = [];
   for (const name of Object.keys(written)) {
     if (!known.has(name))
-      mistakes.push(`"${name}" is not a part of a configuration${suggestion(name, known)}`);
+      mistakes.push(`"${name}" is not a member of the configuration${suggestion(name, known)}`);
   }
   if (typeof title !== 'string' || title === '' || title.length > titleCharactersMax) {
     mistakes.push(`title must be a string of 1 to ${titleCharactersMax} characters`);
@@ -83,7 +81,9 @@ export function resolveConfiguration(
   }
   if (!isRecord(settings)) mistakes.push(`settings must be an object, not ${kindOf(settings)}`);
   else if (Object.hasOwn(settings, 'config')) {
-    mistakes.push('settings.config names the file that it stands in; set COMITY_CONFIG or --config instead');
+    mistakes.push(
+      'settings.config cannot be set in the configuration file itself; set COMITY_CONFIG or --config instead',
+    );
   }
   const collections = collectionsOf(written.collections, mistakes, warn);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
@@ -127,7 +127,9 @@ function schedulesOf(written: unknown, mistakes: string[]): WebhookSchedules {
   }
   for (const name of Object.keys(written ?? {})) {
     if (name !== 'schedules') {
-      mistakes.push(`webhooks.${name} is not a part of a configuration${suggestion(name, ['schedules'])}`);
+      mistakes.push(
+        `webhooks.${name} is not a member of the configuration${suggestion(name, ['schedules'])}`,
+      );
     }
   }
   return inspectSchedules(written?.schedules, mistakes);

@@ -1,6 +1,6 @@
 /**
- * Types of events that an application posts itself (§2.6, surface "Webhooks out"): what a configuration declares of them, and how a type
- * is spelled. The types of resource writes follow from the collections and cannot be declared, those of endpoints are the program's own.
+ * Types of events that applications post (§2.6): their declaration and the grammar of their names. The types of resource writes follow from
+ * the collections and cannot be declared; those of endpoints are reserved.
  */
 
 import type { TObject } from 'typebox';
@@ -10,40 +10,42 @@ import { eventTypeCharactersMax } from '../model/event-pattern.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
-/** What a user writes under `eventTypes`, by the name of the type: `invoice.paid`. */
+/** What a user writes under `eventTypes`, by type: `invoice.paid`. */
 export type EventTypeDeclaration = {
   readonly description?: string;
-  /** TypeBox object of `data.object`; a posted event that does not fit it is refused (422). Without it any object will do. */
+  /** TypeBox object of `data.object`; a posted event that does not match is refused (422). Without it, any object is accepted. */
   readonly schema?: TObject;
-  /** Complete `data.object`s; the first one is shown as the sample. */
+  /** Complete `data.object`s; the first is the sample. */
   readonly examples?: readonly Readonly<Record<string, unknown>>[];
 };
 
-/** A declaration with every default filled in. */
 export type DeclaredEventType = {
   readonly description: string;
   readonly schema: TObject | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
 };
 
-const segments = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
+/** Segments, joined by dots. */
+export const eventTypeSpelling = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
 const writes: ReadonlySet<string> = new Set(['created', 'updated', 'deleted']);
 const known: ReadonlySet<string> = new Set<keyof EventTypeDeclaration>(['description', 'schema', 'examples']);
 const errorsShownMax = 3;
 const descriptionCharactersMax = 2000;
 
-/** What is wrong with the spelling of a type, as the predicate of a sentence; undefined: nothing. */
+/** What is wrong with the spelling of a type, as the predicate of a sentence; undefined for a valid one. */
 export function eventTypeFault(type: string): string | undefined {
   if (type.length > eventTypeCharactersMax) return `must have at most ${eventTypeCharactersMax} characters`;
-  return segments.test(type) ? undefined : 'must be segments of letters, digits, _ and -, joined by dots';
+  return eventTypeSpelling.test(type)
+    ? undefined
+    : 'must be segments of letters, digits, _ and -, joined by dots';
 }
 
-/** Whether the type is kept for what the program itself says of endpoints. */
+/** Whether the type is reserved for Comity's own events about endpoints. */
 export function isOperationalType(type: string): boolean {
   return type === 'endpoint' || type.startsWith('endpoint.');
 }
 
-/** The collection whose writes have this type, by its name. */
+/** The name of the collection whose writes emit this type. */
 export function collectionOfType(
   type: string,
   collections: { has(name: string): boolean },
@@ -53,7 +55,10 @@ export function collectionOfType(
   return collections.has(name) && writes.has(type.slice(dot + 1)) ? name : undefined;
 }
 
-/** @param written what stands under `eventTypes` @param collections names of the declared ones */
+/**
+ * @param written the member `eventTypes` of a configuration
+ * @param collections names of the declared collections
+ */
 export function inspectEventTypes(
   written: unknown,
   collections: ReadonlySet<string>,
@@ -84,9 +89,9 @@ type Refuse = (predicate: string) => void;
 function inspectName(type: string, collections: ReadonlySet<string>, refuse: Refuse): void {
   const fault = eventTypeFault(type);
   if (fault !== undefined) refuse(`the name ${fault}`);
-  else if (isOperationalType(type)) refuse('names that begin with endpoint are kept for the program itself');
+  else if (isOperationalType(type)) refuse('names that begin with endpoint are reserved for Comity');
   else if (collectionOfType(type, collections) !== undefined) {
-    refuse('writes of the collection have this type already, with its schema');
+    refuse('writes of a collection emit this type already, with the schema of the collection');
   }
 }
 
@@ -127,7 +132,7 @@ function inspectExamples(examples: readonly unknown[], schema: unknown, refuse: 
   });
 }
 
-/** As posted events are judged: a member that an object does not declare is a mistake, unless it is open. */
+/** Checks an example like a posted event: an undeclared member is a mistake unless the object is open. */
 function inspectExample(
   example: Readonly<Record<string, unknown>>,
   schema: TObject,

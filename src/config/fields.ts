@@ -1,10 +1,10 @@
 /**
- * The fields that clients may name, from a collection's schema (§2.1): read as plain JSON Schema, so that a
- * schema not made with TypeBox works as well. What is neither a scalar nor an array of scalars can be selected only.
+ * The fields that clients may name, from a collection's schema (§2.1), read as plain JSON Schema: a schema need not be made with TypeBox.
+ * Other fields than scalars and arrays of scalars can only be selected.
  */
 import { type Field, type Fields, madeFields, type ScalarType } from '../model/field.ts';
 
-/** The members of JSON Schema that decide a field's type; all others only restrict values. */
+/** The keywords of JSON Schema that decide a field's type; all others only restrict its values. */
 export type Schema = {
   readonly type?: unknown;
   readonly format?: unknown;
@@ -16,7 +16,7 @@ export type Schema = {
   readonly properties?: unknown;
 };
 
-/** Objects nested deeper than this are selectable as a whole. */
+/** Objects nested deeper can only be selected as a whole. */
 const nestedLevelsMax = 8;
 
 /** `id` first, then the declared fields in order, nested ones by dotted name, then `createdAt` and `updatedAt`. */
@@ -29,7 +29,6 @@ export function fieldsOf(schema: Schema): Fields {
   return fields;
 }
 
-/** The properties of an object schema; none for any other. */
 export function propertiesOf(schema: Schema): readonly (readonly [name: string, schema: Schema])[] {
   return isRecord(schema.properties)
     ? Object.entries(schema.properties).filter((entry): entry is [string, Schema] => isRecord(entry[1]))

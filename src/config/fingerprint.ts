@@ -1,13 +1,12 @@
 /**
- * What processes that share a store must have in common, as short texts to compare: what they serve, and the settings that
- * each of them judges shared data by. Equal texts mean equal configurations; no setting can be read out of them, and
- * no secret goes into them.
+ * Digests of what processes that share a store must have in common: what they serve, and the settings by which each judges shared data. Equal
+ * texts mean equal configurations. They contain no secret, and no setting can be derived from them.
  */
 import type { Collection } from '../model/collection.ts';
 import type { Configuration } from './configuration.ts';
 import type { SettingName, Settings } from './settings.ts';
 
-/** Settings by which one process would undo or contradict what another does. */
+/** Settings that lead to contradicting processes when they differ. */
 const commonSettings: readonly SettingName[] = [
   'idempotencySeconds',
   'operationSeconds',
@@ -28,7 +27,7 @@ export type Fingerprint = {
 
 /**
  * @param program version of the program
- * @param digest a hash of a text, long enough that no two configurations share one
+ * @param digest a hash that is long enough to be free of collisions
  */
 export function fingerprintOf(
   configuration: Pick<Configuration, 'base' | 'apiVersion' | 'collections'>,
@@ -37,27 +36,27 @@ export function fingerprintOf(
   digest: (text: string) => string,
 ): Fingerprint {
   const { base, apiVersion } = configuration;
-  const collections = [...configuration.collections.values()].map(described).sort();
+  const collections = [...configuration.collections.values()].map(describe).sort();
   const common = commonSettings.map((name) => [name, settings[name]]);
   return {
     program,
     collections: digest(JSON.stringify([base, apiVersion, collections])),
-    // Whether each has a key of its own, or all take the one in the store.
+    // Whether each process has an administrator key of its own, or all use the one in the store.
     settings: digest(JSON.stringify([...common, ['adminKey', settings.adminKey !== undefined]])),
   };
 }
 
-/** Everything of a collection that its answers depend on, as one text; members in one order, whichever they were written in. */
-function described(collection: Collection): string {
+/** Everything in a collection that its responses depend on, as one text with sorted members. */
+function describe(collection: Collection): string {
   return JSON.stringify(collection, (_name, value: unknown) => {
     if (value instanceof Set) return [...value].sort();
     if (value instanceof Map) return [...value.entries()];
-    return ordered(value);
+    return sortMembers(value);
   });
 }
 
-/** The order of the properties of a schema is that of a representation's members, but nobody's answers contradict each other by it. */
-function ordered(value: unknown): unknown {
+/** The order of a schema's properties decides only the order of members, so processes may differ in it. */
+function sortMembers(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -1,6 +1,6 @@
 /**
- * What a handler of received messages is given and may do (§4.14.5). It runs on a thread of its own, outside of the request. What it writes is
- * kept until it is done, and then committed together with the mark that the message is processed: all of it or nothing, and once.
+ * The interface of handlers of received messages (§4.14.5). A handler runs on a thread of its own, outside of the request. Its writes are
+ * collected until it returns, and committed in one transaction with the mark that the message is processed: all or nothing, and exactly once.
  */
 
 export type Handler = (message: ReceivedMessage, resources: HandlerResources) => void | Promise<void>;
@@ -11,22 +11,21 @@ export type ReceivedMessage = {
   readonly sender: string;
   readonly dedupeKey: string;
   readonly type: string | null;
-  /** ISO 8601. */
   readonly receivedAt: string;
-  /** From 1: which attempt this is. */
+  /** Number of this attempt, from 1. */
   readonly attempt: number;
   readonly contentType: string | null;
-  /** Header fields that the sender's rule keeps, by name in lower case. */
+  /** Header fields that `keep` of the sender lists, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The octets as they came. */
+  /** The body as received. */
   readonly body: Uint8Array;
-  /** The body as JSON. @throws UnprocessableMessage where it is none: trying again would not help */
+  /** The body as JSON. @throws UnprocessableMessage for anything else, because a retry would not help */
   json(): unknown;
-  /** The body as UTF-8. @throws UnprocessableMessage where it is none */
+  /** The body as UTF-8. @throws UnprocessableMessage for anything else */
   text(): string;
-  /** The body as application/x-www-form-urlencoded. @throws UnprocessableMessage where it is no UTF-8 */
+  /** The body as application/x-www-form-urlencoded. @throws UnprocessableMessage for anything but UTF-8 */
   form(): URLSearchParams;
-  /** Aborted when the time for this attempt is over: pass it on to whatever takes long. */
+  /** Aborted when the time for this attempt is over; pass it on to long operations. */
   readonly signal: AbortSignal;
 };
 
@@ -34,13 +33,13 @@ export type ReceivedMessage = {
 export type HandledResource = Readonly<Record<string, unknown>> & { readonly id: string };
 
 /**
- * The declared collections, as an administrator sees them and by their rules: schemas, references, unique fields, events. Reads see what this
- * handler has written; lists see only what was committed. Each rejects with `ResourceRefused`, which need not be caught: the attempt fails by it.
+ * The declared collections, with the rights of an administrator and all their rules: schemas, references, unique fields, events. Reads see
+ * the handler's own writes; lists see committed resources only. Each call rejects with `ResourceRefused`; uncaught, it fails the attempt.
  */
 export type HandlerResources = {
-  /** Undefined where there is none. */
+  /** Undefined where there is no such resource. */
   read(collection: string, id: string): Promise<HandledResource | undefined>;
-  /** As a QUERY with this JSON body would (surface "Resources"); at most a page. */
+  /** Lists one page at most, like a QUERY with this JSON body. */
   list(
     collection: string,
     query?: {
@@ -50,7 +49,7 @@ export type HandlerResources = {
       readonly q?: string;
     },
   ): Promise<readonly HandledResource[]>;
-  /** @param options `id`: where PUT creates in the collection; `owner`: the principal whose it will be, nobody's if not said */
+  /** @param options `id`: the id of the new resource, in collections where PUT creates; `owner`: the owning principal, none by default */
   create(
     collection: string,
     fields: Readonly<Record<string, unknown>>,
@@ -64,7 +63,7 @@ export type HandlerResources = {
   /** A merge patch (RFC 7396). */
   patch(collection: string, id: string, patch: Readonly<Record<string, unknown>>): Promise<HandledResource>;
   delete(collection: string, id: string): Promise<void>;
-  /** An event, as a POST to the event log would (§2.6). */
+  /** Emits an event, like a POST to the event log (§2.6). */
   emit(
     type: string,
     object: Readonly<Record<string, unknown>>,
@@ -72,15 +71,15 @@ export type HandlerResources = {
   ): Promise<void>;
 };
 
-/** The message will never do: it fails at once, without further attempts. */
+/** The message can never be processed: it fails at once, without further attempts. */
 export class UnprocessableMessage extends Error {
   override readonly name = 'UnprocessableMessage';
 }
 
-/** The program would have refused this with an error answer (§7). */
+/** A call that would have been refused with an error response (§7). */
 export class ResourceRefused extends Error {
   override readonly name = 'ResourceRefused';
-  /** Of the error registry: `not_found`, `validation_failed`, `unique_taken` ... */
+  /** A code of the error registry: `not_found`, `validation_failed`, `unique_taken`... */
   readonly code: string;
 
   constructor(code: string, message: string) {

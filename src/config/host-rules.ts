@@ -1,6 +1,6 @@
 /**
- * Lists of hosts as people write them, in a configuration or for a key (§4.10): checked, and brought into the spelling that hosts are compared
- * in (model/host-rules.ts).
+ * Lists of hosts as people write them, in a configuration or for a key (§4.10): checks them and converts them to the canonical spelling of
+ * model/host-rules.ts.
  */
 import { isIPv6 } from 'node:net';
 import { parseIpv6Address } from '../http/syntax/ip-address.ts';
@@ -8,27 +8,26 @@ import { type HostRules, isAddress, isHostGlob } from '../model/host-rules.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 
-/** What is written; every member may be left out. */
 export type HostRulesDeclaration = {
-  /** `report`: what would be refused is let through and logged. Default `enforce`. */
+  /** `report`: hosts that the lists would refuse are allowed and logged. Default `enforce`. */
   readonly mode?: 'enforce' | 'report';
-  /** Hosts that are let through: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Left out: all of them. An empty list: none. */
+  /** Allowed hosts: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Absent: all. An empty list: none. */
   readonly allow?: readonly string[] | null;
-  /** Hosts that are not, whatever `allow` says. */
+  /** Refused hosts; takes precedence over `allow`. */
   readonly deny?: readonly string[];
 };
 
 /** Entries of one list: each is compared with the host of every tunnel. */
 export const hostGlobsMax = 1000;
-/** Longer than any name: in other scripts it may have four octets for each character, and `*.` before it. */
+/** Longer than any name: up to four octets a character in other scripts, and `*.` before it. */
 export const hostGlobCharactersMax = 1024;
 
 export const hostRulesMembers = ['mode', 'allow', 'deny'] as const;
 
-/** What a host in a URL cannot hold, or would be taken for something else than the host. */
+/** Characters that a host in a URL cannot contain, or that end the host. */
 const foreign = /[\s\p{Cc}/?#@\\%:[\]<>^|*]/u;
 
-/** A glob in the spelling that hosts are compared in, such as `*.example.com` for `*.Example.COM.`; undefined for none. */
+/** The canonical spelling of a glob, such as `*.example.com` for `*.Example.COM.`; undefined for anything else. */
 export function canonicalHostGlob(text: string): string | undefined {
   if (text === '*') return text;
   if (text.length > hostGlobCharactersMax) return undefined;
@@ -41,15 +40,15 @@ function canonicalHost(text: string): string | undefined {
   const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
   const groups = isIPv6(bare) ? parseIpv6Address(bare.toLowerCase()) : undefined;
   if (groups === undefined && (text === '' || foreign.test(text))) return undefined;
-  const hostname = URL.parse(`http://${groups === undefined ? text : spelled(groups)}`)?.hostname;
+  const hostname = URL.parse(`http://${groups === undefined ? text : spellIpv6(groups)}`)?.hostname;
   if (hostname === undefined) return undefined;
   const unbracketed = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   const host = unbracketed.endsWith('.') ? unbracketed.slice(0, -1) : unbracketed;
   return isHostGlob(host) ? host : undefined;
 }
 
-/** `::ffff:192.0.2.1` is the IPv4 address inside (RFC 4291 §2.5.5.2): a tunnel to either leads to the same host. */
-function spelled(groups: readonly number[]): string {
+/** The host of a URL for an address; for `::ffff:192.0.2.1` the IPv4 address inside, which leads to the same host (RFC 4291 §2.5.5.2). */
+function spellIpv6(groups: readonly number[]): string {
   const [high = 0, low = 0] = groups.slice(6);
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
     return [high >> 8, high & 255, low >> 8, low & 255].join('.');
@@ -58,8 +57,8 @@ function spelled(groups: readonly number[]): string {
 }
 
 /**
- * @param refuse takes the rest of a sentence whose subject is the list, as in `.allow must be a list`
- * @returns something of no use when anything was refused
+ * @param refuse receives the rest of a sentence whose subject is the list, as in `.allow must be a list`
+ * @returns an unusable value after any refusal
  */
 export function inspectHostRules(
   written: Readonly<Record<string, unknown>>,
@@ -76,7 +75,6 @@ export function inspectHostRules(
   };
 }
 
-/** The same of a member that holds nothing else. */
 export function inspectHostList(
   written: unknown,
   name: string,
@@ -115,6 +113,5 @@ function inspectGlobs(
   });
 }
 
-/** The end of a sentence about what is no glob. */
 export const hostGlobMeaning =
   'a host such as api.example.com, *.example.com or 192.0.2.1, without scheme, port and path, or *';

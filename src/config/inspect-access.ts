@@ -1,6 +1,7 @@
 /**
- * Checks the access rules of a declaration (§4.7.1): their shape, and that each can be decided where it stands. Functions are called for
- * callers of several kinds, twice each: what throws, answers something else or answers differently is refused before it can grant anything.
+ * Checks the access rules of a declaration (§4.7.1): their shape, and that each can be decided in its place. Access functions are called
+ * twice for each of several kinds of callers: one that throws, returns something else or returns different results is refused before it can
+ * grant anything.
  */
 import type { Rule } from '../model/access.ts';
 import { callRule, type FunctionRule } from '../model/access-function.ts';
@@ -15,7 +16,6 @@ const kinds: ReadonlySet<string> = new Set(['role', 'scope', 'anyOf', 'allOf', '
 const nestedRulesMax = 8;
 const roleCharactersMax = 64;
 
-/** Callers that every function is tried with. */
 const probes: readonly (readonly [name: string, principal: Principal])[] = [
   ['nobody', anonymous],
   ['somebody', authenticated({ id: 'somebody', scopes: ['read', 'write'] })],
@@ -40,21 +40,22 @@ export function inspectAccess(inspection: Inspection): void {
   }
 }
 
-/** Where a rule stands. */
 export type Place = {
   readonly name: string;
-  /** There is no resource yet: only functions may look at what is proposed. */
+  /** The rule governs creation, where no resource exists yet: only functions may look at the proposed one. */
   readonly creates: boolean;
 };
 
 export function inspectRule(inspection: Inspection, place: Place, rule: unknown, depth = 0): void {
   if (rule === 'owner' && place.creates) {
-    inspection.refuse(`${place.name} cannot be 'owner': nobody owns what is not there yet; use 'principal'`);
+    inspection.refuse(
+      `${place.name} cannot be 'owner': a resource that is being created has no owner yet; use 'principal'`,
+    );
     return;
   }
   if (rule === 'tenant') {
     if (inspection.declaration.tenantField === undefined) {
-      inspection.refuse(`${place.name} is 'tenant', which needs a tenantField to look at`);
+      inspection.refuse(`${place.name} is 'tenant', which needs a tenantField`);
     }
     return;
   }
@@ -101,7 +102,7 @@ function inspectFunction(inspection: Inspection, place: Place, judge: unknown): 
   }
   if (inspection.fields.has('owner')) {
     inspection.refuse(
-      `${place.name} is a function, to which "owner" is who created the resource; rename the field of that name`,
+      `${place.name} is a function, to which "owner" means the creator of the resource; rename the field "owner"`,
     );
     return;
   }
@@ -111,7 +112,7 @@ function inspectFunction(inspection: Inspection, place: Place, judge: unknown): 
     try {
       const [first, second] = [call(principal), call(principal)];
       if (first === second) continue;
-      inspection.refuse(`${place.name}: the function answers differently each time it is called for ${name}`);
+      inspection.refuse(`${place.name}: the function returns different results for the same caller: ${name}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       inspection.refuse(`${place.name}: the function fails for ${name}: ${message}`);
@@ -123,7 +124,7 @@ function inspectFunction(inspection: Inspection, place: Place, judge: unknown): 
 function inspectWhere(inspection: Inspection, place: Place, where: unknown): void {
   if (place.creates) {
     inspection.refuse(
-      `${place.name} cannot have a where rule: there is no resource to look at yet; a function may look at what is proposed`,
+      `${place.name} cannot have a where rule, because no resource exists yet; use a function, which sees the proposed resource`,
     );
     return;
   }
@@ -136,7 +137,7 @@ function inspectWhere(inspection: Inspection, place: Place, where: unknown): voi
     if (field === undefined) continue;
     if (field.path.length > 1 || field.type === 'array' || field.type === 'json') {
       inspection.refuse(
-        `${place.name}: where can look only at single values at the top level, which "${name}" is not`,
+        `${place.name}: where can compare only single values at the top level, which "${name}" is not`,
       );
     } else if (!fits(field, value)) {
       inspection.refuse(`${place.name}: where compares "${name}", a ${field.type}, with ${kindOf(value)}`);
@@ -149,4 +150,103 @@ function fits(field: Field, value: unknown): boolean {
   if (field.type === 'integer') return Number.isInteger(value);
   if (field.type === 'number') return Number.isFinite(value);
   return typeof value === (field.type === 'boolean' ? 'boolean' : 'string');
+}
+
+/** Cache directives that keep responses of one caller from the next. */
+const keptApart = /\b(?:private|no-store)\b/i;
+
+/**
+ * Checks the rules about writing and seeing single fields, and about tenants (§5.1). A hidden field must not be deducible in another way, so
+ * `hidden` excludes some other declarations.
+ */
+export function inspectFieldRules(inspection: Inspection): void {
+  inspectRules(inspection, 'readOnly');
+  const hidden = inspectRules(inspection, 'hidden');
+  for (const [name, rule] of hidden) inspectHidden(inspection, name, rule);
+  inspectTenantField(inspection);
+}
+
+function inspectRules(
+  inspection: Inspection,
+  property: 'readOnly' | 'hidden',
+): readonly (readonly [string, unknown])[] {
+  const rules: unknown = inspection.declaration[property];
+  if (rules === undefined) return [];
+  if (!isRecord(rules)) {
+    inspection.refuse(`${property} must be an object of fields and rules, not ${kindOf(rules)}`);
+    return [];
+  }
+  const sound: (readonly [string, unknown])[] = [];
+  for (const [name, rule] of Object.entries(rules)) {
+    const field = namedField(inspection, property, name);
+    if (field === undefined || !isOwn(inspection, property, field)) continue;
+    inspectRule(inspection, { name: `${property}.${name}`, creates: false }, rule);
+    warnOfRequired(inspection, property, name);
+    sound.push([name, rule]);
+  }
+  return sound;
+}
+
+function isOwn(inspection: Inspection, property: string, field: Field): boolean {
+  if (field.column !== undefined) {
+    inspection.refuse(`${property} names "${field.name}", which the server sets`);
+  } else if (field.path.length > 1) {
+    inspection.refuse(`${property} names "${field.name}"; only a field at the top level can have a rule`);
+  }
+  return field.column === undefined && field.path.length === 1;
+}
+
+function warnOfRequired(inspection: Inspection, property: 'readOnly' | 'hidden', name: string): void {
+  const { schema, access } = inspection.declaration;
+  if (access?.create === 'administrator' || !(schema.required ?? []).includes(name)) return;
+  const declared: unknown = schema.properties[name];
+  if (isRecord(declared) && Object.hasOwn(declared, 'default')) return;
+  inspection.warn(
+    `"${name}" is required and in ${property}: a principal that its rule excludes could not create any resource; give the field a default or make it optional`,
+  );
+}
+
+function inspectHidden(inspection: Inspection, name: string, rule: unknown): void {
+  const { search, unique, cacheControl } = inspection.declaration;
+  if (Array.isArray(search) && search.includes(name)) {
+    inspection.refuse(
+      `search names "${name}", which some principals cannot see: a search would reveal its value to them`,
+    );
+  }
+  if (Array.isArray(unique) && unique.includes(name) && looksAtResource(rule)) {
+    inspection.refuse(
+      `unique names "${name}", which some principals cannot see: a 409 would reveal to them which values exist`,
+    );
+  }
+  if (typeof cacheControl === 'string' && !keptApart.test(cacheControl)) {
+    inspection.refuse(
+      `cacheControl lets shared caches store responses with "${name}", which some principals cannot see; use private or no-store`,
+    );
+  }
+}
+
+/** Whether the rule permits a principal some resources and not others. */
+function looksAtResource(rule: unknown): boolean {
+  if (!isRecord(rule)) return rule === 'owner' || rule === 'tenant';
+  const parts = rule.anyOf ?? rule.allOf;
+  if (Array.isArray(parts)) return parts.some(looksAtResource);
+  return 'where' in rule || 'allow' in rule;
+}
+
+function inspectTenantField(inspection: Inspection): void {
+  const { tenantField } = inspection.declaration;
+  if (tenantField === undefined) return;
+  const field = namedField(inspection, 'tenantField', tenantField);
+  if (field === undefined) return;
+  if (field.type !== 'string' || field.path.length > 1 || field.column !== undefined) {
+    inspection.refuse(
+      `tenantField names "${field.name}"; the tenant of a resource is a string at the top level that clients could write`,
+    );
+  }
+  const unpatchable: unknown = inspection.declaration.unpatchable;
+  if (Array.isArray(unpatchable) && unpatchable.includes(tenantField)) {
+    inspection.refuse(
+      `unpatchable names "${field.name}", which is fixed as the tenantField anyway; leave it out`,
+    );
+  }
 }

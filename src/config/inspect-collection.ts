@@ -1,19 +1,20 @@
 /**
- * Finds every mistake in the declarations of collections, each as one plain sentence that names the collection and
- * the property. The types of `CollectionDeclaration` catch much of this in an editor; a configuration may be
- * plain JavaScript all the same, so nothing is taken on trust.
+ * Finds every mistake in the declarations of collections, each as one sentence that names the collection and the property. Configurations may
+ * be plain JavaScript, so nothing relies on the types of `CollectionDeclaration`.
  */
+
+import { Errors } from 'typebox/value';
 import type { CollectionDeclaration } from '../model/collection.ts';
 import { fieldsOf, propertiesOf } from './fields.ts';
-import { inspectAccess } from './inspect-access.ts';
+import { inspectAccess, inspectFieldRules } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
-import { inspectExamples } from './inspect-examples.ts';
-import { inspectFieldRules } from './inspect-field-rules.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
-import { type Inspection, isRecord, kindOf } from './inspection.ts';
+import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
-import { brokenReferences } from './schema-references.ts';
+import { brokenReferences, type SchemaNode } from './schema-references.ts';
+
+import { compileUnknownMembers, isComposed } from './unknown-members.ts';
 
 const collectionName = /^[a-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*$/;
 const fieldName = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
@@ -42,7 +43,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'examples',
 ]);
 
-/** Sentences for all declarations together; none when every one is sound. */
+/** One sentence for each mistake in all declarations together. */
 export function inspectCollections(
   declarations: Readonly<Record<string, CollectionDeclaration>>,
   warn: (sentence: string) => void,
@@ -95,12 +96,12 @@ function inspectName(name: string, refuse: (predicate: string) => void): void {
     refuse('the name is reserved for a built-in resource');
 }
 
-/** Tables are told apart without regard to case, and so should people be able to. */
+/** Table names are not case-sensitive. */
 function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
   const seen = new Map<string, string>();
   for (const name of names) {
     const twin = seen.get(name.toLowerCase());
-    if (twin !== undefined) mistakes.push(`collection ${name}: the name differs from ${twin} in case alone`);
+    if (twin !== undefined) mistakes.push(`collection ${name}: the name differs from ${twin} only in case`);
     seen.set(name.toLowerCase(), name);
   }
 }
@@ -110,7 +111,7 @@ function inspectProperties(inspection: Inspection): void {
   if (properties.length === 0) inspection.refuse('schema has no properties');
   for (const [name] of properties) {
     if (madeMembers.has(name))
-      inspection.refuse(`schema declares "${name}", which the server makes; leave it out`);
+      inspection.refuse(`schema declares "${name}", which the server sets; leave it out`);
     else if (queryParameters.has(name)) {
       inspection.warn(`"${name}" is a query parameter too; filter on the field as ${name}[eq]=`);
     } else if (filterConnectives.has(name)) {
@@ -130,7 +131,7 @@ function inspectProperties(inspection: Inspection): void {
   }
 }
 
-/** A reference to nothing would refuse every document. */
+/** A schema with an unresolved reference would refuse every document. */
 function inspectReferences({ declaration, refuse }: Inspection): void {
   for (const reference of brokenReferences(declaration.schema)) {
     refuse(
@@ -142,4 +143,40 @@ function inspectReferences({ declaration, refuse }: Inspection): void {
 function isSchema(declaration: unknown): boolean {
   if (!isRecord(declaration) || !isRecord(declaration.schema)) return false;
   return declaration.schema.type === 'object' && isRecord(declaration.schema.properties);
+}
+
+const errorsShownMax = 3;
+
+/**
+ * Checks that a POST would accept every example: people copy them, and so does the start-up text. References are not followed; an example may
+ * name a resource that does not exist yet.
+ */
+function inspectExamples(inspection: Inspection): void {
+  const { schema } = inspection.declaration;
+  listed(inspection, 'examples', inspection.declaration.examples).forEach((example, index) => {
+    const place = `examples[${index}]`;
+    if (!isRecord(example)) {
+      inspection.refuse(`${place} must be an object, not ${kindOf(example)}`);
+      return;
+    }
+    for (const name of unknownIn(inspection, example)) {
+      inspection.refuse(`${place} has the member "${name}", which is not a field`);
+    }
+    for (const error of Errors(schema, example).slice(0, errorsShownMax)) {
+      inspection.refuse(`${place}${error.instancePath} is not valid: ${error.message}`);
+    }
+  });
+}
+
+function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly string[] {
+  const { schema } = declaration;
+  if (brokenReferences(schema).length > 0) return [];
+  const root: object = schema;
+  if (isComposed(root as SchemaNode)) {
+    const unknown = compileUnknownMembers(root as SchemaNode, errorsShownMax)(example);
+    return unknown.map(({ pointer }) => pointer.slice(1));
+  }
+  const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
+  if (additional !== undefined && additional !== false) return [];
+  return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
 }

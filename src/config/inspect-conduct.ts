@@ -57,7 +57,7 @@ function inspectFormats(inspection: Inspection): void {
   const others = requiredOf(inspection).filter((name) => name !== textField);
   if (others.length > 0) {
     refuse(
-      `a text body becomes "${textField}" alone and could never be complete: "${others[0]}" is required too`,
+      `a text body sets only "${textField}", and "${others[0]}" is required too: make it optional or leave text out of formats`,
     );
   }
 }

@@ -38,7 +38,7 @@ function inspectUnique(inspection: Inspection): void {
   for (const name of listed(inspection, 'unique', inspection.declaration.unique)) {
     const field = namedField(inspection, 'unique', name);
     if (field === undefined) continue;
-    if (field.column !== undefined) inspection.refuse(`unique names "${field.name}", which the server makes`);
+    if (field.column !== undefined) inspection.refuse(`unique names "${field.name}", which the server sets`);
     else if (!isSingle(field)) {
       inspection.refuse(
         `unique names "${field.name}"; only single values can be unique, not ${pluralOf(field)}`,
@@ -52,7 +52,9 @@ function inspectUnpatchable(inspection: Inspection): void {
     const field = namedField(inspection, 'unpatchable', name);
     if (field === undefined) continue;
     if (field.column !== undefined) {
-      inspection.refuse(`unpatchable names "${field.name}", which no client can change anyway; leave it out`);
+      inspection.refuse(
+        `unpatchable names "${field.name}", which clients cannot change anyway; leave it out`,
+      );
     } else if (field.path.length > 1) {
       inspection.refuse(`unpatchable names "${field.name}"; only a field at the top level can be fixed`);
     }
@@ -89,7 +91,7 @@ function inspectTarget(inspection: Inspection, name: string, reference: unknown)
   const { collection, countAs } = reference as { collection: string; countAs?: unknown };
   if (!inspection.collections.has(collection)) {
     const meant = suggestion(collection, inspection.collections);
-    inspection.refuse(`${place} points into "${collection}", which is not a collection${meant}`);
+    inspection.refuse(`${place} refers to "${collection}", which is not a collection${meant}`);
   }
   if (countAs === undefined) return;
   if (typeof countAs !== 'string' || !memberName.test(countAs)) {

@@ -1,4 +1,7 @@
-/** Checks `tunnel` of a configuration (tunnel.ts says what it means). A mistake here opens a door or closes all, so nothing is guessed. */
+/**
+ * Checks `tunnel` of a configuration; tunnel.ts has its meaning. A mistake here opens or closes the tunnel for everyone, so nothing is
+ * guessed.
+ */
 import { hostRulesMembers, inspectHostList, inspectHostRules } from './host-rules.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -23,7 +26,7 @@ type Refuse = (predicate: string) => void;
 
 /**
  * @param written the member `tunnel` of a configuration; undefined: every host for everybody
- * @param mistakes takes a sentence about each fault; what is returned then is of no use
+ * @param mistakes receives a sentence for each mistake; the result is then unusable
  */
 export function inspectTunnel(written: unknown, mistakes: string[]): TunnelAccess {
   if (written === undefined) return open;
@@ -71,16 +74,16 @@ function inspectRule(written: Readonly<Record<string, unknown>>, place: string, 
   const keys = inspectNames(written, 'keys', refuse);
   for (const key of keys) {
     if (!key.startsWith(keyIdPrefix))
-      refuse(`.keys holds "${key}", which is no id of a key (${keyIdPrefix}...)`);
+      refuse(`.keys holds "${key}", which is not the id of a key (${keyIdPrefix}...)`);
   }
   for (const user of users) {
-    // An e-mail address is no id and would name nobody; those of issuers may hold one behind their bar.
+    // An e-mail address is not an id and would match no principal; ids of issuers may contain one after their bar.
     if (user.includes('@') && !user.includes('|')) {
-      refuse(`.users holds "${user}", which is no id of a principal (usr_...)`);
+      refuse(`.users holds "${user}", which is not the id of a principal (usr_...)`);
     }
   }
   if (roles.size + users.size + keys.size === 0) {
-    refuse(' names nobody by roles, users or keys; what holds for all others stands in tunnel.others');
+    refuse(' must name at least one role, user or key; rules for all other callers belong in tunnel.others');
   }
   return { roles, users, keys, hosts: inspectHostRules(written, place, refuse) };
 }

@@ -1,4 +1,4 @@
-/** What the checks of one collection's declaration look at, and where they put what they find. */
+/** What the checks of one collection share: the declaration, and where mistakes are reported. */
 import type { CollectionDeclaration } from '../model/collection.ts';
 import type { Field, Fields } from '../model/field.ts';
 import { suggestion } from './nearest.ts';
@@ -7,14 +7,13 @@ export type Inspection = {
   readonly name: string;
   readonly declaration: CollectionDeclaration;
   readonly fields: Fields;
-  /** Names of all declared collections. */
   readonly collections: ReadonlySet<string>;
-  /** Takes the predicate of a sentence whose subject is the collection. */
+  /** Receives the predicate of a sentence whose subject is the collection. */
   readonly refuse: (predicate: string) => void;
   readonly warn: (predicate: string) => void;
 };
 
-/** The field that a list of the declaration names; reports when there is none. */
+/** The field that a list of the declaration names; reports a name without a field. */
 export function namedField(inspection: Inspection, property: string, name: unknown): Field | undefined {
   if (typeof name !== 'string') {
     inspection.refuse(`${property} must hold names of fields, not ${kindOf(name)}`);
@@ -28,7 +27,7 @@ export function namedField(inspection: Inspection, property: string, name: unkno
   return field;
 }
 
-/** The list that the property holds; reports and returns none when it is no list. */
+/** The list in the property; reports anything else and returns an empty list. */
 export function listed(inspection: Inspection, property: string, value: unknown): readonly unknown[] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value;
@@ -40,7 +39,6 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** How a sentence calls a value of the wrong kind. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -49,4 +47,16 @@ export function kindOf(value: unknown): string {
     : typeof value === 'undefined'
       ? 'undefined'
       : `a ${typeof value}`;
+}
+
+/** All mistakes in a configuration, so that people can correct them together. The command line prints them without a stack and exits 2. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+  /** One sentence each, without a final period. */
+  readonly mistakes: readonly string[];
+
+  constructor(mistakes: readonly string[], options: { readonly cause?: unknown } = {}) {
+    super(mistakes.join('\n'), options);
+    this.mistakes = mistakes;
+  }
 }

@@ -1,13 +1,13 @@
 /**
- * Imports the user's configuration file, which Node runs as it stands, TypeScript or JavaScript. Whatever goes wrong
- * in it is told as a sentence that names the file, with the line where one is known; never as a stack of ours.
+ * Imports the user's configuration file, TypeScript or JavaScript, as Node runs it. A failure becomes a sentence with the file, and the line
+ * where one is known, without our stack.
  */
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
-import { ConfigurationError } from './configuration-error.ts';
 import type { ConfigurationDeclaration } from './define.ts';
+import { ConfigurationError } from './inspection.ts';
 
 const complaintCharactersMax = 500;
 
@@ -24,11 +24,13 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
   const absolute = resolve(path);
   if (!existsSync(absolute)) {
     throw new ConfigurationError([
-      `there is no configuration file at ${absolute}; make one with "comity init", or say where it is with --config or COMITY_CONFIG`,
+      `there is no configuration file at ${absolute}; create one with "comity init", or give its path with --config or COMITY_CONFIG`,
     ]);
   }
   if (!statSync(absolute).isFile()) {
-    throw new ConfigurationError([`${absolute} is not a file; name the configuration file in it`]);
+    throw new ConfigurationError([
+      `${absolute} is not a file; give the path of the configuration file itself`,
+    ]);
   }
   const declaration = await importDefault(path, absolute);
   const warnings: string[] = [];
@@ -56,11 +58,11 @@ async function importDefault(path: string, absolute: string): Promise<Configurat
   }
   if (module.default !== undefined) return module.default;
   throw new ConfigurationError([
-    `${path} has no default export; end it in "export default defineConfig({ collections: { ... } })"`,
+    `${path} has no default export; end it with "export default defineConfig({ collections: { ... } })"`,
   ]);
 }
 
-/** The line that failed: the first place in the stack that lies in the user's file, which stands there as path or URL. */
+/** The line that failed: the first place of the stack that lies in the user's file, which appears there as a path or URL. */
 function lineOf(error: unknown, absolute: string): number | undefined {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   for (const file of [absolute, pathToFileURL(absolute).href]) {
@@ -84,6 +86,6 @@ function hintFor(error: unknown, path: string, line: number | undefined): string
   if (code === 'ERR_MODULE_NOT_FOUND' && message.startsWith('Cannot find package')) {
     return '; run "npm install" in the folder of the configuration';
   }
-  // Node keeps the place of an error in plain JavaScript to itself.
+  // Node does not expose the place of a syntax error in plain JavaScript.
   return error instanceof SyntaxError && line === undefined ? `; "node --check ${path}" shows where` : '';
 }

@@ -1,11 +1,10 @@
 /**
- * Reads the settings: command line before environment before configuration before default. Every value is checked
- * against its row in settings.ts, wherever it comes from, and all mistakes are reported at once.
- * A secret is never repeated, not even in the sentence that refuses it.
+ * Reads the settings: command line before environment before configuration before default. Every value is checked against its row in
+ * settings.ts, and all mistakes are reported at once. No message repeats a secret.
  */
 import { BlockList, isIP } from 'node:net';
 import { inspect } from 'node:util';
-import { ConfigurationError } from './configuration-error.ts';
+import { ConfigurationError } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import {
   isClientSecretVariable,
@@ -19,14 +18,14 @@ import { type SettingName, type SettingOverrides, type Settings, settings, varia
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Values as a person writes them in a shell. */
+/** Values as written in a shell. */
 export type WrittenSettings = { readonly [N in SettingName]?: string | undefined };
 
 export type LoadedSettings = {
   readonly settings: Settings;
-  /** OpenID providers by name: their variables are named by the operator, so no table has them. */
+  /** OpenID providers by name; the operator chooses the names of their variables. */
   readonly providers: ReadonlyMap<string, OAuthProvider>;
-  /** Sentences about what was ignored or is unwise; nothing that prevents a start. */
+  /** Sentences about ignored or unwise values, which do not prevent a start. */
   readonly warnings: readonly string[];
 };
 
@@ -35,10 +34,10 @@ type Source = { readonly label: string; readonly value: unknown; readonly writte
 const echoCharactersMax = 64;
 const keyCharactersAdvised = 24;
 
-/** What the commands that ask a running server read (cli/server-client.ts, cli/listen), and the server does not. */
+/** Variables of the commands that call a running server (cli/server-client.ts, cli/listen); the server does not read them. */
 const clientVariables: ReadonlySet<string> = new Set(['COMITY_URL', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
 
-/** Variables that hold secrets, in place of each of which a file may be named. */
+/** Variables with secrets, each of which a file can hold instead. */
 const secretVariables: ReadonlySet<string> = new Set([
   ...Object.entries<Setting>(settings)
     .filter(([, setting]) => setting.kind === 'text' && setting.secret)
@@ -46,7 +45,7 @@ const secretVariables: ReadonlySet<string> = new Set([
   ...['COMITY_KEY', 'COMITY_LISTEN_SECRET'],
 ]);
 
-/** Whether `NAME_FILE` may name a file in place of the variable. Secrets of senders are apart (sender-secrets.ts). */
+/** Whether `NAME_FILE` may name a file in place of the variable. sender-secrets.ts handles those of senders. */
 export function isSecretVariable(variable: string): boolean {
   return secretVariables.has(variable) || isClientSecretVariable(variable);
 }
@@ -54,7 +53,7 @@ export function isSecretVariable(variable: string): boolean {
 /**
  * @param given variables by name; an empty one counts as unset
  * @param configured `settings` of the configuration, or what code passes
- * @param commandLine options given by hand, which outrank everything
+ * @param commandLine options, which take precedence over everything
  * @throws ConfigurationError with every mistake
  */
 export function loadSettings(
@@ -74,7 +73,7 @@ export function loadSettings(
     values[name] =
       source === undefined || complaint !== undefined ? setting.default : readValue(setting, source);
   }
-  // Each row of the table gave its own kind of value, so the record has the type that is derived from the table.
+  // Each row of the table yields its own kind of value, so the record has the type derived from the table.
   const loaded = values as Settings;
   const providers = readOAuthProviders(environment, mistakes);
   if (mistakes.length === 0) compare(loaded, mistakes);
@@ -86,7 +85,7 @@ export function loadSettings(
   }
   if (loaded.verifiedEmailRequired && loaded.smtpUrl === undefined) {
     warnings.push(
-      'COMITY_VERIFIED_EMAIL_REQUIRED is on without COMITY_SMTP_URL: nobody can verify an address but by a provider or an administrator',
+      'COMITY_VERIFIED_EMAIL_REQUIRED is on and COMITY_SMTP_URL is not set: only an OpenID provider or an administrator can verify an address',
     );
   }
   warnings.push(...sendingWarnings(loaded));
@@ -128,7 +127,7 @@ function sourceOf(
   return undefined;
 }
 
-/** Why the value cannot be taken, as the predicate of a sentence; undefined when it can. */
+/** Why the value is refused, as the predicate of a sentence; undefined for a valid one. */
 function refusal(setting: Setting, { value, written }: Source): string | undefined {
   const not = `, not ${echo(value)}`;
   switch (setting.kind) {
@@ -166,21 +165,20 @@ function readInteger(written: string): number {
   return Number(written);
 }
 
-/** What was deleted cannot be sent again. */
 function sendingWarnings(loaded: Settings): readonly string[] {
   const longest = Math.max(loaded.resendSeconds, loaded.resendCommandLineSeconds);
   return (['eventRetentionSeconds', 'deliveryRetentionSeconds'] as const)
     .filter((name) => loaded[name] < longest)
     .map(
       (name) =>
-        `${variableOf(name)} is ${loaded[name]}, shorter than the ${longest} seconds in which a delivery may be sent again: what is gone by then cannot be`,
+        `${variableOf(name)} is ${loaded[name]}, shorter than the ${longest} seconds in which a delivery may be sent again: deleted events and deliveries cannot be`,
     );
 }
 
-/** Mistakes that only two settings together can make. */
+/** Reports settings that contradict each other. */
 function compare(loaded: Settings, mistakes: string[]): void {
   if (loaded.secretKeyPrevious !== undefined && loaded.secretKey === undefined) {
-    mistakes.push('COMITY_SECRET_KEY_PREVIOUS needs COMITY_SECRET_KEY, which replaces it');
+    mistakes.push('COMITY_SECRET_KEY_PREVIOUS is set without COMITY_SECRET_KEY, which must hold the new key');
   }
   if (loaded.listLimitDefault > loaded.listLimitMax) {
     mistakes.push(
@@ -199,43 +197,43 @@ function compare(loaded: Settings, mistakes: string[]): void {
   }
   if (loaded.webhookLeaseMs < 1.5 * loaded.webhookTimeoutMs) {
     mistakes.push(
-      `webhookLeaseMs (${loaded.webhookLeaseMs}) must be at least one and a half times webhookTimeoutMs (${loaded.webhookTimeoutMs}): what begins within a lease ends within it`,
+      `webhookLeaseMs (${loaded.webhookLeaseMs}) must be at least one and a half times webhookTimeoutMs (${loaded.webhookTimeoutMs}), so that an attempt ends within its lease`,
     );
   }
   if (loaded.corsOrigins.trim() === '*' && loaded.corsCredentials === 'on') {
     mistakes.push(
-      'COMITY_CORS_ORIGINS is *, which no browser lets be combined with credentials, and COMITY_CORS_CREDENTIALS is on: name the origins',
+      'COMITY_CORS_CREDENTIALS is on and COMITY_CORS_ORIGINS is *, a combination that browsers refuse: list the origins',
     );
   }
   if (loaded.memoryBytesMax > 0 && loaded.memoryBytesMax < memoryBytesMin) {
     mistakes.push(
-      `memoryBytesMax (${loaded.memoryBytesMax}) must be 0 or at least ${memoryBytesMin}: with less, requests that are allowed could never be answered`,
+      `memoryBytesMax (${loaded.memoryBytesMax}) must be 0 or at least ${memoryBytesMin}: with less, Comity could not answer every request that its other limits allow`,
     );
   }
   compareTls(loaded, mistakes);
 }
 
-/** As src/memory/machine-memory.ts has it for the default. */
+/** The same bound as for the default, in src/memory/machine-memory.ts. */
 const memoryBytesMin = 16 * 1024 * 1024;
 
 /** Credentials cross a network encrypted or not at all. */
 function compareTls(loaded: Settings, mistakes: string[]): void {
   const { tlsCert, tlsKey, tlsPort, host, behindProxy } = loaded;
   if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    mistakes.push('COMITY_TLS_CERT and COMITY_TLS_KEY need each other');
+    mistakes.push('COMITY_TLS_CERT and COMITY_TLS_KEY must be set together');
   } else if (tlsPort !== undefined && tlsCert === undefined) {
     mistakes.push('COMITY_TLS_PORT needs COMITY_TLS_CERT and COMITY_TLS_KEY');
   }
   if (behindProxy || isLoopback(host)) return;
   if (tlsCert === undefined) {
     mistakes.push(
-      `COMITY_HOST is ${echo(host)}, which is not a loopback address, and nothing says how credentials are kept from being read: ` +
+      `COMITY_HOST is ${echo(host)}, which is not a loopback address, so credentials would cross the network unencrypted: ` +
         'set COMITY_TLS_CERT and COMITY_TLS_KEY, put a proxy that speaks TLS in front and set COMITY_BEHIND_PROXY=on, or listen on 127.0.0.1',
     );
   } else if (tlsPort !== undefined) {
     mistakes.push(
-      `COMITY_HOST is ${echo(host)}, which is not a loopback address, and with COMITY_TLS_PORT the other port stays cleartext: ` +
-        'leave COMITY_TLS_PORT out, so that COMITY_PORT speaks TLS, or set COMITY_BEHIND_PROXY=on',
+      `COMITY_HOST is ${echo(host)}, which is not a loopback address, and COMITY_TLS_PORT leaves COMITY_PORT without TLS: ` +
+        'remove COMITY_TLS_PORT, so that COMITY_PORT uses TLS, or set COMITY_BEHIND_PROXY=on',
     );
   }
 }
@@ -249,7 +247,7 @@ function isLoopback(host: string): boolean {
   return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** The value as it would be written, cut to a length that a terminal line can take. */
+/** The value as a person would write it, cut to fit a terminal line. */
 function echo(value: unknown): string {
   const whole =
     typeof value === 'string' ? JSON.stringify(value) : inspect(value, { breakLength: Infinity, depth: 1 });

@@ -1,6 +1,6 @@
-/** Finds the name that a misspelt one was probably meant to be. */
+/** Finds the known name closest to a misspelt one. */
 
-/** The known name at the least edit distance, where that is at most a third of the length; undefined otherwise. */
+/** The known name at the least edit distance, if that is at most a third of the length; undefined otherwise. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.floor(name.length / 3) + 1;
@@ -18,7 +18,7 @@ export function suggestion(name: string, known: Iterable<string>): string {
   return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
-/** Levenshtein's distance by one row; names are short. */
+/** Levenshtein's distance in one row; names are short. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i += 1) {

@@ -1,17 +1,17 @@
 /**
- * Providers that people may sign in by (§5.3, surface "OAuth"): `COMITY_OAUTH_<NAME>_...` in the environment, where NAME in lower case
- * is the provider in the path. A provider of OpenID Connect needs its issuer, one of plain OAuth 2.0 three URLs; those with a preset
- * need neither. No sentence about a mistake repeats a value: each could be a secret that was put in the wrong place.
+ * Providers for signing in (§5.3): `COMITY_OAUTH_<NAME>_...` in the environment, where NAME in lower case is the provider in the path. A
+ * provider of OpenID Connect needs its issuer, one of plain OAuth 2.0 three URLs; those with a preset need neither. No message repeats a
+ * value, which could be a misplaced secret.
  */
 
 export type OAuthProvider = OpenIdProvider | PlainProvider;
 
 type Client = {
-  /** In the path, and in what is logged. */
+  /** Name in the path and in log lines. */
   readonly name: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** As it is sent: words with one space between. */
+  /** Words separated by single spaces. */
   readonly scope: string;
 };
 
@@ -23,9 +23,9 @@ export type PlainProvider = Client & {
   readonly authorizationUrl: string;
   readonly tokenUrl: string;
   readonly userinfoUrl: string;
-  /** Where the addresses of a person are listed as `{email, primary, verified}`; undefined: userinfo has the one. */
+  /** URL of a list of addresses as `{email, primary, verified}`; undefined: userinfo has the address. */
   readonly emailsUrl: string | undefined;
-  /** The member of userinfo that is `true` where the provider has verified the address. */
+  /** The member of userinfo that is `true` if the provider has verified the address. */
   readonly verifiedMember: string;
 };
 
@@ -51,7 +51,7 @@ const plainScope = 'email';
 type OpenIdPreset = Pick<OpenIdProvider, 'kind' | 'issuer'>;
 type PlainPreset = Omit<PlainProvider, 'name' | 'clientId' | 'clientSecret'>;
 
-/** As the providers document themselves. Of those that assert no verified address, or need more than a fixed secret, none is here. */
+/** From the documentation of the providers. Providers that assert no verified address, or need more than a fixed secret, are left out. */
 const presets: ReadonlyMap<string, OpenIdPreset | PlainPreset> = new Map([
   ['google', { kind: 'openid', issuer: 'https://accounts.google.com' }],
   ['gitlab', { kind: 'openid', issuer: 'https://gitlab.com' }],
@@ -81,20 +81,19 @@ const presets: ReadonlyMap<string, OpenIdPreset | PlainPreset> = new Map([
   ],
 ]);
 
-/** Whether the variable belongs to a provider, well named or not. */
+/** Whether the variable has the prefix of providers, whatever follows. */
 export function isProviderVariable(variable: string): boolean {
   return variable.startsWith(prefix);
 }
 
-/** Whether the variable holds the secret of a provider. */
 export function isClientSecretVariable(variable: string): boolean {
   return isProviderVariable(variable) && variable.endsWith('_CLIENT_SECRET');
 }
 
 /**
  * @param environment variables by name; an empty one counts as unset
- * @param mistakes gets a sentence for each
- * @returns the providers by name; none where there was a mistake
+ * @param mistakes receives a sentence for each mistake
+ * @returns the providers by name; none after any mistake
  */
 export function readOAuthProviders(
   environment: Readonly<Record<string, string | undefined>>,
@@ -109,7 +108,7 @@ export function readOAuthProviders(
     if (part === undefined || !isName(name)) {
       mistakes.push(
         `${variable} must be ${prefix}<NAME>_ and one of ${parts.join(', ')}; NAME is up to ${nameCharactersMax} ` +
-          'capital letters, digits and _, of which the first is a letter',
+          'capital letters, digits and _, beginning with a letter',
       );
       continue;
     }
@@ -145,7 +144,9 @@ function providerOf(
   const urls = urlParts.filter((part) => given.has(part));
   const preset = presets.get(name);
   if (issuer !== undefined && urls.length > 0) {
-    mistakes.push(`${prefix}${capitals}_ISSUER and ${prefix}${capitals}_${urls[0]} exclude each other`);
+    mistakes.push(
+      `${prefix}${capitals}_ISSUER and ${prefix}${capitals}_${urls[0]} are both set; set only one of them`,
+    );
   }
   if (issuer === undefined && urls.length === 0 && preset === undefined) {
     mistakes.push(
@@ -177,7 +178,7 @@ function endpointsOf(
   };
 }
 
-/** The predicate of a sentence; undefined for a good value. */
+/** What is wrong with the value, as the predicate of a sentence; undefined for a valid one. */
 function refusal(part: Part, value: string): string | undefined {
   if (value.length > valueCharactersMax) return `must have at most ${valueCharactersMax} characters`;
   switch (part) {
@@ -198,7 +199,7 @@ function refusal(part: Part, value: string): string | undefined {
 const mustBeUrl =
   'must be an https:// URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)';
 
-/** Codes and secrets travel to it, so it speaks TLS unless it is on this machine. */
+/** Codes and secrets travel to it, so it must use TLS unless it is on this machine. */
 function isEndpoint(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, hostname, username, password, hash } = new URL(value);
@@ -211,7 +212,7 @@ export function isLoopbackHost(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || loopbackIpv4.test(hostname);
 }
 
-/** The parser of URLs has already made four decimal numbers of any spelling. */
+/** The URL parser has converted every spelling to four decimal numbers. */
 const loopbackIpv4 = /^127\.\d+\.\d+\.\d+$/;
 const providerName = /^[A-Z][A-Z0-9_]*$/;
 const printable = /^[\x20-\x7e]+$/;

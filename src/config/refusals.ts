@@ -1,13 +1,15 @@
-/** What is wrong with a text that a setting was given, as the predicate of a sentence; undefined for a good one. */
+/** Checks of settings that hold text. Each returns what is wrong, as the predicate of a sentence, or undefined for a valid text. */
+
+import { isIP } from 'node:net';
 import { isOrigin } from '../http/syntax/origin.ts';
 
 const keyStart = 'sk_';
 const keySymbols = '0123456789-._~+/=';
 
-/** A secret key (§5.2), in characters that every carrier takes as they are (token68, RFC 9110 §11.2). */
+/** A secret key (§5.2) in the characters that every place for a credential accepts (token68, RFC 9110 §11.2). */
 export function refuseKey(value: string): string | undefined {
   if (!value.startsWith(keyStart) || value.length === keyStart.length)
-    return 'must start with "sk_" and go on';
+    return 'must start with "sk_" and have at least one more character';
   for (const character of value) {
     const letter = character.toLowerCase();
     if (!((letter >= 'a' && letter <= 'z') || keySymbols.includes(character))) {
@@ -23,10 +25,10 @@ export function refuseOrigins(value: string): string | undefined {
   if (origins.length === 1 && origins[0] === '*') return undefined;
   const bad = origins.find((origin) => origin === 'null' || !isOrigin(origin));
   if (bad === undefined) return undefined;
-  return `must be * or a comma-separated list of origins such as https://app.example, and "${bad}" is none`;
+  return `must be * or a comma-separated list of origins such as https://app.example, and "${bad}" is not one`;
 }
 
-/** A URL of a PostgreSQL server (surface). It may hold a password, so no message repeats it. */
+/** The URL of a PostgreSQL server. It may contain a password, so no message repeats it. */
 export function refuseDatabaseUrl(value: string): string | undefined {
   if (!value.startsWith('postgres://') && !value.startsWith('postgresql://')) {
     return 'must start with postgres://';
@@ -35,7 +37,7 @@ export function refuseDatabaseUrl(value: string): string | undefined {
   return new URL(value).pathname.length > 1 ? undefined : 'must name a database, such as /comity at its end';
 }
 
-/** A name that needs no quoting, so that operators can write it as it is. */
+/** A schema name that needs no quoting. */
 export function refuseSchema(value: string): string | undefined {
   const first = value.charAt(0);
   if (first < 'a' || first > 'z') return 'must start with a lower-case letter';
@@ -45,17 +47,16 @@ export function refuseSchema(value: string): string | undefined {
       return 'may hold only lower-case letters, digits and _';
     }
   }
-  return value.startsWith('pg_') ? 'must not start with pg_, which PostgreSQL keeps for itself' : undefined;
+  return value.startsWith('pg_') ? 'must not start with pg_, which PostgreSQL reserves' : undefined;
 }
 
-/** An origin that clients see, without a path (§4.8). */
 export function refusePublicUrl(value: string): string | undefined {
   return isOrigin(value) && value !== 'null' && (value.startsWith('https://') || value.startsWith('http://'))
     ? undefined
     : 'must be an origin such as https://api.example, without a path';
 }
 
-/** A mail server (RFC 5321). It may hold a password, so no message repeats it. */
+/** A mail server (RFC 5321). Its URL may contain a password, so no message repeats it. */
 export function refuseSmtpUrl(value: string): string | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || (url.protocol !== 'smtp:' && url.protocol !== 'smtps:') || url.hostname === '') {
@@ -75,9 +76,8 @@ export function refuseMail(value: string): string | undefined {
     : 'must be an address such as Shop <no-reply@shop.example>';
 }
 
-/** A page that a mail links to. */
 export function refuseMailUrl(value: string): string | undefined {
-  if (!value.includes('{code}')) return 'must hold {code}, which the code takes the place of';
+  if (!value.includes('{code}')) return 'must contain {code}, which Comity replaces with the code';
   const url = value.replaceAll('{code}', 'code');
   if (!URL.canParse(url) || !['http:', 'https:'].includes(new URL(url).protocol)) {
     return 'must be a URL such as https://app.example/verify#{code}';
@@ -90,10 +90,10 @@ const hexKey = /^[0-9a-f]{64}$/i;
 /** With or without padding, in either alphabet (RFC 4648 §4 and §5). */
 const base64Key = /^[A-Za-z0-9+/_-]{43}=?$/;
 
-/** The octets of a key as it is written: 32 of them in base64, base64url or hexadecimal. */
+/** The octets of a key: 32 in base64, base64url or hexadecimal. */
 export function secretKeyBytes(text: string): Uint8Array | undefined {
   if (hexKey.test(text)) return Buffer.from(text, 'hex');
-  // Both alphabets are read by Node's decoder.
+  // Node's decoder reads both alphabets.
   if (!base64Key.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === secretKeyLength ? bytes : undefined;
@@ -105,10 +105,55 @@ export function refuseSecretKey(value: string): string | undefined {
     : undefined;
 }
 
-/** Several with commas between. */
 export function refuseSecretKeys(value: string): string | undefined {
   const bad = value.split(',').find((key) => secretKeyBytes(key.trim()) === undefined);
   return bad === undefined
     ? undefined
-    : 'must be one key or several with commas between, each as COMITY_SECRET_KEY is';
+    : 'must be one or more keys in the form of COMITY_SECRET_KEY, separated by commas';
+}
+
+const portMax = 65_535;
+const digits = /^\d{1,5}$/;
+
+/** A list of addresses and blocks: `10.0.0.0/8,fd00::/8`. */
+export function refuseCidrs(value: string): string | undefined {
+  const bad = commaSeparated(value).find((part) => !isCidr(part));
+  return bad === undefined
+    ? undefined
+    : `must be a comma-separated list of addresses such as 10.0.0.0/8, and "${bad}" is not one`;
+}
+
+/** A list of ports and ranges: `80,443,1024-65535`. */
+export function refusePorts(value: string): string | undefined {
+  const bad = commaSeparated(value).find((part) => !isPortRange(part));
+  return bad === undefined
+    ? undefined
+    : `must be a comma-separated list of ports and ranges such as 443,8000-8999, and "${bad}" is not one`;
+}
+
+/** The entries of a comma-separated list; none for an empty text. */
+export function commaSeparated(value: string): readonly string[] {
+  return value.trim() === '' ? [] : value.split(',').map((part) => part.trim());
+}
+
+function isCidr(text: string): boolean {
+  const slash = text.indexOf('/');
+  const version = isIP(slash < 0 ? text : text.slice(0, slash));
+  if (version === 0) return false;
+  return slash < 0 || isNumber(text.slice(slash + 1), 0, version === 4 ? 32 : 128);
+}
+
+function isPortRange(text: string): boolean {
+  const [first = '', last, ...rest] = text.split('-');
+  if (rest.length > 0 || !isNumber(first, 1, portMax)) return false;
+  return last === undefined || (isNumber(last, 1, portMax) && Number(first) <= Number(last));
+}
+
+function isNumber(text: string, least: number, most: number): boolean {
+  if (!digits.test(text)) return false;
+  return Number(text) >= least && Number(text) <= most;
+}
+
+export function refusePortNumber(value: string): string | undefined {
+  return isNumber(value, 0, portMax) ? undefined : `must be a port from 0 to ${portMax}`;
 }

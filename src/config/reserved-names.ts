@@ -1,9 +1,9 @@
 /**
- * Names that a collection or a field cannot have, or had better not: each already means something at the place where
- * it would stand. Names of later built-in resources are held back now, so that an upgrade takes no collection away.
+ * Names that a collection or a field cannot or should not have, because they have another meaning in the same place. Names of planned
+ * built-in resources are reserved too, so that an upgrade does not replace a collection.
  */
 
-/** Names of built-in resources and pages (design §4), in lower case. */
+/** Names of built-in resources and pages, in lower case. */
 export const reservedCollections: ReadonlySet<string> = new Set([
   'admin',
   'audit',
@@ -32,7 +32,7 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'well-known',
 ]);
 
-/** First path segments outside the base that the program itself answers. */
+/** First path segments outside the base that the program itself serves. */
 export const reservedBases: ReadonlySet<string> = new Set([
   '.well-known',
   'dashboard',
@@ -42,7 +42,7 @@ export const reservedBases: ReadonlySet<string> = new Set([
   'openapi.json',
 ]);
 
-/** Members that the server makes (§2.1); a client never writes them. */
+/** Members that the server sets (§2.1); clients never write them. */
 export const madeMembers: ReadonlySet<string> = new Set(['id', 'createdAt', 'updatedAt', 'deletedAt']);
 
 /** Parameters of every list and QUERY form; a field of that name is filtered as `name[eq]=`. */
@@ -58,10 +58,9 @@ export const queryParameters: ReadonlySet<string> = new Set([
   'sort',
 ]);
 
-/** Connectives of a JSON filter. */
 export const filterConnectives: ReadonlySet<string> = new Set(['and', 'or', 'not']);
 
-/** Members that every error body has, plain or as RFC 9457: a count beside them needs another name. */
+/** Members of every error body, plain or RFC 9457, which counts beside them cannot use. */
 export const problemMembers: ReadonlySet<string> = new Set([
   'code',
   'detail',
@@ -74,8 +73,8 @@ export const problemMembers: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Header fields, in lower case, that nobody adds to what is sent: what frames the message, what belongs to the connection (RFC 9110 §7.6.1), and what a
- * receiver believes of the sender (§5.6).
+ * Header fields, in lower case, that nothing may add to outgoing messages: those that frame the message, belong to the connection (RFC 9110
+ * §7.6.1), or identify the sender to a receiver (§5.6).
  */
 export const reservedHeaderNames: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'trailer', 'te', 'expect', 'upgrade', 'http2-settings'],

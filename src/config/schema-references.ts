@@ -1,6 +1,6 @@
 /**
- * References within a schema (JSON Schema 2020-12 §8.2.3.1). Three forms are served: `#` for the whole schema, `#/$defs/NAME`, and the `$id`
- * or `$anchor` of a schema within it. Nothing is fetched.
+ * References within a schema (JSON Schema 2020-12 §8.2.3.1): `#`, `#/$defs/NAME`, and the `$id` or `$anchor` of a schema within it. Nothing
+ * is fetched.
  */
 
 export type SchemaNode = { readonly [keyword: string]: unknown };
@@ -9,7 +9,7 @@ export function isNode(value: unknown): value is SchemaNode {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Every schema that has a name, by the text that refers to it. */
+/** Every named schema, by the reference to it. */
 export function namedSchemas(root: SchemaNode): ReadonlyMap<string, unknown> {
   const named = new Map<string, unknown>([['#', root]]);
   if (isNode(root.$defs)) {
@@ -23,7 +23,7 @@ export function namedSchemas(root: SchemaNode): ReadonlyMap<string, unknown> {
   return named;
 }
 
-/** The references that lead nowhere. */
+/** The references that do not resolve. */
 export function brokenReferences(schema: object): readonly string[] {
   const root = schema as SchemaNode;
   const named = namedSchemas(root);
@@ -34,12 +34,12 @@ export function brokenReferences(schema: object): readonly string[] {
   return [...broken];
 }
 
-/** Keywords whose value is data, in which nothing is a schema. */
+/** Keywords whose value is data and holds no schemas. */
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples']);
-/** Keywords whose value maps names to schemas: the names are no keywords. */
+/** Keywords whose value maps names to schemas. */
 const mapKeywords = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
-/** Calls back for the schema and every schema within it. */
+/** Visits the schema and every schema within it. */
 export function eachNode(node: unknown, visit: (node: SchemaNode) => void): void {
   if (Array.isArray(node)) {
     for (const part of node) eachNode(part, visit);
@@ -57,4 +57,12 @@ export function eachNode(node: unknown, visit: (node: SchemaNode) => void): void
 
 function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+export type PlainSchema = Readonly<Record<string, unknown>>;
+
+/** A schema as clients read it: JSON without TypeBox's internal properties. */
+export function plainSchema(schema: unknown): PlainSchema {
+  const text = JSON.stringify(schema, (name, value: unknown) => (name.startsWith('~') ? undefined : value));
+  return JSON.parse(text) as PlainSchema;
 }

@@ -1,6 +1,6 @@
 /**
- * Secrets of the environment that are kept in files: `NAME_FILE` names a file whose content is the value of `NAME`, as orchestrators
- * mount secrets. No sentence about a mistake repeats what a file holds.
+ * Secrets in files: `NAME_FILE` names a file with the value of `NAME`, as orchestrators mount secrets. No message repeats the content of a
+ * file.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -11,9 +11,9 @@ const finalLineBreak = /\r?\n$/;
 const bytesMax = 65_536;
 
 /**
- * The environment with the content of each such file under the name of the secret.
+ * The environment, with the content of each such file under the name of its secret.
  * @param isSecret whether a variable, without the suffix, holds a secret
- * @param mistakes gets a sentence for each file that cannot be taken
+ * @param mistakes receives a sentence for each unusable file
  */
 export function withSecretFiles(
   environment: Environment,
@@ -27,7 +27,7 @@ export function withSecretFiles(
     if (!isSecret(name)) continue;
     delete found[variable];
     if ((environment[name] ?? '') !== '') {
-      mistakes.push(`${name} and ${variable} exclude each other: set one of them`);
+      mistakes.push(`${name} and ${variable} are both set; set only one of them`);
       continue;
     }
     const content = contentOf(path);

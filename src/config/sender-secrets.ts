@@ -1,23 +1,23 @@
 /**
- * Secrets of senders as the environment has them (§5.6): several with commas between, of which any may have signed and the first signs what
- * is forwarded. Every mistake is told at once, and none of the sentences repeats a secret.
+ * Secrets of senders from the environment (§5.6): several separated by commas, of which any verifies and the first signs forwarded messages.
+ * All mistakes are reported at once, and no message repeats a secret.
  */
-import { ConfigurationError } from './configuration-error.ts';
+import { ConfigurationError } from './inspection.ts';
 import type { Environment } from './load-settings.ts';
 import { nearest } from './nearest.ts';
 import { withSecretFiles } from './secret-files.ts';
-import { refuseSenderSecret, weaknessOf } from './senders/secret-rule.ts';
-import { type SecretPlace, secretPlaces } from './senders/secret-use.ts';
+import { refuseSenderSecret, type SecretPlace, secretPlaces, weaknessOf } from './senders/secret-rule.ts';
+
 import type { DeclaredSender } from './senders.ts';
 
-/** As many as there may be after rotations. */
+/** As many as rotations can leave. */
 const secretsMax = 10;
 const endings = ['_WEBHOOK_SECRET', '_FORWARD_SECRET'] as const;
 
 /**
  * @param all variables by name; an empty one counts as unset. `NAME_FILE` names a file in place of one
- * @param warn takes a sentence about what works but is unwise
- * @returns secrets by variable, the current one first; variables that are not set are not there
+ * @param warn receives a sentence about each unwise secret
+ * @returns secrets by variable, the current one first; without the variables that are not set
  * @throws ConfigurationError with every mistake
  */
 export function readSenderSecrets(
@@ -58,7 +58,7 @@ function readSecrets(
   return secrets;
 }
 
-/** Without the variable a secret would be made, and every message refused that is signed with the one that was meant. */
+/** Warns of misspelt variables: without the right one, Comity creates a secret and refuses every message of the sender. */
 function warnOfMisspelt(
   environment: Environment,
   places: readonly SecretPlace[],
@@ -69,13 +69,14 @@ function warnOfMisspelt(
   for (const [name, value] of Object.entries(environment)) {
     const ending = endings.find((each) => name.endsWith(each));
     if (ending === undefined || value === undefined || value === '' || known.has(name)) continue;
-    // Only what stands before the ending is compared: any two names with one ending are much alike.
+    // Compares what precedes the ending: two names with the same ending are always similar.
     const stems = unset.filter((each) => each.endsWith(ending)).map((each) => each.slice(0, -ending.length));
     const meant = nearest(name.slice(0, -ending.length), stems);
-    if (meant !== undefined) warn(`${name} is no sender's and was ignored; did you mean ${meant}${ending}?`);
+    if (meant !== undefined)
+      warn(`${name} belongs to no sender and was ignored; did you mean ${meant}${ending}?`);
   }
 }
 
 function ignore(): void {
-  // A caller that shows no warnings is served all the same.
+  // The default discards warnings.
 }

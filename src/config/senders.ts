@@ -1,52 +1,49 @@
-/**
- * Senders of webhooks that this program receives (§4.14): what a configuration declares of them, and what becomes of it.
- */
-import type { PresetName } from '../webhooks/presets/presets.ts';
-import type { SenderRule } from '../webhooks/presets/sender-rule.ts';
+/** Senders of webhooks (§4.14): their declaration and its checked form. */
+import type { PresetName, SenderRule } from '../webhooks/presets.ts';
+
 import type { HmacRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
 import type { Handler } from './handler.ts';
 
-/** What a user writes under `senders`, by the name that stands in the path: `{base}/webhooks/billing`. */
+/** What a user writes under `senders`, by the name in the path: `{base}/webhooks/billing`. */
 export type SenderDeclaration = {
   readonly description?: string;
-  /** Whose conduct it has: `stripe`, `github`, `standard` ... What stands below replaces single parts of it. */
+  /** A preset: `stripe`, `github`, `standard`... The members below replace single parts of it. */
   readonly preset?: PresetName;
-  /** Parts of the preset's signature, or a whole one. */
+  /** Parts of the preset's signature, or a complete one. */
   readonly signature?: Partial<HmacRule> | TokenRule;
   readonly dedupe?: SenderRule['dedupe'];
   readonly type?: SenderRule['type'];
   readonly challenge?: SenderRule['challenge'];
   readonly keep?: SenderRule['keep'];
   /**
-   * Variable of the environment that holds its secrets, with commas between several. Default `BILLING_WEBHOOK_SECRET` for `billing`. Where it
-   * is not set, a secret is made at the first start, printed once, and rotated by `comity senders rotate-secret`.
+   * Environment variable with its secrets, separated by commas. Default `BILLING_WEBHOOK_SECRET` for `billing`. If it is not set, Comity
+   * creates a secret at the first start and prints it once; `comity senders rotate-secret` rotates it.
    */
   readonly secretVariable?: string;
-  /** Keys whose Ed25519 signatures (`v1a`) are taken besides: `whpk_` and base64. */
+  /** Keys whose Ed25519 signatures (`v1a`) are accepted too: `whpk_` and base64. */
   readonly publicKeys?: readonly string[];
-  /** JWKS where the sender publishes such keys; asked through the egress guard. */
+  /** URL of a JWKS with such keys, fetched through the egress guard. */
   readonly keysUrl?: string;
-  /** What handles its messages. With neither this nor `forward` they wait in the inbox to be marked. */
+  /** Processes its messages. Without `handler` and `forward`, messages wait in the inbox to be marked. */
   readonly handler?: Handler;
-  /** Sends them on, signed anew. */
+  /** Forwards its messages with a new signature. */
   readonly forward?: ForwardDeclaration;
-  /** Seconds from each failed attempt to hand a message on to the next; after the last it is `failed`. */
+  /** Seconds from each failed attempt to process a message to the next; after the last one it is `failed`. */
   readonly schedule?: readonly number[];
-  /** Messages handed on at once; 1: in the order in which they came. */
+  /** Messages processed at once; 1 keeps their order. */
   readonly inFlightMax?: number;
 };
 
 export type ForwardDeclaration = {
-  /** http or https; private addresses have to be let through by `COMITY_EGRESS_ALLOW`. */
+  /** http or https; `COMITY_EGRESS_ALLOW` must allow a private address. */
   readonly url: string;
   /** Default `standard`. */
   readonly scheme?: 'standard' | 'timestamped' | 'plain';
-  /** Default `BILLING_FORWARD_SECRET` for `billing`; as `secretVariable`. */
+  /** Default `BILLING_FORWARD_SECRET` for `billing`; otherwise like `secretVariable`. */
   readonly secretVariable?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** A declaration with every default filled in and every mistake told. */
 export type DeclaredSender = {
   readonly name: string;
   readonly description: string;
@@ -57,12 +54,12 @@ export type DeclaredSender = {
   readonly keysUrl: URL | undefined;
   readonly handOn: HandOnTo;
   readonly schedule: readonly number[];
-  /** Undefined: as the setting says. */
+  /** Undefined: the setting applies. */
   readonly inFlightMax: number | undefined;
 };
 
 export type HandOnTo =
-  /** The function itself is called on another thread, which imports the configuration again. */
+  /** The function runs on another thread, which imports the configuration again. */
   | { readonly kind: 'handler' }
   | {
       readonly kind: 'forward';
@@ -71,13 +68,12 @@ export type HandOnTo =
       readonly secretVariable: string;
       readonly headers: Readonly<Record<string, string>>;
     }
-  /** It waits to be marked. */
   | { readonly kind: 'inbox' };
 
 const minuteS = 60;
 const hourS = 3600;
 
-/** Nine attempts in 27 h 37 min 35 s: a fault over a night is mended before the last. */
+/** Nine attempts in 27 h 37 min 35 s, so that people can correct an overnight fault before the last. */
 export const handOnScheduleDefault: readonly number[] = [
   ...[5, 30, 2 * minuteS, 5 * minuteS, 30 * minuteS],
   ...[2 * hourS, 5 * hourS, 20 * hourS],

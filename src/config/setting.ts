@@ -1,16 +1,16 @@
 /**
- * The kinds of setting there are, and the constructors that the table in settings.ts is written with.
- * A setting is data: its bounds are checked by load-settings.ts and printed by scripts/docs/settings.ts.
+ * The kinds of settings, and the constructors for the table in settings.ts. A setting is data: load-settings.ts checks its bounds, and
+ * scripts/docs/settings.ts prints them.
  */
 
 type Described = {
-  /** One sentence for the reference; says what happens at the bound where that is not plain. */
+  /** One sentence for the reference; says what happens at the bound unless that is obvious. */
   readonly meaning: string;
-  /** Heading that the reference lists it under. */
+  /** Heading in the reference. */
   readonly section: string;
 };
 
-/** A whole number from `least` to `most`, both included, in `unit`. */
+/** An integer from `least` to `most`, both included, in `unit`. */
 export type IntegerSetting = {
   readonly kind: 'integer';
   readonly unit: string;
@@ -30,7 +30,7 @@ export type ChoiceSetting<C extends string = string> = {
   readonly meaning: string;
 };
 
-/** Text of at most `charactersMax` characters; `refuse` says what is wrong with one, or undefined. */
+/** Text of at most `charactersMax` characters; `refuse` returns what is wrong with one, or undefined. */
 export type TextSetting<D extends string | undefined = string | undefined> = {
   readonly kind: 'text';
   readonly default: D;
@@ -43,7 +43,7 @@ export type TextSetting<D extends string | undefined = string | undefined> = {
 
 export type Setting = Described & (IntegerSetting | SwitchSetting | ChoiceSetting | TextSetting);
 
-/** The type of a setting's value, from its row in the table. */
+/** The type of a setting's value, from its row. */
 export type ValueOf<S> = S extends { readonly kind: 'integer' }
   ? number
   : S extends { readonly kind: 'switch' }
@@ -89,7 +89,7 @@ export function text<const D extends string | undefined>(
   };
 }
 
-/** Puts rows under one heading of the reference. */
+/** Assigns rows to one heading of the reference. */
 export function section<const R extends Readonly<Record<string, object>>>(
   title: string,
   rows: R,

@@ -1,34 +1,33 @@
 /**
- * Issuers outside whose access tokens are accepted (§5.2, RFC 9068), as a configuration declares them. Checked whole at the start: a
- * declaration that would accept a token by a shared secret, by no signature or over the clear net is refused, whatever else it says.
+ * Trusted issuers of access tokens (§5.2, RFC 9068), as a configuration declares them. A declaration that would accept tokens with a shared
+ * secret, without a signature, or with keys fetched without TLS is refused at the start.
  */
 import { scopes as allScopes, type Scope } from '../model/principal.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
 
-/** Name of a claim, or the names that lead to a nested one, such as `['realm_access', 'roles']`. */
+/** Name of a claim, or the path to a nested one, such as `['realm_access', 'roles']`. */
 export type ClaimPath = string | readonly string[];
 
-/** What a user writes under `issuers`. */
 export type TrustedIssuerDeclaration = {
-  /** The `iss` of its tokens, to the letter. An https URL; http only on this machine. */
+  /** The exact `iss` of its tokens: an https URL, or http on this machine. */
   readonly issuer: string;
-  /** What `aud` must name, or one of several. Not the client id of a page that signs people in: id tokens name that. */
+  /** Required `aud`, or several of which one must match. Not the client id of a login page, which is in id tokens. */
   readonly audience: string | readonly string[];
-  /** Where its keys are. Default: `jwks_uri` of `{issuer}/.well-known/openid-configuration`. */
+  /** URL of its keys. Default: `jwks_uri` of `{issuer}/.well-known/openid-configuration`. */
   readonly jwksUri?: string;
-  /** Signature algorithms that are accepted. Default EdDSA, ES256, RS256, PS256. */
+  /** Accepted signature algorithms. Default EdDSA, ES256, RS256, PS256. */
   readonly algorithms?: readonly IssuerAlgorithm[];
-  /** How far the issuer's clock may be from ours, in seconds, 0 to 300. Default 30. */
+  /** Tolerated clock difference in seconds, 0 to 300. Default 30. */
   readonly clockSkewSeconds?: number;
-  /** What its tokens may do at most. Default `['read', 'write']`. Only with `admin` here can one be an administrator. */
+  /** The most that its tokens may do. Default `['read', 'write']`. Tokens are administrators only with `admin` here. */
   readonly scopes?: readonly Scope[];
-  /** Claim that holds the scopes of a token, as text with spaces or as a list. Without it every token has all of `scopes`. */
+  /** Claim with the scopes of a token, as text with spaces or as a list. Without it, every token has all of `scopes`. */
   readonly scopeClaim?: ClaimPath;
-  /** Claim that holds the roles, as a list of texts or one text. Default: none has a role. */
+  /** Claim with the roles, as a list of texts or one text. Default: no roles. */
   readonly rolesClaim?: ClaimPath;
-  /** Claim that holds the tenant. Default: none has one. */
+  /** Claim with the tenant. Default: no tenant. */
   readonly tenantClaim?: ClaimPath;
 };
 
@@ -46,26 +45,24 @@ const issuerAlgorithms = [
   'PS512',
 ] as const;
 
-/** Signatures with a key pair (RFC 7518 §3.1, RFC 8037, RFC 9864); nothing that could be made with a public key. */
+/** Signatures with a key pair (RFC 7518 §3.1, RFC 8037, RFC 9864); none that a public key could make. */
 export type IssuerAlgorithm = (typeof issuerAlgorithms)[number];
 
-/** A declaration, checked and complete. */
 export type TrustedIssuer = {
   readonly issuer: string;
   readonly audience: readonly string[];
-  /** Undefined: it is discovered. */
+  /** Undefined: discovered. */
   readonly jwksUri: string | undefined;
   readonly algorithms: readonly IssuerAlgorithm[];
   readonly clockSkewSeconds: number;
   readonly scopes: readonly Scope[];
-  /** Names from the outermost; undefined: there is no such claim. */
+  /** Names from the outermost one; undefined: no such claim. */
   readonly scopeClaim: readonly string[] | undefined;
   readonly rolesClaim: readonly string[] | undefined;
   readonly tenantClaim: readonly string[] | undefined;
 };
 
 const issuersMax = 64;
-/** It is part of the ids of its principals. */
 const issuerCharactersMax = 255;
 const textCharactersMax = 2000;
 const audiencesMax = 32;
@@ -89,8 +86,8 @@ const members: ReadonlySet<string> = new Set<keyof TrustedIssuerDeclaration>([
 ]);
 
 /**
- * @param declared the member `issuers` of a configuration; undefined: there are none
- * @param mistakes takes a sentence about each fault; what is returned then is of no use
+ * @param declared the member `issuers` of a configuration; undefined: none
+ * @param mistakes receives a sentence for each mistake; the result is then unusable
  */
 export function inspectIssuers(declared: unknown, mistakes: string[]): readonly TrustedIssuer[] {
   if (declared === undefined) return [];
@@ -158,9 +155,9 @@ function inspectAlgorithms(declared: unknown, refuse: Refuse): readonly IssuerAl
   }
   for (const name of declared) {
     if (name === 'none' || name.startsWith('HS')) {
-      refuse(`.algorithms holds ${name}, by which anyone who knows the public key could sign`);
+      refuse(`.algorithms holds ${name}, with which anyone who knows the public key could sign`);
     } else if (!isAlgorithm(name)) {
-      refuse(`.algorithms holds "${name}", which is none of ${issuerAlgorithms.join(', ')}`);
+      refuse(`.algorithms holds "${name}", which is not one of ${issuerAlgorithms.join(', ')}`);
     }
   }
   return declared.filter(isAlgorithm);
@@ -173,7 +170,7 @@ function inspectScopes(declared: unknown, refuse: Refuse): readonly Scope[] {
     return [];
   }
   for (const name of declared) {
-    if (!isScope(name)) refuse(`.scopes holds "${name}", which is no scope${suggestion(name, allScopes)}`);
+    if (!isScope(name)) refuse(`.scopes holds "${name}", which is not a scope${suggestion(name, allScopes)}`);
   }
   return declared.filter(isScope);
 }

@@ -1,40 +1,38 @@
 /**
- * Where tunnels and forwarded requests may lead, by who asks (§4.10), as a configuration declares it. Three lists can hold for a caller, and a
- * host must pass each of them:
+ * Hosts that tunnels and forwarded requests may connect to, by caller (§4.10), as a configuration declares them. Up to three lists apply to a
+ * caller, and a host must pass each of them:
  *
- * - `everybody`, which no rule lifts;
- * - that of the first rule that names the caller, or `others` where none does. `others: { allow: [] }` closes the tunnel for all who are
- *   not named;
- * - those of the API key that is used and of the keys that it was made with.
+ * - `everybody`, which no rule overrides;
+ * - the list of the first rule that names the caller, or `others` if none does. `others: { allow: [] }` closes the tunnel for everyone else;
+ * - those of the API key that is used, and of the keys that it was created with.
  *
- * The first rule alone, and not all of them together: several that hold at once would have to be joined, and whether joining widens or
- * narrows is what people then get wrong. So a rule can be read by itself, and the narrow one stands before the wide one.
+ * Only the first matching rule applies, so that each rule can be read by itself: joining several raises the question whether a join widens or
+ * narrows, which people get wrong. Put narrow rules before wide ones.
  */
-import type { Known } from '../model/credential.ts';
+
 import type { HostRules } from '../model/host-rules.ts';
-import type { Authenticated } from '../model/principal.ts';
+import type { Authenticated, Known } from '../model/principal.ts';
+
 import type { HostRulesDeclaration } from './host-rules.ts';
 
-/** What a user writes under `tunnel`. */
 export type TunnelDeclaration = {
-  /** Holds for everybody, whatever else does. Default: every host. */
+  /** Applies to every caller. Default: every host. */
   readonly everybody?: HostRulesDeclaration;
-  /** Of these the first that names the caller holds. */
+  /** The first rule that names the caller applies. */
   readonly rules?: readonly TunnelRuleDeclaration[];
-  /** Holds for whom no rule names. Default: every host. */
+  /** Applies to callers that no rule names. Default: every host. */
   readonly others?: HostRulesDeclaration;
 };
 
-/** A caller is named by any of the three. */
+/** A rule names a caller by any of the three. */
 export type TunnelRuleDeclaration = HostRulesDeclaration & {
   readonly roles?: readonly string[];
-  /** Ids of principals: `usr_...` of an account, `key_...` of a key that belongs to none, `administrator`, `{issuer}|{sub}` of others. */
+  /** Ids of principals: `usr_...` of an account, `key_...` of a key without an account, `administrator`, `{issuer}|{sub}` of issuers. */
   readonly users?: readonly string[];
-  /** Ids of API keys, `key_...`; keys that were made with one are named with it. */
+  /** Ids of API keys, `key_...`; also names the keys that were created with one. */
   readonly keys?: readonly string[];
 };
 
-/** A rule, checked and complete. */
 export type TunnelRule = {
   readonly roles: ReadonlySet<string>;
   readonly users: ReadonlySet<string>;
@@ -42,7 +40,6 @@ export type TunnelRule = {
   readonly hosts: HostRules;
 };
 
-/** A declaration, checked and complete. */
 export type TunnelAccess = {
   /** Undefined: every host. */
   readonly everybody: HostRules | undefined;
@@ -50,7 +47,7 @@ export type TunnelAccess = {
   readonly others: HostRules | undefined;
 };
 
-/** The lists that hold for a caller, all of them. */
+/** All lists that apply to a caller. */
 export type HostLists = (principal: Authenticated, known: Known) => readonly HostRules[];
 
 export function createHostLists({ everybody, rules, others }: TunnelAccess): HostLists {

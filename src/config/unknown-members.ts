@@ -1,10 +1,9 @@
 /**
- * Unknown members of a document whose schema is composed (`allOf`, `anyOf`, `oneOf`, `if`, `dependentSchemas`, `$ref`): a member that none of
- * the parts which apply to the object declares. That is what `unevaluatedProperties: false` means at every object (JSON Schema 2020-12
- * core §11.3), also where several parts declare members of the same nested object.
+ * Finds unknown members of a document with a composed schema (`allOf`, `anyOf`, `oneOf`, `if`, `dependentSchemas`, `$ref`): members that none
+ * of the subschemas which apply to the object declares. This is `unevaluatedProperties: false` at every object (JSON Schema 2020-12 core
+ * §11.3), also where several subschemas declare members of one nested object.
  *
- * TypeBox's own `unevaluatedProperties` is not used: it takes arrays for objects, and keeps members that only an `if`
- * which did not hold has declared.
+ * TypeBox's own `unevaluatedProperties` is not used: it treats arrays as objects, and accepts members that only a failed `if` declares.
  */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -14,10 +13,10 @@ import { eachNode, isNode, namedSchemas, type SchemaNode } from './schema-refere
 
 export type FindUnknownMembers = (value: unknown) => readonly FieldError[];
 
-/** An object that says one of these says itself which other members it takes. */
+/** An object schema with one of these decides about further members itself. */
 const opening = ['additionalProperties', 'unevaluatedProperties', 'patternProperties'] as const;
 
-/** Whether more than one schema can speak of the same object, so that none of them can be closed by itself. */
+/** Whether several schemas can apply to one object, so that none can be closed by itself. */
 export function isComposed(root: SchemaNode): boolean {
   let composed = false;
   eachNode(root, (node) => {
@@ -35,7 +34,7 @@ function mayDescribeObject(part: unknown): boolean {
   );
 }
 
-/** @param root all of whose references lead somewhere */
+/** @param root a schema whose references all resolve */
 export function compileUnknownMembers(root: SchemaNode, errorsMax: number): FindUnknownMembers {
   const named = namedSchemas(root);
   const conditions = compileConditions(root, named);
@@ -48,7 +47,7 @@ export function compileUnknownMembers(root: SchemaNode, errorsMax: number): Find
 
 type Conditions = ReadonlyMap<SchemaNode, (value: unknown) => boolean>;
 
-/** A check of its own for each part that applies only to what fits it. */
+/** Compiles a check for each subschema that applies conditionally. */
 function compileConditions(root: SchemaNode, named: ReadonlyMap<string, unknown>): Conditions {
   const $defs = definitions(root, named);
   const conditions = new Map<SchemaNode, (value: unknown) => boolean>();
@@ -66,7 +65,7 @@ function compileConditions(root: SchemaNode, named: ReadonlyMap<string, unknown>
 const wholeName = 'whole-schema';
 const wholeReference = `#/$defs/${wholeName}`;
 
-/** What parts refer to, with the whole schema under a name: `#` in a part would mean the part. */
+/** The definitions that subschemas refer to, and the whole schema under a name: `#` in a subschema would mean that subschema. */
 function definitions(root: SchemaNode, named: ReadonlyMap<string, unknown>): Record<string, unknown> {
   const { $defs, ...whole } = root;
   const all: Record<string, unknown> = isNode($defs) ? { ...$defs } : {};
@@ -86,12 +85,11 @@ function withoutWhole(schema: unknown): unknown {
   return copy;
 }
 
-/** TypeBox keeps what it needs besides keywords in properties that are not enumerable. */
+/** TypeBox keeps internal data in properties that are not enumerable. */
 function keepMarks(schema: unknown): Record<string, unknown> {
   return isNode(schema) ? Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema)) : {};
 }
 
-/** One walk through a document. */
 class Search {
   readonly #named: ReadonlyMap<string, unknown>;
   readonly #conditions: Conditions;
@@ -110,7 +108,7 @@ class Search {
     this.#errorsMax = errorsMax;
   }
 
-  /** @param schemas all that speak of the value at this place */
+  /** @param schemas all schemas that apply to the value */
   visit(schemas: readonly unknown[], value: unknown, path: readonly string[]): void {
     if (typeof value !== 'object' || value === null || this.#errors.length >= this.#errorsMax) return;
     const applying = new Set<SchemaNode>();
@@ -141,8 +139,8 @@ class Search {
   }
 
   /**
-   * Adds the schema and all of its parts that apply to the value.
-   * @returns false where no alternative fits: the document is invalid, and what the right one would have declared is not known
+   * Adds the schema and all subschemas that apply to the value.
+   * @returns false if no alternative matches: the document is invalid, and the members of the right one are unknown
    */
   #apply(schema: unknown, value: object, into: Set<SchemaNode>): boolean {
     if (!isNode(schema) || into.has(schema)) return true;

@@ -1,6 +1,6 @@
 /**
- * When a failed delivery is tried again (§6), by scheme and mode: the defaults, and what a configuration puts in their place. Each entry is
- * the time in seconds from an attempt that failed to the next one; a schedule of n entries makes n + 1 attempts.
+ * Retry schedules of deliveries by scheme and mode (§6): the defaults, and what a configuration replaces. Each entry is the time in seconds
+ * from a failed attempt to the next; a schedule of n entries makes n + 1 attempts.
  */
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
@@ -8,7 +8,6 @@ import { suggestion } from './nearest.ts';
 const minuteS = 60;
 const hourS = 3600;
 
-/** The rows of §6's table. */
 export type ScheduleName = 'live' | 'sandbox' | 'plain' | 'standard';
 
 export type WebhookSchedules = { readonly [N in ScheduleName]: readonly number[] };
@@ -21,7 +20,7 @@ export const schedulesDefault: WebhookSchedules = {
   ],
   // Three retries over a few hours.
   sandbox: [10 * minuteS, hourS, 3 * hourS],
-  // None: what was missed is sent again by hand.
+  // None: failed deliveries are sent again by hand.
   plain: [],
   // The example schedule of the Standard Webhooks specification: 75 h 35 min 5 s.
   standard: [
@@ -33,7 +32,7 @@ export const schedulesDefault: WebhookSchedules = {
 const entriesMax = 100;
 const entrySecondsMax = 30 * 24 * hourS;
 
-/** @param written what stands under `webhooks.schedules`; each name replaces its default */
+/** @param written the member `webhooks.schedules`; each name replaces its default */
 export function inspectSchedules(written: unknown, mistakes: string[]): WebhookSchedules {
   if (written === undefined) return schedulesDefault;
   if (!isRecord(written)) {
@@ -51,7 +50,7 @@ export function inspectSchedules(written: unknown, mistakes: string[]): WebhookS
   return { ...schedulesDefault, ...written };
 }
 
-/** What is asked of a schedule, as the predicate of a sentence. */
+/** Requirement for a schedule, as the predicate of a sentence. */
 export const scheduleRule = `must be a list of at most ${entriesMax} whole numbers of seconds from 1 to ${entrySecondsMax}`;
 
 export function isSchedule(value: unknown): value is readonly number[] {

@@ -1,11 +1,10 @@
 /**
- * IP addresses and blocks of them as octets, so that one comparison serves both versions (RFC 4291 §2.2, RFC 4632). An address with a
- * zone (RFC 4007) is none here: it names an interface of this machine. Resolves nothing and judges nothing.
+ * IP addresses and blocks of them as octets, so that one comparison serves both versions (RFC 4291 §2.2, RFC 4632). Addresses with a zone
+ * (RFC 4007) are refused: a zone names an interface of this machine.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 
 export type Address = {
-  /** Four octets, or sixteen. */
   readonly bytes: Uint8Array;
 };
 
@@ -17,14 +16,14 @@ export type Block = {
 const groupsCount = 8;
 const mappedPrefixBits = 96;
 
-/** The address that a text is, in the form that sockets take; undefined for any other text, and for one with a zone. */
+/** Parses an address without a zone, in the form that sockets accept; undefined for any other text. */
 export function parseAddress(text: string): Address | undefined {
   if (isIPv4(text)) return { bytes: Uint8Array.from(text.split('.'), Number) };
   if (isIPv6(text) && !text.includes('%')) return { bytes: parseIpv6(text) };
   return undefined;
 }
 
-/** `10.0.0.0/8`, `fd00::/8`; an address alone is the block of itself. Bits after the prefix are ignored. */
+/** Parses `10.0.0.0/8`, `fd00::/8`; an address alone is a block of one. Bits after the prefix are ignored. */
 export function parseBlock(text: string): Block | undefined {
   const slash = text.indexOf('/');
   const address = parseAddress(slash < 0 ? text : text.slice(0, slash));
@@ -35,7 +34,7 @@ export function parseBlock(text: string): Block | undefined {
   return unmapBlock({ bytes: address.bytes, prefixBits });
 }
 
-/** Whether the address lies in the block; never for one of the other version. */
+/** Whether the address lies in the block; false for different versions. */
 export function contains(block: Block, { bytes }: Address): boolean {
   if (block.bytes.length !== bytes.length) return false;
   const whole = block.prefixBits >> 3;
@@ -46,15 +45,11 @@ export function contains(block: Block, { bytes }: Address): boolean {
   return ((block.bytes[whole] ?? 0) & mask) === ((bytes[whole] ?? 0) & mask);
 }
 
-/**
- * `::ffff:10.0.0.1` is 10.0.0.1 for the kernel, which sends IPv4 packets to it (RFC 4291 §2.5.5.2), and so it is here; every other
- * address is itself.
- */
+/** The IPv4 address in `::ffff:10.0.0.1`, to which the kernel sends IPv4 packets (RFC 4291 §2.5.5.2); any other address unchanged. */
 export function unmapAddress(address: Address): Address {
   return isMapped(address.bytes) ? lastFourOctets(address) : address;
 }
 
-/** The IPv4 address in the last four octets. */
 export function lastFourOctets({ bytes }: Address): Address {
   return { bytes: bytes.slice(-4) };
 }
@@ -74,7 +69,7 @@ function isMapped(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** The text is a valid IPv6 address: `isIPv6` said so. */
+/** Requires a valid IPv6 address (`isIPv6`). */
 function parseIpv6(text: string): Uint8Array {
   const [head = '', tail] = text.split('::');
   const first = readGroups(head);
@@ -88,7 +83,7 @@ function parseIpv6(text: string): Uint8Array {
   return bytes;
 }
 
-/** Groups of 16 bits; a dotted quad at the end is two of them. */
+/** Reads groups of 16 bits; a dotted quad at the end is two of them. */
 function readGroups(text: string): readonly number[] {
   if (text === '') return [];
   return text.split(':').flatMap((group) => {

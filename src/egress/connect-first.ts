@@ -1,7 +1,7 @@
 /**
- * A TCP connection to the first of several addresses that takes one, in the manner of RFC 8305 §5: the next is tried when one fails, or after
- * a short while beside it. The addresses are literals, so nothing is looked up; and who is at the other end is asked of the socket itself
- * before anybody writes to it.
+ * Opens a TCP connection to the first of several addresses that accepts one, like RFC 8305 §5: the next is tried when one fails, or after a
+ * short delay in parallel. The addresses are literals, so nothing is resolved, and the socket's peer is checked before anything is written to
+ * it.
  */
 import { connect, type Socket } from 'node:net';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
@@ -14,12 +14,11 @@ export type OpenSocket = (address: string, port: number) => Socket;
 /** RFC 8305 §5: "Connection Attempt Delay", 250 ms recommended. */
 const attemptDelayMs = 250;
 
-/** Addresses that are tried for one connection. */
 const attemptsMax = 8;
 
 export type FirstConnection = { readonly socket: Socket; readonly address: string };
 
-/** Rejects with a `DialFailure` when no address took a connection, or with the signal's reason. There must be an address. */
+/** Rejects with a `DialFailure` if no address accepted a connection, or with the signal's reason. Needs at least one address. */
 export function connectFirst(
   addresses: readonly string[],
   port: number,
@@ -100,7 +99,7 @@ function judgePeer(socket: Socket, address: string): DialFailure | undefined {
   return new DialFailure('refused', 'The connection led to another address than the one that was permitted');
 }
 
-/** Both versions in turn, beginning with that of the first, so that a version without a route costs one delay (RFC 8305 §4). */
+/** Alternates the versions, beginning with that of the first address, so that a version without a route costs one delay (RFC 8305 §4). */
 function interleave(addresses: readonly string[]): readonly string[] {
   if (addresses.length === 1) return addresses;
   const isIpv6 = (address: string): boolean => address.includes(':');

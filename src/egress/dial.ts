@@ -1,25 +1,23 @@
 /**
- * The only way out of the house (§6.8): a name or address and a port to a connection, TLS included where it is asked for. In this order:
- * literals are judged as they stand; a name is looked up, and refused if any of its addresses is (a name that mixes public and private
- * addresses is an attack or a mistake, and taking the good ones would let it choose the moment); the connection goes to the addresses that
- * were judged and to no later answer; who is at the other end is checked before the first octet. Environment variables that name proxies
- * mean nothing here. Knows no HTTP.
+ * Opens every outgoing connection (§6.8), with TLS where it is requested. Literals are judged directly; a name is resolved, and refused if
+ * any of its addresses is (a name with public and private addresses is an attack or a mistake, and using the good ones would let it choose
+ * the moment); the connection goes only to the judged addresses; the peer is checked before the first octet. Environment variables for
+ * proxies are ignored. Knows no HTTP.
  */
-import type { Socket } from 'node:net';
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
+import { connect, type TLSSocket } from 'node:tls';
+import { ownEmitter } from '../observe/own-emitter.ts';
 import { connectFirst, type OpenSocket } from './connect-first.ts';
-import { DialFailure, type DialTiming } from './dial-failure.ts';
+import { codeOf, DialFailure, type DialTiming } from './dial-failure.ts';
 import { type DestinationVerdict, type EgressPolicy, isLocalhost } from './policy.ts';
 import { createResolver, type Lookup } from './resolve.ts';
-import { secure } from './secure.ts';
 
 export type DialerOptions = {
   readonly policy: Pick<EgressPolicy, 'judge'>;
-  /** For the name. */
   readonly egressDnsMs: number;
   /** For the connection and its TLS handshake together. */
   readonly egressConnectMs: number;
-  /** For the operator's log: told once of every dial that came to a verdict. */
+  /** Called once for every dial with a verdict, for the operator's log. */
   readonly onDecision?: (decision: DialDecision) => void;
   readonly lookup?: Lookup;
   readonly openSocket?: OpenSocket;
@@ -31,16 +29,16 @@ export type DialCall = {
   /** As in `new URL().hostname`, with or without the brackets of an IPv6 address. */
   readonly hostname: string;
   readonly port: number;
-  /** Left out: no TLS. */
+  /** Absent: no TLS. */
   readonly tls?: {
     /** Default: the hostname. */
     readonly servername?: string;
-    /** Default: `http/1.1` alone. */
+    /** Default: only `http/1.1`. */
     readonly alpn?: readonly string[];
     readonly ca?: string;
   };
   readonly signal?: AbortSignal;
-  /** Written to as the dial goes on, so that who gives up meanwhile can say where it stood. */
+  /** Updated during the dial, so that a caller that gives up knows the stage. */
   readonly progress?: DialProgress;
 };
 
@@ -53,14 +51,13 @@ export type DialProgress = {
 
 export type Dialled = {
   readonly socket: Socket;
-  /** The address of the peer. */
   readonly address: string;
-  /** What ALPN chose; undefined without TLS, or when nothing was chosen. */
+  /** The protocol that ALPN chose; undefined without TLS or a choice. */
   readonly alpnProtocol: string | undefined;
   readonly timing: DialTiming;
 };
 
-/** `address`: the one that decided, or the first of those that were let through. Of no use to the owner of an endpoint: it may be private. */
+/** `address`: the one that decided, or the first that was permitted. Not for the owner of an endpoint: it may be private. */
 export type DialDecision =
   | {
       readonly outcome: 'allowed';
@@ -77,7 +74,7 @@ export type DialDecision =
       readonly why: string;
     };
 
-/** Which address the guard refused, and why; for operators alone. */
+/** The refused address and the reason; for operators only. */
 export type RefusedBy = {
   readonly address: string;
   readonly reason: 'address' | 'port' | 'own-listener';
@@ -87,7 +84,6 @@ export type RefusedBy = {
 /** Rejects with a `DialFailure`, or with the reason of the call's signal. */
 export type Dial = (call: DialCall) => Promise<Dialled>;
 
-/** A dialer under one policy. */
 export function createDialer(options: DialerOptions): Dial {
   const { policy, openSocket, monotonic = () => performance.now() } = options;
   const resolve = createResolver({
@@ -95,8 +91,7 @@ export function createDialer(options: DialerOptions): Dial {
     ...(options.lookup === undefined ? {} : { lookup: options.lookup }),
   });
 
-  /** The addresses to try, all of them permitted. */
-  function vet(hostname: string, port: number, found: readonly string[]): readonly string[] {
+  function permittedAddresses(hostname: string, port: number, found: readonly string[]): readonly string[] {
     const addresses = isLocalhost(hostname) ? permittedOf(found, port) : found;
     for (const address of addresses) {
       const verdict = policy.judge(address, port);
@@ -109,7 +104,7 @@ export function createDialer(options: DialerOptions): Dial {
     return addresses;
   }
 
-  /** `localhost` is two addresses of one machine, of which an allow-list often names one: that one will do. */
+  /** `localhost` is two addresses of one machine, of which an allow-list often names one: that one suffices. */
   function permittedOf(addresses: readonly string[], port: number): readonly string[] {
     const permitted = addresses.filter((address) => policy.judge(address, port).allowed);
     return permitted.length > 0 ? permitted : addresses;
@@ -122,11 +117,11 @@ export function createDialer(options: DialerOptions): Dial {
     const addresses = isName
       ? await within(
           options.egressDnsMs,
-          () => new DialFailure('dns', 'The name did not resolve in time', lateLookup),
+          () => new DialFailure('dns', 'The lookup of the name timed out', lateLookup),
           signal,
-          async (ended) => vet(hostname, port, await resolve(hostname, ended)),
+          async (ended) => permittedAddresses(hostname, port, await resolve(hostname, ended)),
         )
-      : vet(hostname, port, [hostname]);
+      : permittedAddresses(hostname, port, [hostname]);
     if (isName) progress.dnsMs = monotonic() - startedMs;
     return within(
       options.egressConnectMs,
@@ -156,21 +151,20 @@ export function createDialer(options: DialerOptions): Dial {
   };
 }
 
-/** What of a failure of kind `refused` operators may know; undefined where it was no address that was judged. */
+/** What operators may know of a failure of kind `refused`; undefined if no address was judged. */
 export function refusedBy({ kind, cause }: DialFailure): RefusedBy | undefined {
   if (kind !== 'refused' || typeof cause !== 'object' || cause === null) return undefined;
   if (!('address' in cause && 'reason' in cause && 'why' in cause)) return undefined;
   return cause as RefusedBy;
 }
 
-/** Whether the lookup took too long; others of kind `dns` had an answer. */
+/** Whether the lookup timed out; other failures of kind `dns` had an answer. */
 export function isLateLookup({ kind, cause }: DialFailure): boolean {
   return kind === 'dns' && cause === lateLookup;
 }
 
 const lateLookup = 'late';
 
-/** A record for `DialCall.progress`. */
 export function newProgress(): DialProgress {
   return { phase: 'dns', dnsMs: null, connectMs: null, tlsMs: null };
 }
@@ -180,17 +174,17 @@ function timingOf({ dnsMs, connectMs, tlsMs }: DialProgress): DialTiming {
 }
 
 function lateConnection({ phase }: DialProgress): DialFailure {
-  const what = phase === 'tls' ? 'The TLS handshake did not end in time' : 'No connection was made in time';
+  const what = phase === 'tls' ? 'The TLS handshake timed out' : 'The connection timed out';
   return new DialFailure('timeout', what);
 }
 
-/** Names neither the address nor its network: what a private name resolves to is nobody's business outside. */
+/** Names neither the address nor its network, so that nobody outside learns what a private name resolves to. */
 function explainRefusal(verdict: DestinationVerdict & { readonly allowed: false }): string {
   if (verdict.reason === 'port') return `Webhooks are not sent to this port (${verdict.why})`;
   return 'The host has an address that is not permitted';
 }
 
-/** Runs work with a signal that ends it when the time is over or the caller gives up. */
+/** Runs work with a signal that aborts at the timeout or when the caller gives up. */
 async function within<T>(
   timeoutMs: number,
   late: () => DialFailure,
@@ -207,5 +201,85 @@ async function within<T>(
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', giveUp);
+  }
+}
+
+type SecureOptions = {
+  /** Name or address for which the certificate must be valid. */
+  readonly servername: string;
+  readonly alpn: readonly string[];
+  /** Trusted authorities in place of the system's; PEM. */
+  readonly ca?: string;
+};
+
+/**
+ * Starts TLS on an open connection (RFC 8446, RFC 9525). The certificate is always verified against the dialled name; no option disables it,
+ * nor does the environment (`NODE_TLS_REJECT_UNAUTHORIZED` is overridden).
+ *
+ * Destroys the connection when the handshake fails. Rejects with a `DialFailure` of kind `tls`, or with the signal's reason.
+ */
+function secure(
+  socket: Socket,
+  options: SecureOptions,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<TLSSocket> {
+  const name = options.servername.endsWith('.') ? options.servername.slice(0, -1) : options.servername;
+  return new Promise((resolve, reject) => {
+    // Never removed: an error may occur between this handshake and the first listener of the next owner.
+    const secured = ownEmitter(
+      connect({
+        socket,
+        host: name,
+        // RFC 6066 §3: a literal address is not a server name.
+        servername: isIP(name) === 0 ? name : '',
+        ALPNProtocols: [...options.alpn],
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.2',
+        ...(options.ca === undefined ? {} : { ca: options.ca }),
+      }),
+      (error) => {
+        signal.removeEventListener('abort', giveUp);
+        socket.destroy();
+        reject(toDialFailure(error));
+      },
+    );
+    const giveUp = (): void => {
+      secured.destroy();
+      socket.destroy();
+      reject(signal.reason);
+    };
+    secured.once('secureConnect', () => {
+      signal.removeEventListener('abort', giveUp);
+      resolve(secured);
+    });
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp, { once: true });
+  });
+}
+
+function toDialFailure(error: unknown): DialFailure {
+  const code = codeOf(error);
+  return new DialFailure('tls', `${explain(code)}${code === '' ? '' : ` (${code})`}`, error);
+}
+
+function explain(code: string): string {
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return 'The certificate has expired';
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return 'The certificate is for another name';
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+      return 'The certificate is self-signed';
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+      return 'The certificate has an unknown issuer, or its chain is incomplete';
+    case 'ECONNRESET':
+      return 'The connection broke in the TLS handshake';
+    case 'ERR_SSL_WRONG_VERSION_NUMBER':
+    case 'ERR_SSL_PACKET_LENGTH_TOO_LONG':
+      return 'The receiver does not use TLS at this port';
+    default:
+      return 'The TLS handshake failed';
   }
 }

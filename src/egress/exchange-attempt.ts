@@ -1,23 +1,21 @@
 /**
- * One exchange from its call to its outcome, as undici's handler of it.
+ * One exchange from its call to its outcome, as undici's handler. Modes, in order; each is left once:
  *
- * Modes, in order; each is left once:
- * - waiting: in a queue, for a connection to be free or to be made. A late call is settled here, and its place in the queue falls empty when
- *   undici comes to it.
+ * - waiting: in a queue for a free or new connection. A late call is settled here, and undici skips its place in the queue.
  * - asking: on a connection, until the header section of the final answer. 1xx answers pass (RFC 9110 §15.2).
- * - reading: the content, to its end or to one of its bounds. Whatever happens now, it is an answer.
- * - settled: nothing counts any more. An answer whose end was seen leaves its connection for the next; any other ending breaks it.
+ * - reading: the content, to its end or to a limit. Whatever happens now, it is an answer.
+ * - settled: later events are ignored. An answer that was read to its end leaves its connection for the next exchange; any other end closes
+ *   it.
  *
- * One way leads back, from asking to waiting, once: a connection that stood already and ends before the first octet of an answer was most
- * likely closed by the receiver for being idle, at the moment when the request was under way (RFC 9112 §9.3.1). The request goes out again;
- * a receiver that took it twice knows it by its id, as it must anyway.
+ * One transition leads back, from asking to waiting, once: if a kept connection closes before the first octet of an answer, the receiver most
+ * likely closed it as idle while the request was under way (RFC 9112 §9.3.1). The request is sent again; a receiver that got it twice
+ * recognises its id.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher, Pool } from 'undici';
-import { AnswerContent, type ContentBounds } from './answer-content.ts';
-import { keepFields, sizeOf } from './answer-fields.ts';
-import { readCodings } from './answer-snippet.ts';
-import { classifyFailure, type Failure } from './classify-failure.ts';
+import { AnswerContent, type ContentBounds, keepFields, readCodings, sizeOf } from './answer-content.ts';
+
+import { classifyFailure, type Failure } from './dial-failure.ts';
 import type { ExchangeCall, ExchangeOutcome, ExchangeTiming } from './exchange.ts';
 import type { LineConnection, LineHandler, LineState } from './origin-line.ts';
 
@@ -31,7 +29,7 @@ export type AttemptTerms = ContentBounds & {
 type Mode = 'waiting' | 'asking' | 'reading' | 'settled';
 type Cut = 'long' | 'slow' | 'broken' | null;
 
-/** Answers before the final one; more of them are an attack. */
+/** 1xx answers before the final one; more of them are an attack. */
 const informationalMax = 16;
 
 export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler {
@@ -55,7 +53,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
   #fields: IncomingHttpHeaders = {};
   #content: AnswerContent | undefined;
 
-  /** Does nothing yet but keep the time: `send` begins, and does nothing where the time is over. `settle` is called once. */
+  /** Starts the timer only; `send` starts the exchange, and does nothing after the timeout. `settle` is called once. */
   constructor(
     terms: AttemptTerms,
     call: ExchangeCall,
@@ -84,7 +82,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
         // undici copies the fields and does not write to the list.
         headers: fields as string[],
         body: body as string | Buffer,
-        // This attempt has its own, exact to the millisecond; undici's are not.
+        // This attempt's own timer is exact to the millisecond; undici's are not.
         headersTimeout: 0,
         bodyTimeout: 0,
       },
@@ -92,14 +90,13 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
     );
   }
 
-  /** The program stops: says nothing of the receiver. */
+  /** The program stops: says nothing about the receiver. */
   abort(): void {
     if (this.#mode === 'settled') return;
-    this.#fail({ failure: 'aborted', message: 'The program stopped meanwhile' });
+    this.#fail({ failure: 'aborted', message: 'Comity stopped during the attempt' });
     this.#break();
   }
 
-  /** The time of the present mode is over. */
   endLate(): void {
     if (this.#mode === 'settled') return;
     if (this.#mode === 'reading') this.#answer('slow');
@@ -133,14 +130,14 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
     fields: IncomingHttpHeaders,
   ): void {
     if (this.#mode !== 'asking') return;
-    // HTTP/2 tells the first octet with the header section.
+    // HTTP/2 reports the first octet with the header section.
     this.onResponseStarted();
     if (status < 200) {
       this.#passInformational();
       return;
     }
     const { headBytesMax, answerMs, monotonic } = this.#terms;
-    // undici holds HTTP/1.1 to the limit.
+    // undici enforces the limit for HTTP/1.1.
     if (this.#connection?.alpnProtocol === 'h2' && sizeOf(fields) > headBytesMax) {
       this.#fail({ failure: 'protocol', message: 'The header section of the answer is too long' });
       this.#break();
@@ -165,7 +162,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
     if (this.#mode !== 'reading') return;
     const socket = this.#connection?.alpnProtocol === 'h2' ? undefined : this.#connection?.socket;
     this.#answer(null);
-    // The answer came before the request was read: the next one would wait behind the rest of this.
+    // The answer came before the request was sent: the next one would wait behind the rest of it.
     if (socket !== undefined && socket.writableLength > 0) socket.destroy();
   }
 
@@ -183,7 +180,10 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
   #passInformational(): void {
     this.#informational += 1;
     if (this.#informational <= informationalMax) return;
-    this.#fail({ failure: 'protocol', message: `More than ${informationalMax} interim answers came` });
+    this.#fail({
+      failure: 'protocol',
+      message: `The receiver sent more than ${informationalMax} interim answers`,
+    });
     this.#break();
   }
 
@@ -249,7 +249,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
   }
 
   #explainLateness(): string {
-    const time = `${this.#call.timeoutMs} ms were over`;
+    const time = `The limit of ${this.#call.timeoutMs} ms was reached`;
     if (this.#mode === 'asking') return `${time} before there was an answer`;
     switch (this.line?.connection === undefined ? this.line?.progress?.phase : 'done') {
       case 'dns':

@@ -1,6 +1,6 @@
 /**
- * One request to a server outside and what came of it (§6, §8), as values. An answer of any status is an answer; a failure says how far it
- * came, so that a log tells a name that does not resolve from a server that hangs.
+ * An outgoing request and its outcome (§6, §8), as values. Any status is an answer; a failure names its stage, so that a log distinguishes a
+ * name that does not resolve from a server that hangs.
  */
 
 export type ExchangeCall = {
@@ -9,39 +9,37 @@ export type ExchangeCall = {
   /** Names and values in turn. */
   readonly fields: readonly string[];
   readonly body: Uint8Array | string;
-  /** For everything, from the name to the header section of the answer. Milliseconds. */
+  /** In milliseconds, from the lookup to the header section of the answer. */
   readonly timeoutMs: number;
-  /** Who the request is for, such as an endpoint: it has connections to the origin that no other share takes. Default: one for all without. */
+  /** The owner of connections to the origin that no other share uses, such as an endpoint. Default: one for all without. */
   readonly share?: string;
-  /** Where the program stops. */
+  /** Aborts when the program stops. */
   readonly signal?: AbortSignal;
 };
 
-/** How far it came without an answer. */
 export type ExchangeFailure =
-  /** The guard let no address through, or the port is not permitted: nothing was sent. */
+  /** The guard permitted no address, or the port is not permitted: nothing was sent. */
   | 'refused'
-  /** The name did not resolve. */
   | 'dns'
-  /** No connection: refused, unreachable, or reset before anything was said. */
+  /** No connection: refused, unreachable, or reset before any data. */
   | 'connect'
-  /** The certificate is not good for the name, or no TLS was spoken. */
+  /** The certificate is not valid for the name, or the server does not use TLS. */
   | 'tls'
-  /** The time was over before the header section was there. */
+  /** Timeout before the header section. */
   | 'timeout'
-  /** The connection broke before the header section was there. */
+  /** The connection broke before the header section. */
   | 'reset'
-  /** What came was not HTTP, or its header section is over the limit. */
+  /** The answer is not HTTP, or its header section is over the limit. */
   | 'protocol'
-  /** The program stopped meanwhile; says nothing of the server. */
+  /** The program stopped; says nothing about the server. */
   | 'aborted';
 
-/** Milliseconds; null where the part did not happen, as on a connection that stood already. */
+/** Milliseconds; null for a stage that did not happen, as on a kept connection. */
 export type ExchangeTiming = {
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;
-  /** From the request written to the first octet of the answer. */
+  /** From the written request to the first octet of the answer. */
   readonly firstByteMs: number | null;
   /** From the call to the header section, or to the failure. */
   readonly totalMs: number;
@@ -51,14 +49,13 @@ export type ExchangeOutcome =
   | {
       readonly kind: 'answered';
       readonly status: number;
-      /** Names in lower case and values, bounded in number and length. */
+      /** Lower-case names and values, limited in number and length. */
       readonly fields: readonly (readonly [name: string, value: string])[];
-      /** The beginning of the content, decoded as UTF-8, bounded. */
+      /** The beginning of the content, decoded as UTF-8, limited. */
       readonly snippet: string;
       /** Why the content was not read to its end; null: it was. */
       readonly cut: 'long' | 'slow' | 'broken' | null;
       readonly protocol: 'http/1.1' | 'h2';
-      /** Whether the connection stood already. */
       readonly reused: boolean;
       readonly address: string | null;
       readonly timing: ExchangeTiming;
@@ -66,7 +63,7 @@ export type ExchangeOutcome =
   | {
       readonly kind: 'failed';
       readonly failure: ExchangeFailure;
-      /** For the log that the owner of an endpoint reads: no address that the guard refused stands in it. */
+      /** For the log of the endpoint's owner: it contains no address that the guard refused. */
       readonly message: string;
       readonly timing: ExchangeTiming;
     };

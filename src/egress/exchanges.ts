@@ -1,6 +1,6 @@
 /**
- * Requests to servers outside over connections that are kept (§6, §8): for each origin a pool of lines, HTTP/2 where the receiver chooses it.
- * Follows no redirect (a 3xx is an answer like any other), keeps no cookies, asks no proxy. The bounds are the settings'.
+ * Sends outgoing requests over kept connections (§6, §8): each origin has a pool of lines, with HTTP/2 if the receiver chooses it. No
+ * redirects (a 3xx is an answer like any other), no cookies, no proxies. The settings have the limits.
  */
 import { Pool } from 'undici';
 import type { Settings } from '../config/settings.ts';
@@ -8,7 +8,6 @@ import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import type { Dial } from './dial.ts';
 import type { Exchange, ExchangeCall, ExchangeOutcome } from './exchange.ts';
 import { type AttemptTerms, ExchangeAttempt } from './exchange-attempt.ts';
-import { OriginGate } from './origin-gate.ts';
 import { OriginLine } from './origin-line.ts';
 
 export type ExchangesOptions = {
@@ -24,18 +23,17 @@ export type ExchangesOptions = {
     | 'egressAnswerMs'
     | 'webhookSnippetCharactersMax'
   >;
-  /** Authorities to trust in place of the system's; PEM. */
+  /** Trusted authorities in place of the system's; PEM. */
   readonly ca?: string;
   /** Milliseconds that never go back; default: `performance.now`. */
   readonly monotonic?: () => number;
 };
 
 export type Exchanges = {
-  /** Never rejects: what went wrong is the outcome. */
+  /** Never rejects: failures are outcomes. */
   readonly exchange: Exchange;
-  /** Origins to which connections are kept. */
   readonly size: () => number;
-  /** Ends what is under way as `aborted` and closes every connection; a later exchange is `aborted` at once. */
+  /** Ends exchanges under way as `aborted` and closes every connection; later exchanges are `aborted` at once. */
   readonly close: () => Promise<void>;
 };
 
@@ -55,16 +53,15 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
 class KeptOrigins implements Exchanges {
   readonly #options: ExchangesOptions;
   readonly #terms: AttemptTerms;
-  /** The one used least lately first. */
   readonly #origins = new Map<string, Origin>();
   #latest: Origin | undefined;
-  /** Given up, and open until what is under way there has ended. */
+  /** No longer used, and open until their exchanges under way have ended. */
   readonly #retiring = new Set<Origin>();
-  /** What is under way for each signal: one listener for all of it, not one for each exchange. Held by the signal. */
+  /** Exchanges under way by signal: one listener for all of a signal's exchanges. */
   readonly #underWay = new WeakMap<AbortSignal, Set<ExchangeAttempt>>();
   /**
-   * What goes out at the end of this turn of the event loop. undici gives a connection back a turn after the answer, so that who asks again
-   * upon an answer would make undici open one more connection, up to the limit, though one is about to be free.
+   * Sent at the end of this turn of the event loop. undici releases a connection a turn after the answer, so that a request upon an answer
+   * would open one more connection, up to the limit, though one is about to be free.
    */
   #unsent: ExchangeAttempt[] = [];
   readonly #closing = new AbortController();
@@ -87,7 +84,7 @@ class KeptOrigins implements Exchanges {
   readonly exchange: Exchange = (call) => {
     const { url, signal } = call;
     if (this.#closing.signal.aborted || signal?.aborted) {
-      return Promise.resolve(failed('aborted', 'The program stopped meanwhile'));
+      return Promise.resolve(failed('aborted', 'Comity stopped during the attempt'));
     }
     if (url.protocol !== 'http:' && url.protocol !== 'https:') {
       return Promise.resolve(failed('refused', 'The URL is neither http nor https'));
@@ -113,7 +110,7 @@ class KeptOrigins implements Exchanges {
     const attempt = new ExchangeAttempt(this.#terms, call, origin.pool, (settled, outcome) => {
       origin.inFlight -= 1;
       const next = origin.gate.leave(share, settled);
-      // After undici has put down that the connection is to be given back.
+      // After undici has recorded that the connection will be released.
       if (next !== undefined) queueMicrotask(() => this.#sendSoon(next));
       if (origin.inFlight === 0 && this.#retiring.has(origin)) this.#closeRetiring(origin);
       if (call.signal !== undefined) this.#underWay.get(call.signal)?.delete(settled);
@@ -179,11 +176,11 @@ class KeptOrigins implements Exchanges {
       keepAliveTimeout: settings.egressIdleMs,
       keepAliveMaxTimeout: settings.egressIdleMs,
     };
-    // The gate bounds what is under way, and the pool needs no more connections than that.
+    // The gate limits requests under way, and the pool needs no more connections than that.
     const pool = ownEmitter(
       new Pool(key, {
         allowH2: true,
-        // Never called, for the lines have their own; without it undici would make one.
+        // Never called, because the lines dial themselves; without it undici would create its own.
         connect: (_call, callback) => callback(new Error('A line dials for itself'), null),
         factory: (at) => ownEmitter(new OriginLine(at, clientOptions, terms), ignoreError),
       }),
@@ -205,7 +202,7 @@ class KeptOrigins implements Exchanges {
     if (oldest !== undefined) this.#giveUp(...oldest);
   }
 
-  /** Exchanges under way there end as they would have. */
+  /** Retires an origin; its exchanges under way end normally. */
   #giveUp(key: string, origin: Origin): void {
     this.#origins.delete(key);
     this.#retiring.add(origin);
@@ -217,7 +214,6 @@ class KeptOrigins implements Exchanges {
     origin.pool.close().then(forget, forget);
   }
 
-  /** An origin without a connection holds nothing but memory. */
   #sweep(): void {
     for (const [key, origin] of this.#origins) {
       if (origin.connections === 0 && origin.inFlight === 0) this.#giveUp(key, origin);
@@ -227,4 +223,88 @@ class KeptOrigins implements Exchanges {
 
 function failed(failure: 'aborted' | 'refused', message: string): ExchangeOutcome {
   return { kind: 'failed', failure, message, timing: neverBegun };
+}
+
+type Share<T> = {
+  underWay: number;
+  readonly waiting: Set<T>;
+};
+
+/**
+ * Divides the connections to one origin among shares (`share` of a call: an endpoint), so that hanging requests of one endpoint do not stop
+ * another endpoint at the same host and port.
+ *
+ * - All shares together may have `max` requests under way.
+ * - Each share may have `ownMax` of its own under way even then. All webhooks of one process together are limited by `webhookInFlightMax`.
+ * - webhooks/sending/capacity.ts limits those of one tenant or owner at all origins together.
+ * - Other requests wait; when a place becomes free, the waiting shares take turns.
+ */
+class OriginGate<T> {
+  readonly #ownMax: number;
+  readonly #max: number;
+  readonly #shares = new Map<string, Share<T>>();
+  /** Shares with waiting requests, in the order of their turns. */
+  readonly #turns = new Set<string>();
+  #underWay = 0;
+
+  constructor(max: number, ownMax: number) {
+    this.#max = max;
+    this.#ownMax = ownMax;
+  }
+
+  /** @returns whether the request may start now; otherwise it waits until `leave` returns it */
+  enter(name: string, request: T): boolean {
+    const share = this.#shares.get(name) ?? { underWay: 0, waiting: new Set() };
+    this.#shares.set(name, share);
+    if (share.waiting.size === 0 && this.#begin(share)) return true;
+    share.waiting.add(request);
+    this.#turns.add(name);
+    return false;
+  }
+
+  /** Ends a request, waiting or under way. @returns a request that may start now */
+  leave(name: string, request: T): T | undefined {
+    const share = this.#shares.get(name);
+    if (share === undefined) return undefined;
+    if (share.waiting.delete(request)) {
+      if (share.waiting.size === 0) this.#turns.delete(name);
+      this.#forget(name, share);
+      return undefined;
+    }
+    this.#underWay -= 1;
+    share.underWay -= 1;
+    const next = this.#next(name, share);
+    this.#forget(name, share);
+    return next;
+  }
+
+  #begin(share: Share<T>): boolean {
+    if (this.#underWay >= this.#max && share.underWay >= this.#ownMax) return false;
+    this.#underWay += 1;
+    share.underWay += 1;
+    return true;
+  }
+
+  #next(name: string, share: Share<T>): T | undefined {
+    // Over the limit, the released place is one of the share's own.
+    if (this.#underWay >= this.#max) return this.#take(name, share);
+    for (const turn of this.#turns) {
+      const waiting = this.#shares.get(turn);
+      if (waiting !== undefined) return this.#take(turn, waiting);
+    }
+    return undefined;
+  }
+
+  #take(name: string, share: Share<T>): T | undefined {
+    const [request] = share.waiting;
+    if (request === undefined || !this.#begin(share)) return undefined;
+    share.waiting.delete(request);
+    this.#turns.delete(name);
+    if (share.waiting.size > 0) this.#turns.add(name);
+    return request;
+  }
+
+  #forget(name: string, share: Share<T>): void {
+    if (share.underWay === 0 && share.waiting.size === 0) this.#shares.delete(name);
+  }
 }

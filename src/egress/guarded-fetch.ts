@@ -1,7 +1,7 @@
 /**
- * Fetch through the guard (§6.8), for documents that a configuration names and others publish, such as the keys of a sender. Rare requests:
- * no connection is kept for longer than a moment. What it answers is bounded by who reads it. The package that speaks HTTP is loaded with the
- * first request, as for exchanges (late-exchanges.ts): most programs never make one.
+ * Fetch through the egress guard (§6.8), for published documents that a configuration names, such as the keys of a sender. Connections are
+ * kept only for a moment, because requests are rare. The caller limits the response. The HTTP package is loaded with the first request, as
+ * for exchanges (late-exchanges.ts).
  */
 import type { Agent, buildConnector } from 'undici';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';

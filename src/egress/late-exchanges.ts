@@ -1,6 +1,6 @@
 /**
- * Exchanges that are made when the first one is asked for: loading the package that speaks HTTP takes 60 ms, a tenth of a start, and a
- * program may never send anything.
+ * Creates the exchanges with the first request: loading the HTTP package takes 60 ms, a tenth of a start, and many programs never send
+ * anything.
  */
 import type { Exchanges, ExchangesOptions } from './exchanges.ts';
 

@@ -1,30 +1,28 @@
 /**
- * One line to an origin: an undici client whose connections the dialer makes, and which can say of each request whether its connection stood
- * already, to which address, and how long the parts of making it took. A line has one connection at a time and makes another when that ends.
+ * One line to an origin: an undici client whose connections the dialler opens. It has one connection at a time, and records for each request
+ * whether the connection was kept, its address, and how long each stage of opening it took.
  */
 import { Client } from 'undici';
-import type { Dial, Dialled, DialProgress } from './dial.ts';
-import { newProgress } from './dial.ts';
+import { type Dial, type Dialled, type DialProgress, newProgress } from './dial.ts';
+
 import { hostnameOf, portOf } from './policy.ts';
 
 export type LineConnection = Dialled & {
-  /** Whether a request was written to it already. */
   isUsed: boolean;
   readonly openedMs: number;
 };
 
 export type LineState = {
   connection: LineConnection | undefined;
-  /** The dial under way, or the last one. */
   progress: DialProgress | undefined;
 };
 
-/** What a request that goes over a line must be, so that it learns of the line. */
+/** A request over a line, which learns the line's state. */
 export type LineHandler = { line: LineState | undefined };
 
 export type LineTerms = {
   readonly dial: Dial;
-  /** Counts the connections of the origin, so that one without any can be given up. */
+  /** Counts the connections of the origin, so that one without any can be forgotten. */
   readonly onConnections: (change: 1 | -1) => void;
   readonly signal: AbortSignal;
   readonly ca: string | undefined;
@@ -35,7 +33,7 @@ type ClientOptions = NonNullable<ConstructorParameters<typeof Client>[1]>;
 type Connect = Extract<ClientOptions['connect'], (...given: never[]) => unknown>;
 type Dispatched = Parameters<Client['dispatch']>;
 
-/** Age at which a connection over HTTP/1.1 takes its last request, so that a receiver which moved to another address is found there. */
+/** Age at which an HTTP/1.1 connection takes its last request, so that a receiver that moved to another address is found there. */
 const connectionAgeMsMax = 5 * 60_000;
 
 export class OriginLine extends Client {
@@ -56,7 +54,7 @@ export class OriginLine extends Client {
     handler: Dispatched[1] & Partial<LineHandler>,
   ): boolean {
     handler.line = this.#state;
-    // Else undici takes a Host field for the name of the server, and makes a new connection where it changes.
+    // Otherwise undici takes a Host field for the name of the server, and opens a new connection when it changes.
     options.servername = this.#servername;
     const { connection } = this.#state;
     if (connection !== undefined && connection.alpnProtocol !== 'h2') {
@@ -66,7 +64,7 @@ export class OriginLine extends Client {
   }
 }
 
-/** The hostname is the URL's and never that of a Host field, which decides nothing here. */
+/** The hostname is the URL's and never that of a Host field. */
 function connectorOf(origin: URL, state: LineState, terms: LineTerms): Connect {
   const hostname = hostnameOf(origin);
   const port = portOf(origin);

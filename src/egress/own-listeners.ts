@@ -1,7 +1,6 @@
 /**
- * Whether a destination is a listener of this program itself, so that no event comes round to the API that made it. A listener on the
- * unspecified address (`0.0.0.0`, `::`) is there on every address of this machine. What leads here by way of a proxy or a translator
- * outside cannot be seen from here.
+ * Whether a destination is a listener of this program, so that no event returns to the API that emitted it. A listener on the unspecified
+ * address (`0.0.0.0`, `::`) is on every address of this machine. Proxies and translators outside that lead back cannot be detected.
  */
 import { networkInterfaces } from 'node:os';
 import { type Address, contains, isSameAddress, parseAddress, parseBlock, unmapAddress } from './address.ts';
@@ -10,12 +9,11 @@ export type OwnListener = { readonly address: string; readonly port: number };
 
 const loopbacks = ['127.0.0.0/8', '::1'].flatMap((text) => parseBlock(text) ?? []);
 
-/** Addresses of this machine's interfaces, as text. */
 export function listLocalAddresses(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((of) => (of ?? []).map(({ address }) => address));
 }
 
-/** Whether one of the listeners takes what is sent to the address and port. */
+/** Whether one of the listeners receives what is sent to the address and port. */
 export function isOwnListener(
   { address, port }: { readonly address: Address; readonly port: number },
   listeners: readonly OwnListener[],

@@ -1,26 +1,24 @@
 /**
- * What the program may reach outside (§6.8), decided once for webhooks and tunnel: by address and port when a connection is opened, and by
- * URL as far as that can be said before any name is looked up. In this order: a listener of this program is never reached; an address of
- * the allow-list is, at any port that Fetch does not block; of the rest, public addresses are, at permitted ports.
+ * The egress policy (§6.8) of webhooks and tunnels: by address and port when a connection is opened, and by URL as far as possible before
+ * resolution. In this order: own listeners are refused; addresses of the allow-list are permitted at any port that Fetch does not block;
+ * other public addresses are permitted at permitted ports.
  */
 import { isIP } from 'node:net';
-import { partsOf } from '../config/refuse-addresses.ts';
+import { commaSeparated } from '../config/refusals.ts';
 import { type Address, contains, parseAddress, parseBlock, unmapAddress } from './address.ts';
 import { judgeParsed } from './judge-address.ts';
 import { isOwnListener, listLocalAddresses, type OwnListener } from './own-listeners.ts';
-import { blockedPorts, permitsPort, readPortRanges } from './port-ranges.ts';
 
 export type EgressPolicyOptions = {
-  /** Blocks that are let through, as in the setting `egressAllow`. */
+  /** Permitted blocks, as in the setting `egressAllow`. */
   readonly egressAllow: string;
   /** Ports of public addresses, as in the setting `egressPorts`. */
   readonly egressPorts: string;
   /**
-   * Ports are judged elsewhere, as those of the tunnel are, which speaks no HTTP to them that a server of another protocol could take for
-   * commands: neither `egressPorts` nor the list of Fetch counts then.
+   * Ignores `egressPorts` and the list of Fetch. Tunnels have port rules of their own, and Comity sends no HTTP through them that a server of
+   * another protocol could take for commands.
    */
   readonly everyPort?: boolean;
-  /** Where this program listens now. */
   readonly ownListeners: () => readonly OwnListener[];
   /** Default: those of this machine's interfaces. */
   readonly localAddresses?: () => readonly string[];
@@ -28,7 +26,7 @@ export type EgressPolicyOptions = {
 
 export type DestinationVerdict =
   | { readonly allowed: true }
-  /** `why` is for the operator's log: it may name the network that the address lies in. */
+  /** `why` is for the operator's log: it may name the network of the address. */
   | { readonly allowed: false; readonly reason: 'address' | 'port' | 'own-listener'; readonly why: string };
 
 export type UrlVerdict =
@@ -39,11 +37,10 @@ export type UrlVerdict =
 export type EgressPolicy = {
   /** Judges one address as text, without brackets, at one port. */
   readonly judge: (address: string, port: number) => DestinationVerdict;
-  /** Judges a URL before any lookup: what it answers with `ok` may still be refused when its name resolves. */
+  /** Judges a URL before any lookup: one that is `ok` may still be refused when its name resolves. */
   readonly checkUrl: (text: string, options?: { readonly httpsRequired?: boolean }) => UrlVerdict;
 };
 
-/** Longest URL of a receiver. */
 export const urlCharactersMax = 2048;
 
 const absolute = /^https?:\/\/[^/?]/i;
@@ -52,14 +49,14 @@ const misleading = /[\u0000-\u0020\u007f\\]/;
 const authority = /^[^/]*\/\/([^/?]*)/;
 const allowedVerdict: DestinationVerdict = { allowed: true };
 
-/** A policy of the settings, which must be good ones; throws for a block that is none. */
+/** Creates a policy from valid settings; throws for an invalid block. */
 export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
-  const allow = partsOf(options.egressAllow).map((text) => {
+  const allow = commaSeparated(options.egressAllow).map((text) => {
     const block = parseBlock(text);
-    if (block === undefined) throw new Error(`"${text}" of egressAllow is no block of addresses`);
+    if (block === undefined) throw new Error(`"${text}" of egressAllow is not a block of addresses`);
     return block;
   });
-  const ranges = readPortRanges(partsOf(options.egressPorts));
+  const ranges = readPortRanges(commaSeparated(options.egressPorts));
   const isBlocked = (port: number): boolean => options.everyPort !== true && blockedPorts.has(port);
   const isPermitted = (port: number): boolean => options.everyPort === true || permitsPort(ranges, port);
   const localAddresses = options.localAddresses ?? listLocalAddresses;
@@ -82,7 +79,7 @@ export function createEgressPolicy(options: EgressPolicyOptions): EgressPolicy {
     return isPermitted(port) ? allowedVerdict : portVerdict(port);
   }
 
-  /** Names: the port counts unless an address of the allow-list may be behind it, and `localhost` is what RFC 6761 says it is. */
+  /** Judges a name: by port unless an address of the allow-list may be behind it; `localhost` by RFC 6761. */
   function judgeName(hostname: string, port: number): DestinationVerdict {
     if (isLocalhost(hostname)) {
       const verdicts = [judge('127.0.0.1', port), judge('::1', port)];
@@ -118,7 +115,7 @@ export function hostnameOf({ hostname }: URL): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
-/** The port that a connection goes to, also where the URL leaves it out. */
+/** The port of a connection, also if the URL leaves it out. */
 export function portOf({ port, protocol }: URL): number {
   if (port !== '') return Number(port);
   return protocol === 'https:' ? 443 : 80;
@@ -136,4 +133,31 @@ export function isLocalhost(hostname: string): boolean {
 
 function refuse(why: string): UrlVerdict {
   return { ok: false, why };
+}
+
+type PortRange = { readonly first: number; readonly last: number };
+
+/**
+ * Ports that the Fetch standard blocks, because a server of another protocol could take a request for commands (state of 2025):
+ * https://fetch.spec.whatwg.org/#bad-port
+ */
+export const blockedPorts: ReadonlySet<number> = new Set([
+  ...[0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103],
+  ...[
+    104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
+  ],
+  ...[515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723],
+  ...[2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080],
+]);
+
+/** Reads the entries of a checked list, such as `443` and `8000-8999`. */
+export function readPortRanges(parts: readonly string[]): readonly PortRange[] {
+  return parts.map((part) => {
+    const [first = '', last = first] = part.split('-');
+    return { first: Number(first), last: Number(last) };
+  });
+}
+
+function permitsPort(ranges: readonly PortRange[], port: number): boolean {
+  return !blockedPorts.has(port) && ranges.some(({ first, last }) => first <= port && port <= last);
 }

@@ -1,9 +1,9 @@
 /**
- * Names to addresses by the system's resolver, hosts file included, in the order that it gives them. Judges no address, and keeps none: a
- * name is looked up anew for every connection, though those who ask for it at the same moment share one lookup.
+ * Resolves names by the system's resolver, hosts file included, in its order. Judges no address and caches none, but concurrent lookups of
+ * one name share one call.
  *
- * A lookup holds a thread until the system gives it up, and Node lends names two of its four threads. So that servers of names that hang
- * delay no other receiver, names whose last lookup was slow take turns: one of them at a time is looked up, and a thread is left for the rest.
+ * A lookup holds a thread until the system gives up, and Node gives lookups two of its four threads. So that hanging name servers delay no
+ * other receiver, names whose last lookup was slow take turns: one of them at a time is resolved, and one thread is left for the rest.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
 import { memoryBounds } from '../memory/bounds.ts';
@@ -14,13 +14,13 @@ export type Lookup = (hostname: string) => Promise<readonly string[]>;
 
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/** Addresses of one name that are looked at; a name with more is refused, so that none is left unjudged. */
+/** Most addresses of one name; a name with more is refused, so that none is left unjudged. */
 const addressesMax = 256;
 
-/** A lookup that took longer than this makes its name one of the slow ones, until one is quicker. */
+/** A lookup that took longer marks its name as slow, until one is quicker. */
 const slowMs = 1000;
 
-/** Names that are remembered as slow; a further one takes the place of the oldest. */
+/** Names that are remembered as slow; a further one replaces the oldest. */
 const slowNamesMax = memoryBounds.slowNames.entries;
 
 export type ResolverOptions = {
@@ -31,7 +31,7 @@ export type ResolverOptions = {
 
 type LookupUnderWay = { readonly found: Promise<readonly string[]>; waiting: number };
 
-/** It rejects with a `DialFailure` of kind `dns`, or with the signal's reason. */
+/** The result rejects with a `DialFailure` of kind `dns`, or with the signal's reason. */
 export function createResolver(options: ResolverOptions = {}): Resolve {
   const { lookup = lookUpAll, monotonic = () => performance.now() } = options;
   const underWay = new Map<string, LookupUnderWay>();
@@ -48,7 +48,7 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
     }
   }
 
-  /** After all slow names that came before; not at all when nobody waits for it any more. */
+  /** Resolves after all earlier slow names; skipped if nothing waits for it any more. */
   function lookUpInTurn(hostname: string): Promise<readonly string[]> {
     const turn = lastSlow.then(() => (underWay.get(hostname)?.waiting === 0 ? [] : lookUpTimed(hostname)));
     lastSlow = turn.catch(() => undefined);

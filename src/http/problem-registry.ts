@@ -1,7 +1,6 @@
 /**
- * The error registry (§2.2, §7): a closed list of codes, each with its status, its message and what a
- * client may do next. Every refusal anywhere in the program names one of these; docs/reference/errors.md
- * is rendered from this table, whose parts go by status.
+ * The error registry (§2.2, §7): every code of a refusal, with its status, its message and advice for the client. docs/reference/errors.md is
+ * generated from it.
  */
 import { badRequestProblems } from './problems/bad-request.ts';
 import { refusedAccessProblems } from './problems/refused-access.ts';

@@ -3,10 +3,10 @@
  */
 import { type ProblemCode, problems } from './problem-registry.ts';
 
-/** One fault in the content, found by a JSON Pointer (RFC 6901). */
+/** One fault in the content, located by a JSON Pointer (RFC 6901). */
 export type FieldError = { readonly pointer: string; readonly message: string };
 
-/** A refusal with what is particular to it; `context` becomes members of the body beside `error` and `code`. */
+/** A refusal and its particulars; `context` becomes members of the body beside `error` and `code`. */
 export type Problem = {
   readonly code: ProblemCode;
   readonly message?: string;
@@ -14,7 +14,6 @@ export type Problem = {
   readonly context?: Readonly<Record<string, string | number | boolean | null>>;
 };
 
-/** The status of a code, the same wherever it is raised. */
 export function problemStatus(code: ProblemCode): number {
   return problems[code].status;
 }
@@ -24,9 +23,7 @@ export function problemBody(problem: Problem): string {
   return JSON.stringify(members(problem));
 }
 
-/**
- * The same members as RFC 9457. `type` points at the code's entry in the reference; `status` equals the HTTP status.
- */
+/** The same members in the form of RFC 9457. `type` refers to the code's entry in the reference. */
 export function problemDetailsBody(problem: Problem): string {
   const entry = problems[problem.code];
   return JSON.stringify({

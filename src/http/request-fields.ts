@@ -1,7 +1,6 @@
 /**
- * The request header fields that conduct depends on, read in one pass over the raw list.
- * List-based fields that came on several lines are joined with commas (RFC 9110 §5.3); a repeated
- * singleton is reported, because guessing which one counts is how requests get smuggled.
+ * Reads the request header fields that conduct depends on, in one pass over the raw list. Repeated list fields are joined with commas (RFC
+ * 9110 §5.3); a repeated singleton is reported, because servers that pick different ones enable request smuggling.
  */
 
 export type RequestFields = {
@@ -31,7 +30,7 @@ export type RequestFields = {
   transferEncoding: string | undefined;
   xApiKey: string | undefined;
   xForwardedFor: string | undefined;
-  /** Lower-case name of the first singleton that came more than once (Host is counted instead). */
+  /** Lower-case name of the first repeated singleton (Host is counted instead). */
   repeated: string | undefined;
 };
 
@@ -67,13 +66,12 @@ const slots: ReadonlyMap<string, { readonly slot: Slot; readonly list: boolean }
       ['X-Forwarded-For', 'xForwardedFor', true],
     ] as const
   ).flatMap(([name, slot, list]) => [
-    // Both spellings that clients use are found without lower-casing.
+    // Both common spellings are found without lower-casing.
     [name, { slot, list }] as const,
     [name.toLowerCase(), { slot, list }] as const,
   ]),
 );
 
-/** @param raw name, value, name, value ... as received */
 export function readRequestFields(raw: readonly string[]): RequestFields {
   const fields = noFields();
   for (let index = 0; index + 1 < raw.length; index += 2) {

@@ -1,36 +1,32 @@
 /**
- * Every cache, map and counter that outlives a request and whose keys a client can choose, with its bound. The code takes its bounds from
- * here, docs/reference/limits.md is made from it, and scripts/checks/bounds.ts finds what is missing. What is merely under way, and
- * what is keyed by the declaration, is listed in scripts/bound-allowances.ts.
+ * The bound of every cache, map and counter that outlives a request and whose keys a client can choose. The code takes its bounds from
+ * here, docs/reference/limits.md is generated from it, and scripts/checks/bounds.ts finds collections without an entry. State of requests
+ * under way, and maps keyed by the declaration, are listed in scripts/bound-allowances.ts.
  *
- * A bound is octets, a setting in octets, or a number of entries of a fixed size, which is octets as well.
+ * A bound is a number of octets, a setting in octets, or a number of entries of a fixed size.
  */
 
 export type MemoryBound = {
-  /** Where it is, and what the map or cache is called there. */
+  /** The file, and the name of the map or cache in it. */
   readonly file: string;
   readonly name: string;
   readonly holds: string;
-  /** Who chooses the keys. */
   readonly chosenBy: string;
-  /** What happens at the bound. */
   readonly atBound: string;
   readonly octets?: number;
   /** The setting that is the bound: in octets, or in entries where `entryOctets` is given. */
   readonly setting?: string;
   readonly entries?: number;
-  /** Octets of an entry, at most. */
   readonly entryOctets?: number;
-  /** How much of the setting it is. */
+  /** The factor of the setting. Default: 1. */
   readonly part?: number;
-  /** For what the bound is, in words; one if not said. */
+  /** The scope of one such bound. Default: one for the process. */
   readonly each?: string;
 };
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** What a cache does: the half that was used less recently is dropped, and made again when it is asked for. */
 const dropped = 'the half used less recently is dropped';
 const oldestGoes = 'the oldest entry is dropped';
 
@@ -72,7 +68,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   sqliteShapes: {
-    file: 'src/store/sqlite/plan.ts',
+    file: 'src/store/sqlite/sqlite-query.ts',
     name: 'createCompiledShapes',
     holds: 'SQL of queries, by shape',
     chosenBy: 'anyone who may list',
@@ -80,7 +76,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   postgresShapes: {
-    file: 'src/store/postgres/read/plan.ts',
+    file: 'src/store/postgres/read/postgres-query.ts',
     name: 'createCompiledShapes',
     holds: 'SQL of queries, by shape',
     chosenBy: 'anyone who may list',
@@ -115,7 +111,7 @@ export const memoryBounds = {
     atBound: 'the statement used least recently is closed',
   },
   credentials: {
-    file: 'src/auth/verified-credentials.ts',
+    file: 'src/accounts/verified-credentials.ts',
     name: '#remembered',
     holds: 'verified credentials',
     chosenBy: 'callers with a valid credential',
@@ -124,7 +120,7 @@ export const memoryBounds = {
     atBound: `${dropped} and verified anew`,
   },
   credentialNames: {
-    file: 'src/auth/verified-credentials.ts',
+    file: 'src/accounts/verified-credentials.ts',
     name: '#names',
     holds: 'users of verified passwords',
     chosenBy: 'callers with a valid password',
@@ -141,7 +137,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   rateCounters: {
-    file: 'src/resources/rate-limit/meter.ts',
+    file: 'src/kernel/rate-limit/meter.ts',
     name: '#current',
     holds: 'requests of each principal and address in this minute',
     chosenBy: 'anyone, by addresses',
@@ -152,7 +148,7 @@ export const memoryBounds = {
     atBound: 'a caller that asked little makes room, or new ones share one counter',
   },
   rateCountersBefore: {
-    file: 'src/resources/rate-limit/meter.ts',
+    file: 'src/kernel/rate-limit/meter.ts',
     name: '#previous',
     holds: 'the same of the minute before',
     chosenBy: 'anyone, by addresses',
@@ -172,7 +168,7 @@ export const memoryBounds = {
     atBound: 'the counters with the least counts are dropped',
   },
   callerAddresses: {
-    file: 'src/resources/rate-limit/caller-address.ts',
+    file: 'src/kernel/rate-limit/caller-address.ts',
     name: 'prefixes',
     holds: 'addresses as limits count them',
     chosenBy: 'anyone, by addresses',
@@ -182,7 +178,7 @@ export const memoryBounds = {
     atBound: 'all are dropped',
   },
   realtimeAttempts: {
-    file: 'src/resources/realtime/attempts.ts',
+    file: 'src/realtime/identify.ts',
     name: 'fullAt',
     holds: 'how many WebSockets each caller may try to open at once',
     chosenBy: 'anyone, by addresses',
@@ -191,7 +187,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   unsettledKeys: {
-    file: 'src/resources/unsettled-keys.ts',
+    file: 'src/kernel/idempotency.ts',
     name: '#waiting',
     holds: 'Idempotency-Keys whose record could not be written yet',
     chosenBy: 'callers who write while the store is away',
@@ -200,7 +196,7 @@ export const memoryBounds = {
     atBound: 'the key is left to its age',
   },
   operations: {
-    file: 'src/resources/operations/operations.ts',
+    file: 'src/kernel/operations/operations.ts',
     name: '#underWay',
     holds: 'requests accepted with 202 that are being carried out',
     chosenBy: 'callers who prefer `respond-async`',
@@ -237,7 +233,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   sentEvents: {
-    file: 'src/webhooks/outbound/send/event-source.ts',
+    file: 'src/webhooks/sending/sent-event.ts',
     name: 'kept',
     holds: 'events that are being sent to many endpoints',
     chosenBy: 'writers',
@@ -245,7 +241,7 @@ export const memoryBounds = {
     atBound: dropped,
   },
   askedDeliveries: {
-    file: 'src/webhooks/outbound/engine/endpoint-queue.ts',
+    file: 'src/webhooks/sending/endpoint-queue.ts',
     name: 'asked',
     holds: 'resends and tests that wait to be sent',
     chosenBy: 'owners of endpoints',
@@ -255,7 +251,7 @@ export const memoryBounds = {
     atBound: 'a further one is read from the store in its turn',
   },
   eventCandidates: {
-    file: 'src/webhooks/outbound/fan-out/matcher.ts',
+    file: 'src/webhooks/sending/fan-out/matcher.ts',
     name: 'kept',
     holds: 'endpoints that may want an event, by type of event',
     chosenBy: 'callers who may post events',
@@ -282,7 +278,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   tunnelLedgers: {
-    file: 'src/connections/tunnel/budget.ts',
+    file: 'src/tunnel/budget.ts',
     name: 'ledgers',
     holds: 'octets that each principal passed through tunnels today',
     chosenBy: 'callers who may open tunnels',
@@ -291,7 +287,7 @@ export const memoryBounds = {
     atBound: 'the oldest that has no tunnel open is dropped',
   },
   keyUses: {
-    file: 'src/auth/keys/key-uses.ts',
+    file: 'src/accounts/keys/key-uses.ts',
     name: 'waiting',
     holds: 'uses of API keys that are not noted yet',
     chosenBy: 'callers with a valid key',
@@ -300,7 +296,7 @@ export const memoryBounds = {
     atBound: 'the use is noted next time',
   },
   suspects: {
-    file: 'src/webhooks/inbound/handle/handler-threads.ts',
+    file: 'src/webhooks/receiving/handle/handler-threads.ts',
     name: '#suspects',
     holds: 'messages whose handler ended its thread',
     chosenBy: 'senders with a valid signature',
@@ -309,7 +305,7 @@ export const memoryBounds = {
     atBound: oldestGoes,
   },
   dedupeKeys: {
-    file: 'src/webhooks/receive/memory-store.ts',
+    file: 'src/webhooks/receive/message-store.ts',
     name: 'known',
     holds: 'messages that `memoryStore` of `comity/webhooks` has seen',
     chosenBy: 'senders with a valid signature',

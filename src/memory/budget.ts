@@ -1,23 +1,23 @@
 /**
- * The memory that everything under way may take together: content being received, answers that their clients have not taken, batches
- * of events on their way. One budget for a process, made in compose.ts; `machine-memory.ts` says how large it is by default.
+ * The memory budget of the process: request content being received, responses that clients have not read yet, batches of events under way.
+ * `machine-memory.ts` computes its default.
  *
- * What is counted is octets that are held for as long as a client is slow. Two bounds apply besides the sum: a holder (a
- * principal, or an address without one) may take a share, and an eighth is reserved for administrators, so that they are answered
- * whatever others hold. Health and other short answers are not counted at all.
+ * The budget counts octets that Comity holds for as long as a client is slow. Besides the sum, each holder (a principal, or an address
+ * without one) has a share, and an eighth is reserved for administrators, so that they get responses when others hold the rest. Health
+ * checks and other short responses are not counted.
  */
 
-/** What memory is held for; the label of the metric. */
+/** Uses of memory; the label of the metric. */
 export const memoryUses = ['content', 'answers', 'streams', 'websockets', 'deliveries'] as const;
 export type MemoryUse = (typeof memoryUses)[number];
 
 export type MemoryBudgetOptions = {
   readonly bytesMax: number;
-  /** Part of it that one holder may take, in percent. */
+  /** The share of one holder, in percent. */
   readonly sharePercent: number;
-  /** Called where a request, stream or socket found no room: once in a second for each use. */
+  /** Called when a request, stream or socket finds no room: at most once per second and use. */
   readonly onRefused?: (refusal: MemoryRefusal) => void;
-  /** Milliseconds that never go back; default: `performance.now`. */
+  /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly monotonic?: () => number;
 };
 
@@ -26,24 +26,22 @@ export type MemoryRefusal = {
   readonly bytes: number;
   readonly heldBytes: number;
   readonly bytesMax: number;
-  /** Since the last call for this use, this one included. */
+  /** Refusals since the previous call for this use, including this one. */
   readonly refusals: number;
 };
 
-/** Whose memory it is. */
 export type Holder = {
   readonly name: string;
-  /** May use what is reserved, and has no share: an administrator. */
+  /** True for administrators: the holder may use the reserved part and has no share. */
   readonly isReserved: boolean;
 };
 
-/** Kept for administrators. */
 const reservedPart = 1 / 8;
 
-/** Time of one turn of the event loop that goes to reading for waiting streams, so that a thousand that begin at once delay no other request. */
+/** Time per turn of the event loop for reading on behalf of waiting streams, so that a thousand new streams delay no other request. */
 const sliceMsMax = 10;
-/** An attack is not to fill the log. */
-const toldEveryMs = 1000;
+/** Interval of `onRefused` per use, so that an attack does not fill the log. */
+const reportEveryMs = 1000;
 
 function performanceNow(): number {
   return performance.now();
@@ -54,19 +52,18 @@ type Waiting = { readonly lease: MemoryLease; readonly bytes: number; readonly g
 export class MemoryBudget {
   readonly bytesMax: number;
   readonly #openBytesMax: number;
-  /** What one holder may take. */
   readonly shareBytesMax: number;
   readonly #onRefused: (refusal: MemoryRefusal) => void;
   readonly #monotonic: () => number;
-  readonly #refusals = new Map<MemoryUse, { count: number; toldMs: number }>();
+  readonly #refusals = new Map<MemoryUse, { count: number; reportedMs: number }>();
   readonly #byUse = new Map<MemoryUse, number>(memoryUses.map((use) => [use, 0]));
   readonly #byHolder = new Map<string, number>();
-  /** Octets that several send at once, by identity, and how many of each holder do: counted once in the sum and once for each holder. */
+  /** Octets shared by several leases, by identity, with leases per holder: counted once in the sum and once per holder. */
   readonly #shared = new Map<Uint8Array, Map<string, number>>();
-  /** By holder, so that one of many streams holds up none but its own. */
+  /** By holder, so that a holder with many streams delays only its own. */
   readonly #waiting = new Map<string, Waiting[]>();
   #bytes = 0;
-  /** Time that was spent in this turn with what was let in. */
+  /** Time spent in this turn on admitted leases. */
   #sliceMs = 0;
   #isScheduled = false;
 
@@ -79,17 +76,15 @@ export class MemoryBudget {
     this.#monotonic = monotonic;
   }
 
-  /** Octets held now, of one use or of all. */
   bytes(use?: MemoryUse): number {
     return use === undefined ? this.#bytes : (this.#byUse.get(use) ?? 0);
   }
 
-  /** Nothing is counted until the lease grows. */
   lease(use: MemoryUse, holder: Holder): MemoryLease {
     return new MemoryLease(this, use, holder);
   }
 
-  /** Whether so many octets more can ever be held by this holder, when nothing else is. */
+  /** True if the holder could hold the octets with the rest of the budget free. */
   canEverHold(holder: Holder, bytes: number): boolean {
     return bytes <= (holder.isReserved ? this.bytesMax : this.shareBytesMax);
   }
@@ -102,21 +97,21 @@ export class MemoryBudget {
     );
   }
 
-  /** Whether a lease holds these octets already, so that to hold them too takes no more. */
+  /** True if a lease holds these octets already, so that holding them again needs no more memory. */
   isShared(octets: Uint8Array): boolean {
     return this.#shared.has(octets);
   }
 
-  /** Counts a refusal that its caller decided on by `hasRoom`. */
+  /** Counts a refusal that the caller decided with `hasRoom`. */
   refused(use: MemoryUse, bytes: number): void {
     const nowMs = this.#monotonic();
-    const kept = this.#refusals.get(use) ?? { count: 0, toldMs: Number.NEGATIVE_INFINITY };
+    const kept = this.#refusals.get(use) ?? { count: 0, reportedMs: Number.NEGATIVE_INFINITY };
     this.#refusals.set(use, kept);
     kept.count += 1;
-    if (nowMs - kept.toldMs < toldEveryMs) return;
+    if (nowMs - kept.reportedMs < reportEveryMs) return;
     const refusals = kept.count;
     kept.count = 0;
-    kept.toldMs = nowMs;
+    kept.reportedMs = nowMs;
     this.#onRefused({ use, bytes, heldBytes: this.#bytes, bytesMax: this.bytesMax, refusals });
   }
 
@@ -127,7 +122,7 @@ export class MemoryBudget {
     if (bytes < 0 && this.#waiting.size > 0) this.#admitSoon();
   }
 
-  /** @internal of MemoryLease. Whether there is room for the octets, or somebody holds them already. */
+  /** @internal of MemoryLease. True if there is room for the octets, or a lease holds them already. */
   hasRoomToShare({ isReserved }: Holder, octets: Uint8Array): boolean {
     const bytesMax = isReserved ? this.bytesMax : this.#openBytesMax;
     return this.#shared.has(octets) || this.#bytes + octets.length <= bytesMax;
@@ -174,7 +169,7 @@ export class MemoryBudget {
     else this.#byHolder.set(name, held);
   }
 
-  /** @internal of MemoryLease. Who waits already goes first, and what the turn has no time for waits for the next. */
+  /** @internal of MemoryLease. Admits in order of arrival; leases that this turn has no time for wait for the next turn. */
   whenRoom(waiting: Waiting): void {
     if (this.#waiting.size === 0 && this.#sliceMs < sliceMsMax && waiting.lease.grow(waiting.bytes)) {
       this.#run(waiting.go);
@@ -197,7 +192,7 @@ export class MemoryBudget {
     });
   }
 
-  /** One of each holder in turn, in the order in which they came, until there is no room for any or the turn is over. */
+  /** Admits one lease of each holder in turn, in order of arrival, until there is no room or the turn's time is used up. */
   #admitWaiting(): void {
     for (let admitted = true; admitted; ) {
       admitted = false;
@@ -212,7 +207,7 @@ export class MemoryBudget {
         else if (next.lease.grow(next.bytes)) {
           admitted = true;
           line.shift();
-          // Behind the others, if it has more.
+          // Moves the holder to the end of the line.
           this.#waiting.delete(name);
           if (line.length > 0) this.#waiting.set(name, line);
           this.#run(next.go);
@@ -229,7 +224,7 @@ export class MemoryBudget {
   }
 }
 
-/** What one request, stream or socket holds. */
+/** The octets that one request, stream or socket holds. */
 export class MemoryLease {
   readonly holder: Holder;
   readonly #budget: MemoryBudget;
@@ -248,46 +243,45 @@ export class MemoryLease {
     return this.#bytes;
   }
 
-  /** Counts so many octets more; false, and nothing changed, where there is no room. */
+  /** Adds octets. Returns false and changes nothing if there is no room. */
   grow(bytes: number): boolean {
     if (!this.#budget.hasRoom(this.holder, bytes)) return false;
     this.#change(bytes);
     return true;
   }
 
-  /** As `grow`; a refusal is counted as one. */
+  /** As `grow`, and counts a refusal. */
   growOrRefuse(bytes: number): boolean {
     const grown = this.grow(bytes);
     if (!grown) this.#budget.refused(this.#use, bytes);
     return grown;
   }
 
-  /** Counts octets that several leases may hold, besides its own; false where there is no room for them. */
+  /** Adds octets that several leases may hold. Returns false if there is no room for them. */
   growShared(octets: Uint8Array): boolean {
     if (!this.#budget.hasRoomToShare(this.holder, octets)) return false;
     this.#share(octets);
     return true;
   }
 
-  /** Counts exactly these octets from now on, which are there already and which several leases may hold; undefined: none. */
+  /** Sets the lease to exactly these octets, which are in memory already and which several leases may hold; undefined: none. */
   share(octets: Uint8Array | undefined): void {
     if (!this.isOpen) return;
     this.#share(octets);
     this.#change(-this.#bytes);
   }
 
-  /** Counts exactly so many octets from now on, besides shared ones; they are there already and cannot be refused. */
+  /** Sets the octets of the lease besides shared ones. They are in memory already, so the budget cannot refuse them. */
   set(bytes: number): void {
     if (this.isOpen) this.#change(bytes - this.#bytes);
   }
 
-  /** Calls back once so many octets more are counted: at once, or in a later turn. More than a share is asked for as a share. */
+  /** Calls `go` once the octets are counted: immediately, or in a later turn. A request above the share is reduced to the share. */
   whenRoom(bytes: number, go: () => void): void {
     const wanted = Math.min(bytes, this.#budget.shareBytesMax);
     this.#budget.whenRoom({ lease: this, bytes: wanted, go });
   }
 
-  /** Nothing is held any more, nor waited for. */
   release(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -295,7 +289,7 @@ export class MemoryLease {
     this.#change(-this.#bytes);
   }
 
-  /** The new ones first, so that octets which stay shared are never uncounted. */
+  /** Counts the new octets first, so that octets that stay shared remain counted. */
   #share(octets: Uint8Array | undefined): void {
     const before = this.#shared;
     this.#shared = octets;

@@ -1,15 +1,13 @@
 /**
- * A cache bounded by the memory that it holds, in octets, and not by a count: a client chooses the size of most things that are
- * worth keeping, and 2,000 compiled queries of 1 MB each are 2 GB. Every cache of the program whose keys or values a client chooses
- * is one of these; src/memory/bounds.ts lists them.
+ * A cache bounded in octets, not in entries: a client chooses the size of most cached values, and 2,000 compiled queries of 1 MB each are 2
+ * GB. Every cache with keys or values chosen by clients is one of these; src/memory/bounds.ts lists them.
  *
- * The least recently used half goes when the cache is full. Two maps take turns: what is found in the old one moves to the young
- * one, and a full young one becomes the old one. A use of an entry in the young map costs one look-up, where an exact order of use
- * would rewrite the map each time.
+ * A full cache drops the half used less recently. It keeps two maps: a hit in the old map moves the entry to the young map, and a full
+ * young map becomes the old one. A hit in the young map costs one look-up, where an exact order of use would rewrite the map each time.
  */
 
 export type OctetCacheOptions<Value> = {
-  /** Keys and values together; 0 keeps nothing. */
+  /** Keys and values together; 0 disables the cache. */
   readonly octetsMax: number;
   /** Octets of memory that the value holds besides its key. Called once, when the value is set. */
   readonly octetsOf: (value: Value, key: string) => number;
@@ -17,14 +15,13 @@ export type OctetCacheOptions<Value> = {
 
 type Entry<Value> = { readonly value: Value; readonly octets: number };
 
-/** Map slot, entry object and string header of one entry: 117 octets measured in V8, rounded up. */
+/** Map slot, entry object and string header of one entry: V8 takes 117 octets. */
 const entryOctets = 128;
 
-/** An entry larger than this part of the bound is not kept: it would push out everything else. */
+/** Largest entry, as a part of the bound: a larger one would evict everything else. */
 const greatestPart = 1 / 8;
 
 export class OctetCache<Value extends {}> {
-  /** An entry that holds more is not kept. */
   readonly entryOctetsMax: number;
   readonly #octetsOf: OctetCacheOptions<Value>['octetsOf'];
   readonly #youngOctetsMax: number;
@@ -39,12 +36,10 @@ export class OctetCache<Value extends {}> {
     this.#youngOctetsMax = octetsMax / 2;
   }
 
-  /** Entries held. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }
 
-  /** Octets held, never more than the bound. */
   get octets(): number {
     return this.#youngOctets + this.#oldOctets;
   }
@@ -60,7 +55,7 @@ export class OctetCache<Value extends {}> {
     return old.value;
   }
 
-  /** Keeps the value under the key in place of an earlier one, unless it is too large to be kept. */
+  /** Stores the value under the key, unless it is larger than `entryOctetsMax`. */
   set(key: string, value: Value): void {
     this.#remove(key);
     const octets = entryOctets + octetsOfText(key) + this.#octetsOf(value, key);
@@ -108,10 +103,10 @@ export class OctetCache<Value extends {}> {
   }
 }
 
-/** Texts shorter than this are taken to be of two octets a character, which is cheaper than to look. */
+/** Shorter texts are counted as two octets per character, which is cheaper than a scan. */
 const lookedAtFrom = 256;
 
-/** Octets of heap that a text holds. V8 uses two for each character of a text that has one above U+00FF. */
+/** Octets of heap that a text takes. V8 uses two per character if the text has a character above U+00FF. */
 export function octetsOfText(text: string): number {
   const { length } = text;
   if (length < lookedAtFrom) return 2 * length;
@@ -119,7 +114,7 @@ export function octetsOfText(text: string): number {
   return Buffer.byteLength(text) === length ? length : 2 * length;
 }
 
-/** A copy that keeps no longer text in memory: V8 makes a slice of 13 characters and more a view of the text that it was cut from. */
+/** Copies a text so that it does not keep a longer one in memory: V8 makes a slice of 13 or more characters a view of its source. */
 export function ownText(text: string): string {
   return ` ${text}`.slice(1);
 }
@@ -130,9 +125,9 @@ const slotOctets = 16;
 const objectOctets = 48;
 
 /**
- * Octets of heap that a tree of plain values holds: texts, numbers, arrays, sets, maps and objects. Functions count as one object.
+ * Estimates the octets of heap of a tree of plain values. A function counts as one object.
  *
- * @param isShared true for objects that are held elsewhere for as long as the program runs, such as declared fields
+ * @param isShared true for objects that live as long as the program anyway, such as declared fields
  */
 export function octetsOfValue(value: unknown, isShared: (value: object) => boolean = () => false): number {
   let octets = 0;

@@ -1,7 +1,4 @@
-/**
- * A line for work that takes memory while it is done: the octets of what is worked on at once are bounded, and the rest waits in the order
- * in which it came. One piece of work always goes on, however large, so that the line moves.
- */
+/** A queue that bounds the octets of the work under way, in order of arrival. It always admits one piece of work, however large. */
 
 type Waiting = { readonly bytes: number; readonly go: () => void };
 
@@ -14,17 +11,15 @@ export class OctetLine {
     this.#bytesMax = bytesMax;
   }
 
-  /** Octets that are worked on now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Pieces that wait. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Enters at once, or when its turn comes; `leave` must follow, with the same number. */
+  /** Admits the work: immediately (undefined), or by a promise. Call `leave` with the same number at the end. */
   enter(bytes: number): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#fits(bytes)) {
       this.#bytes += bytes;

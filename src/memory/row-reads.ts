@@ -1,13 +1,12 @@
-/** Reads of whole rows, of which nothing but their number ends one: every caller, with the octets that it may have at once. */
+/** Every caller of `Plan.rows` on Comity's own tables, with the memory of one read, which only the number of rows bounds. */
 
 const KiB = 1024;
 
-/** Rows of the program's own tables that are read at once (`Plan.rows`): their number ends a read, so it is small where rows are long. */
 export type RowRead = {
   readonly file: string;
   readonly reads: string;
   readonly rows: number;
-  /** Octets of a row, at most, by default. */
+  /** Largest size of a row with default settings. */
   readonly rowOctets: number;
 };
 
@@ -19,62 +18,62 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 176 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/fan-out/kept-rows.ts',
+    file: 'src/webhooks/sending/fan-out/directory-rows.ts',
     reads: 'endpoints and their secrets',
     rows: 32,
     rowOctets: 176 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/endpoint-headers.ts',
+    file: 'src/webhooks/sending/endpoint-headers.ts',
     reads: 'endpoints of earlier versions, once',
     rows: 32,
     rowOctets: 176 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/fan-out/generation.ts',
+    file: 'src/webhooks/sending/fan-out/generation.ts',
     reads: 'numbers of the generation of endpoints, with what each changed',
     rows: 256,
     rowOctets: 64 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/fan-out/follow-wake-rows.ts',
+    file: 'src/webhooks/sending/wakes.ts',
     reads: 'calls to other processes that deliveries are due',
     rows: 256,
     rowOctets: 64 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/fan-out/fan-out-parts.ts',
+    file: 'src/webhooks/sending/fan-out/owed-deliveries.ts',
     reads: 'deliveries that writes owe',
     rows: 8,
     rowOctets: 20 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/engine/due-rows.ts',
+    file: 'src/webhooks/work/due-rows.ts',
     reads:
       'deliveries or received messages that are due, of one endpoint or sender; mostly as many as its window',
     rows: 8192,
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/lanes/leases.ts',
+    file: 'src/webhooks/work/lane-leases.ts',
     reads: 'leases of processes, one row each, and one of the lanes',
     rows: 1024,
     rowOctets: 16 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/recovery/chunk.ts',
+    file: 'src/webhooks/sending/recovery/recovery-step.ts',
     reads: 'deliveries of one event',
     rows: 100,
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/webhooks/outbound/recovery/recoveries.ts',
+    file: 'src/webhooks/sending/recovery/recoveries.ts',
     reads: 'recoveries that are running',
     rows: 100,
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/resources/webhooks/events/expunge-deliveries.ts',
+    file: 'src/webhooks/sending/events/expunge.ts',
     reads: 'attempts of one delivery, with the beginnings of answers',
     rows: 100,
     rowOctets: 64 * KiB,

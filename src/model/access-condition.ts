@@ -1,22 +1,20 @@
 /**
- * Conditions that an access function makes of a resource's fields (§5.1): `resource.region.in([...])`. Writing them builds a `Filter`, which
- * judges one resource and selects many, so a rule is written once. Values are checked when the condition is written.
+ * Conditions of access functions on the fields of a resource (§5.1): `resource.region.in([...])`. Each builds a `Filter`, which judges one
+ * resource and selects many, so that a rule is written once. Values are checked at once.
  *
- * Two-valued, as filters are. No value equals null: `owner.is(null)`, which a caller without an id would ask for, never holds, and
- * `isNot(null)` always does. `isAbsent` is there for those who mean it.
+ * Two-valued, like filters. No value equals null: `owner.is(null)`, which a caller without an id would produce, never holds, and
+ * `isNot(null)` always does. Use `isAbsent` to test for absence.
  */
 import type { Field, Fields, Scalar, ScalarType } from './field.ts';
 import { allOf, always, anyOf, type Comparison, type Filter, never } from './filter.ts';
 
-/** Values of one `in`. */
 export const ruleValuesMax = 1000;
 
-/** Something is wrong with an access function, or with what it did. */
 export class AccessFunctionError extends Error {
   override readonly name = 'AccessFunctionError';
 }
 
-/** What was asked of a resource. Combine with `and`, `or` and `not`: JavaScript's own operators see only an object. */
+/** A condition on a resource. Combine conditions with `and`, `or` and `not`: JavaScript's own operators see only an object. */
 export class Condition {
   readonly #filter: Filter;
   readonly #writing: Writing;
@@ -27,7 +25,6 @@ export class Condition {
     writing.unused.add(this);
   }
 
-  /** All of them hold. */
   and(...others: readonly (Condition | boolean)[]): Condition {
     return new Condition(
       allOf([this.#take(this), ...others.map((other) => this.#take(other))]),
@@ -35,7 +32,6 @@ export class Condition {
     );
   }
 
-  /** At least one of them holds. */
   or(...others: readonly (Condition | boolean)[]): Condition {
     return new Condition(
       anyOf([this.#take(this), ...others.map((other) => this.#take(other))]),
@@ -43,17 +39,15 @@ export class Condition {
     );
   }
 
-  /** It does not hold. */
   not(): Condition {
     return new Condition(negated(this.#take(this)), this.#writing);
   }
 
-  /** What the whole function came to. */
   static filterOf(result: unknown, writing: Writing): Filter {
     const filter = taken(result, writing);
     if (writing.unused.size > 0) {
       throw new AccessFunctionError(
-        'a condition was written and then left out; join conditions with .and(), .or() and .not(), never with &&, ! or ?:',
+        'a condition is not part of the result; join conditions with .and(), .or() and .not(), never with &&, ! or ?:',
       );
     }
     return filter;
@@ -63,13 +57,13 @@ export class Condition {
     return taken(part, this.#writing);
   }
 
-  /** The filter of a condition of this writing; undefined for anything else. */
+  /** The filter of a condition of this call; undefined for anything else. */
   static of(value: unknown, writing: Writing): Filter | undefined {
     return value instanceof Condition && value.#writing === writing ? value.#filter : undefined;
   }
 }
 
-/** One call of an access function: its conditions belong to it alone, and each must end in its result. */
+/** One call of an access function: its conditions belong to it alone, and each must be part of its result. */
 export type Writing = { readonly unused: Set<Condition> };
 
 function taken(value: unknown, writing: Writing): Filter {
@@ -91,12 +85,12 @@ function negated(filter: Filter): Filter {
 }
 
 function kindOf(value: unknown): string {
-  if (value instanceof Condition) return 'one of another call';
+  if (value instanceof Condition) return 'a condition of another call';
   if (value instanceof Promise) return 'a promise';
   return value === null ? 'null' : `a value of type ${typeof value}`;
 }
 
-/** The resource as an access function sees it: every field as what can be asked of it. */
+/** The resource as an access function sees it: an expression for every field. */
 export function expressionsOf(fields: Fields, owner: Field, writing: Writing): object {
   const root: Expressions = Object.create(null) as Expressions;
   for (const field of fields.values()) {
@@ -153,7 +147,7 @@ function isNothing(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
 
-/** As times are stored: in UTC, with milliseconds. */
+/** The stored form of times: in UTC, with milliseconds. */
 const timeGrammar = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const wanted: Readonly<Record<ScalarType, string>> = {

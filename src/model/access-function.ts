@@ -1,6 +1,6 @@
 /**
- * Access rules written as a function over (principal, resource) (§5.1). The function is not asked about each resource: it is called once for
- * each kind of caller and answers with a condition, which is kept. So it has to be pure, and `allow` gives it nothing but what rules rest on.
+ * Access rules as functions over (principal, resource) (§5.1). A function is not called for each resource: it is called once for each kind of
+ * caller and returns a condition, which is cached. So it must be pure, and `allow` passes only what rules may depend on.
  */
 import type { Static, TObject } from 'typebox';
 import { Condition, expressionsOf, type Writing } from './access-condition.ts';
@@ -8,10 +8,10 @@ import { type Fields, ownerField } from './field.ts';
 import type { Filter } from './filter.ts';
 import { audienceOf, type Principal, type Scope } from './principal.ts';
 
-/** Who asks, as an access function sees it. Administrators never come here: they pass every rule. */
+/** The caller in an access function. Administrators pass every rule without a call. */
 export type RulePrincipal = {
   readonly kind: 'anonymous' | 'authenticated';
-  /** Null for who is not known. */
+  /** Null without a credential. */
   readonly id: string | null;
   readonly roles: ReadonlySet<string>;
   readonly scopes: ReadonlySet<Scope>;
@@ -20,10 +20,10 @@ export type RulePrincipal = {
 
 type Values = string | number | boolean;
 
-/** What can be asked of a field with one value. A comparison with null holds for none, `isNot(null)` for all. */
+/** Conditions on a field with one value. A comparison with null holds for no resource, `isNot(null)` for all. */
 export type ScalarExpression<V extends Values> = {
   is(value: V | null): Condition;
-  /** Also where the field is absent. */
+  /** Also holds if the field is absent. */
   isNot(value: V | null): Condition;
   in(values: Iterable<V>): Condition;
   isAbsent(): Condition;
@@ -37,7 +37,6 @@ export type ScalarExpression<V extends Values> = {
       lte(value: V | null): Condition;
     });
 
-/** What can be asked of a list of values. */
 export type ListExpression<V extends Values> = { has(value: V | null): Condition };
 
 export type ExpressionOf<V> = [V] extends [Values]
@@ -46,7 +45,6 @@ export type ExpressionOf<V> = [V] extends [Values]
     ? ListExpression<Extract<Item, Values>>
     : { readonly [Name in keyof V]-?: ExpressionOf<NonNullable<V[Name]>> };
 
-/** The fields of a resource, and who owns it. */
 export type ResourceExpressions<Schema extends TObject> = {
   readonly [Name in keyof Static<Schema>]-?: ExpressionOf<NonNullable<Static<Schema>[Name]>>;
 } & {
@@ -57,24 +55,21 @@ export type ResourceExpressions<Schema extends TObject> = {
   readonly owner: ScalarExpression<string>;
 };
 
-/** A rule as it is declared. */
 export type FunctionRule = {
   readonly allow: (principal: RulePrincipal, resource: never) => boolean | Condition;
 };
 
-/** The rule in a collection: what its function came to for each caller. */
+/** The rule in a resolved collection, with the cached condition for each caller. */
 export type ConditionRule = {
-  /**
-   * @throws whatever the function throws, and AccessFunctionError where its answer is none
-   */
+  /** @throws any exception of the function, and AccessFunctionError for an invalid result */
   readonly filterFor: (principal: Principal) => Filter;
-  /** Text of the function: processes that share a store compare it. */
+  /** Text of the function, which processes that share a store compare. */
   readonly source: string;
 };
 
 /**
  * A rule as a function: `allow<typeof schema>((principal, resource) => ...)`.
- * @param judge gives true, false or a condition on the resource. It must be pure, and join conditions with their own `and`, `or`, `not`.
+ * @param judge returns true, false or a condition on the resource. It must be pure, and join conditions with `and`, `or`, `not`.
  */
 export function allow<Schema extends TObject>(
   judge: (principal: RulePrincipal, resource: ResourceExpressions<Schema>) => boolean | Condition,
@@ -82,10 +77,10 @@ export function allow<Schema extends TObject>(
   return { allow: judge };
 }
 
-/** Conditions kept of one function, each for one audience; one beyond it is asked for again. */
+/** Cached conditions of one function, one for each audience; a further audience calls it again. */
 export const ruleAudiencesMax = 1000;
 
-/** @param fields those of the collection that the rule is declared for */
+/** @param fields those of the collection that declares the rule */
 export function createConditionRule({ allow: judge }: FunctionRule, fields: Fields): ConditionRule {
   const known = new Map<string, Filter>();
   return {
@@ -105,17 +100,17 @@ export function createConditionRule({ allow: judge }: FunctionRule, fields: Fiel
 
 /**
  * Calls an access function once.
- * @throws whatever it throws, and AccessFunctionError where its answer is none
+ * @throws any exception of the function, and AccessFunctionError for an invalid result
  */
 export function callRule(judge: FunctionRule['allow'], fields: Fields, principal: Principal): Filter {
   const writing: Writing = { unused: new Set() };
   const resource = expressionsOf(fields, ownerField, writing);
   const ask = judge as (principal: RulePrincipal, resource: object) => unknown;
-  return Condition.filterOf(ask(shown(principal), resource), writing);
+  return Condition.filterOf(ask(toRulePrincipal(principal), resource), writing);
 }
 
-/** Copies: what the function does to its sets stays with it. */
-function shown(principal: Principal): RulePrincipal {
+/** Copies, so that changes by the function have no effect. */
+function toRulePrincipal(principal: Principal): RulePrincipal {
   if (principal.kind === 'anonymous') {
     return { kind: 'anonymous', id: null, roles: new Set(), scopes: new Set(), tenant: null };
   }

@@ -1,9 +1,8 @@
 /**
- * Access rules (§4.7.1, §5.1): data, so that one rule answers three questions: may this
- * principal ever do it, may it do it to this resource, and which resources may a list show it.
- * Nothing leaks through a side door because lists, QUERY, counts and streams use `visibleTo`.
+ * Access rules (§4.7.1, §5.1) as data, so that one rule answers three questions: may this principal ever do it, may it do it to this
+ * resource, and which resources may a list show it. Lists, QUERY, counts and streams use `visibleTo`, so that none of them leaks hidden
+ * resources.
  */
-import { withFields } from './access-fields.ts';
 import type { ConditionRule, FunctionRule } from './access-function.ts';
 import type { Field, Scalar } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
@@ -19,11 +18,11 @@ export type Rule =
   | 'owner'
   /** Members of the tenant that the resource belongs to; needs `tenantField`. */
   | 'tenant'
-  /** Administrators alone. */
+  /** Administrators only. */
   | 'administrator'
-  /** Who has the role. */
+  /** Principals with the role. */
   | { readonly role: string }
-  /** Whose credential has the scope. */
+  /** Credentials with the scope. */
   | { readonly scope: Scope }
   | { readonly anyOf: readonly Rule[] }
   | { readonly allOf: readonly Rule[] }
@@ -32,20 +31,19 @@ export type Rule =
   | FunctionRule
   | ResolvedRule;
 
-/** What `tenant` and functions become in a collection (config/resolve-rule.ts); nobody declares these. */
+/** The resolved form of `tenant` and functions (config/collections.ts), which cannot be declared. */
 export type ResolvedRule = ConditionRule | { readonly tenantIn: string } | BearingRule;
 
-/** The rule, for credentials that bear this scope in place of `read` and `write`: what some built-in collections have. */
+/** The rule applies to credentials with this scope in place of `read` and `write`: for some built-in collections. */
 export type BearingRule = { readonly bearing: Scope; readonly rule: Rule };
 
 export type Action = 'read' | 'create' | 'update' | 'delete';
 
 export type Access = Readonly<Record<Action, Rule>>;
 
-/** What a rule may look at in a resource. */
 export type Subject = {
   readonly owner: string | null;
-  /** Called only where a rule looks at a field: the stored bytes stay unparsed otherwise. */
+  /** Called only if a rule depends on a field: otherwise the stored bytes stay unparsed. */
   readonly member: (name: string) => unknown;
 };
 
@@ -59,7 +57,7 @@ const scopeOf: Readonly<Record<Action, Scope>> = {
   delete: 'write',
 };
 
-/** Whether the rule can be decided before any resource is looked at, and how. */
+/** Whether the rule can be decided before any resource is read, and how. */
 export function permission(rule: Rule, action: Action, principal: Principal): Permission {
   if (isAdministrator(principal)) return 'granted';
   const needed = typeof rule === 'object' && 'bearing' in rule ? rule.bearing : scopeOf[action];
@@ -104,7 +102,6 @@ function foldNamed(rule: Extract<Rule, string>, principal: Principal): Permissio
   }
 }
 
-/** Whether the principal may do the action to this resource. */
 export function permits(rule: Rule, action: Action, principal: Principal, subject: Subject): boolean {
   const early = permission(rule, action, principal);
   return early === 'depends' ? holds(rule, principal, subject) : early === 'granted';
@@ -141,8 +138,8 @@ function fieldOf(subject: Subject, field: Field): unknown {
 }
 
 /**
- * The resources that the principal may read, as a filter that a store can run.
- * @param member finds the field behind a name; the event stream points it into `data.object`.
+ * The resources that the principal may read, as a filter for a store.
+ * @param member finds the field of a name; for the event stream, within `data.object`
  */
 export function visibleTo(
   rule: Rule,
@@ -191,5 +188,22 @@ export function permittedWhere(
 }
 
 function unresolved(): Error {
-  return new Error('an access rule was asked before the configuration resolved it');
+  return new Error('an access rule was evaluated before the configuration resolved it');
+}
+
+/** The same filter over other fields, such as those of the resource inside an event (§6). */
+function withFields(filter: Filter, replace: (field: Field) => Field): Filter {
+  switch (filter.op) {
+    case 'always':
+    case 'never':
+    case 'search':
+      return filter;
+    case 'and':
+    case 'or':
+      return { op: filter.op, filters: filter.filters.map((part) => withFields(part, replace)) };
+    case 'not':
+      return { op: 'not', filter: withFields(filter.filter, replace) };
+    default:
+      return { ...filter, field: replace(filter.field) };
+  }
 }

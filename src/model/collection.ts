@@ -1,53 +1,52 @@
 /**
- * A collection: the declaration a user writes, checked and filled in once (§2, §4).
- * `config/collections.ts` finds the mistakes in a declaration; this file says what a sound one means.
+ * A collection (§2, §4): a user's declaration, and its checked form with all defaults. `config/collections.ts` finds mistakes in a
+ * declaration; this file has its meaning.
  */
 import type { TObject } from 'typebox';
 import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
 
-/** Body formats a collection takes besides merge patch and JSON Patch, which all take. */
+/** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
 
 export type CollectionReference = {
   /** Property that holds the id. */
   readonly field: string;
-  /** Name of the collection it points into. */
+  /** Name of the collection that it refers to. */
   readonly collection: string;
   /** Member of the 409 body that counts the dependants: `productCount` (§2.2). */
   readonly countAs: string;
 };
 
-/** A text that an index holds, and what it may therefore take at most: see config/text-bounds.ts. */
+/** An indexed text and its longest length: see config/collections.ts. */
 export type TextBound = {
   /** Member names from the root of the representation. */
   readonly path: readonly string[];
-  /** Bytes of UTF-8. */
   readonly bytesMax: number;
 };
 
 export type Deprecation = {
   /** When the collection became deprecated, ISO 8601 (RFC 9745). */
   readonly since: string;
-  /** When it may stop answering, ISO 8601; not before `since` (RFC 8594). */
+  /** When it may stop responding, ISO 8601; not before `since` (RFC 8594). */
   readonly sunset?: string;
   /** A page for people about the change, sent as Link rel=deprecation. */
   readonly link?: string;
 };
 
-/** What a user passes to `collection(...)`; everything but the schema has a default. */
+/** The argument of `collection(...)`; everything but the schema has a default. */
 export type CollectionDeclaration = {
-  /** TypeBox object of the fields clients write; `id`, `createdAt`, `updatedAt`, `deletedAt` are made by the server. */
+  /** TypeBox object of the fields that clients write; the server sets `id`, `createdAt`, `updatedAt` and `deletedAt`. */
   readonly schema: TObject;
   readonly description?: string;
   readonly access?: Partial<Access>;
-  /** Fields that only those may write whom the rule permits; to others they are as unpatchable. */
+  /** Fields that only permitted principals may write; for others they are unpatchable. */
   readonly readOnly?: Readonly<Record<string, Rule>>;
-  /** Fields that only those see whom the rule permits; for others they are not there. */
+  /** Fields that only permitted principals see; for others they do not exist. */
   readonly hidden?: Readonly<Record<string, Rule>>;
-  /** The string field that holds the tenant of a resource: set from its creator, and what the rule `tenant` looks at. */
+  /** The string field with the tenant of a resource, for the rule `tenant`; set from its creator. */
   readonly tenantField?: string;
-  /** Answer 404 instead of 403 where the principal may not read the resource. Default true. */
+  /** Respond 404 instead of 403 if the principal may not read the resource. Default true. */
   readonly conceal?: boolean;
   /** Whether PUT creates at a client-chosen id. Default false. */
   readonly putCreates?: boolean;
@@ -55,7 +54,7 @@ export type CollectionDeclaration = {
   readonly softDelete?: boolean;
   /** 428 for PUT, PATCH and DELETE of an existing resource without If-Match (RFC 6585). Default false. */
   readonly requireMatch?: boolean;
-  /** Each entry one index: a field, or several in order. */
+  /** One index each: a field, or several in order. */
   readonly indexes?: readonly (string | readonly string[])[];
   readonly unique?: readonly string[];
   /** Fields set at creation that PATCH and PUT may not change. */
@@ -63,7 +62,7 @@ export type CollectionDeclaration = {
   readonly references?: Readonly<Record<string, { readonly collection: string; readonly countAs?: string }>>;
   /** Body formats. Default JSON, form and multipart. */
   readonly formats?: readonly BodyFormat[];
-  /** The string field that a text/plain body becomes; needs the format `text`. */
+  /** The string field that a text/plain body sets; needs the format `text`. */
   readonly textField?: string;
   /** String fields that `q` searches; default all. */
   readonly search?: readonly string[];
@@ -74,7 +73,6 @@ export type CollectionDeclaration = {
   readonly examples?: readonly Readonly<Record<string, unknown>>[];
 };
 
-/** A declaration with every default filled in and every name resolved. */
 export type Collection = {
   readonly name: string;
   readonly description: string;
@@ -94,7 +92,7 @@ export type Collection = {
   readonly unpatchable: ReadonlySet<string>;
   readonly required: ReadonlySet<string>;
   readonly references: readonly CollectionReference[];
-  /** References of other collections into this one: what can block a deletion. */
+  /** References of other collections to this one, which can prevent a deletion. */
   readonly dependants: readonly (CollectionReference & { readonly from: string })[];
   readonly formats: ReadonlySet<BodyFormat>;
   readonly textField: string | undefined;
@@ -104,12 +102,12 @@ export type Collection = {
   readonly examples: readonly Readonly<Record<string, unknown>>[];
 };
 
-/** Folds case and compatibility forms so that both stores find the same text by plain substring search. */
+/** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */
 export function foldText(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
-/** The text that `q` looks in: the folded search fields, one a line so that no term matches across two. */
+/** The text that `q` searches: the folded search fields, one a line so that no term matches across two. */
 export function searchText(
   fields: readonly string[],
   resource: Readonly<Record<string, unknown>>,

@@ -1,29 +1,26 @@
 /**
- * A delivery (§3): one event on its way to one endpoint. Its document is all there is of it; how it changes is said in
- * webhooks/outbound/conclude.ts.
+ * A delivery (§3): one event on its way to one endpoint. webhooks/sending/conclude-delivery.ts has its state changes.
  *
- * Two times say when it is tried. `nextAttemptAt` is the schedule's, null when the policy has no attempt left. `dueAt` is when the sender
- * will really try: the same time, or an earlier one because somebody asked for a resend, which leaves the schedule where it was.
+ * `nextAttemptAt` is the time in the schedule, null without a further attempt. `dueAt` is the time of the next attempt: the same, or earlier
+ * after a resend, which leaves the schedule unchanged.
  */
 
 export const deliveryStatuses = ['pending', 'delivered', 'not_delivered'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** Why there was an attempt: the schedule, or somebody who asked. */
+/** The cause of an attempt: the schedule, or a resend. */
 export type Trigger = 'automatic' | 'manual';
 
 export type Delivery = {
-  /** `dlv_...` */
   readonly id: string;
   readonly eventId: string;
   readonly eventType: string;
   readonly endpointId: string;
   readonly status: DeliveryStatus;
-  /** Attempts of either trigger. */
   readonly attemptCount: number;
-  /** Attempts by schedule: how far the policy has come. */
+  /** Attempts by schedule: the position in the schedule. */
   readonly scheduledAttemptCount: number;
-  /** ISO 8601, as are all times here. */
+  /** ISO 8601, as all times here. */
   readonly nextAttemptAt: string | null;
   readonly dueAt: string | null;
   readonly lastStatusCode: number | null;
@@ -33,7 +30,7 @@ export type Delivery = {
   readonly updatedAt: string;
 };
 
-/** The document as served and stored. Written by hand: it is made twice for every delivery. */
+/** The document as served and stored. Written by hand, because it is created twice for every delivery. */
 export function deliveryDocument(delivery: Delivery): string {
   const { id, eventId, eventType, endpointId, status, attemptCount, scheduledAttemptCount } = delivery;
   const { nextAttemptAt, dueAt, lastStatusCode, lastError, createdAt, updatedAt } = delivery;
@@ -45,12 +42,11 @@ export function deliveryDocument(delivery: Delivery): string {
   );
 }
 
-/** Times and names of failures: nothing in them is escaped. */
+/** Quotes times and names of failures, in which nothing needs escaping. */
 function textOrNull(text: string | null): string {
   return text === null ? 'null' : `"${text}"`;
 }
 
-/** What the next attempt is there for. */
 export function triggerOf({ dueAt, nextAttemptAt }: Pick<Delivery, 'dueAt' | 'nextAttemptAt'>): Trigger {
   return dueAt === nextAttemptAt ? 'automatic' : 'manual';
 }

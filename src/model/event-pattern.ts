@@ -1,13 +1,13 @@
 /**
- * Patterns of event types (surface, "Webhooks out" and "Connections"): `products.created` is that type alone, `products.*` every type with
- * one or more segments after `products`, `*` everything. A star stands for whole segments at the end and nowhere else, so that who wants a
- * type is found by one look for each of its segments (`patternsOfType`).
+ * Patterns of event types: `products.created` matches that type, `products.*` every type with further segments after `products`, `*`
+ * everything. A star stands for whole segments at the end only, so that the endpoints for a type are found by one lookup for each of its
+ * segments (`patternsOfType`).
  */
 
-/** Of a type, and of what stands before the star. */
+/** Of a type, and of the text before the star. */
 export const eventTypeCharactersMax = 200;
 
-/** What is wrong with the text as a pattern, as a predicate; undefined: nothing. */
+/** What is wrong with the text as a pattern, as a predicate; undefined if nothing. */
 export function eventPatternFault(text: string): string | undefined {
   if (text === '*') return undefined;
   let isSegmentEmpty = true;
@@ -22,7 +22,6 @@ export function eventPatternFault(text: string): string | undefined {
   return isSegmentEmpty ? wrong : undefined;
 }
 
-/** Whether a sound pattern covers the type. */
 export function matchesEventPattern(pattern: string, type: string): boolean {
   if (pattern === '*') return true;
   if (!pattern.endsWith('.*')) return pattern === type;
@@ -31,7 +30,7 @@ export function matchesEventPattern(pattern: string, type: string): boolean {
   return type.length > prefix && type.startsWith(pattern.slice(0, prefix));
 }
 
-/** Every pattern that covers the type: of `a.b.c` that is `*`, `a.*`, `a.b.*` and the type itself. */
+/** Every pattern that matches the type: for `a.b.c`, `*`, `a.*`, `a.b.*` and the type itself. */
 export function patternsOfType(type: string): readonly string[] {
   const patterns = ['*', type];
   for (let at = type.indexOf('.'); at !== -1; at = type.indexOf('.', at + 1)) {
@@ -44,7 +43,7 @@ const star = 0x2a;
 const dot = 0x2e;
 const wrong =
   'must be segments of letters, digits, _ and -, joined by dots, and may end with .* or be * alone';
-const misplaced = 'may have a star only for everything after a dot at its end, as in products.*, or alone';
+const misplaced = 'may have a star only after its last dot, as in products.*, or alone';
 
 function isSegmentCode(code: number): boolean {
   const letter = code | 0x20;

@@ -1,10 +1,9 @@
 /**
- * A bounded queue that serves parties in turn: the principals or addresses that the work is done for. One party's items wait for
- * each other; another party's pass them. `''` is the program itself.
+ * A bounded queue that serves parties (principals or addresses) in turn: items of one party wait for each other, those of another pass them.
+ * `''` is the program itself.
  *
- *   take      the first item of the party whose turn it is; the party then goes to the end of the line
- *   overflow  the newest item of the party with the most waiting gives way, so that a party that fills the queue
- *             refuses only its own work
+ * - take: returns the first item of the next party, which then moves to the end of the order.
+ * - overflow: removes the newest item of the party with the most waiting, so that a party that fills the queue loses only its own work.
  */
 export class FairQueue<T> {
   readonly #sizeMax: number;
@@ -14,7 +13,7 @@ export class FairQueue<T> {
   #size = 0;
   #count = 0;
 
-  /** @param sizeMax of all items together, in what `sizeOf` counts; each item counts 1 by default */
+  /** @param sizeMax of all items together, by `sizeOf`; each item counts 1 by default */
   constructor(sizeMax: number, sizeOf: (item: T) => number = () => 1) {
     this.#sizeMax = sizeMax;
     this.#sizeOf = sizeOf;
@@ -24,12 +23,10 @@ export class FairQueue<T> {
     return this.#count;
   }
 
-  /** What all items take together. */
   get size(): number {
     return this.#size;
   }
 
-  /** Adds the item at the end of its party's line. */
   push(party: string, item: T): void {
     const line: Line<T> = this.#parties.get(party) ?? { items: [], size: 0 };
     if (line.items.length === 0) this.#parties.set(party, line);
@@ -38,14 +35,14 @@ export class FairQueue<T> {
     this.#add(line, this.#sizeOf(item));
   }
 
-  /** Takes out the items that are too many: each the newest of the party with the most waiting. */
+  /** Removes the excess items: each the newest of the party with the most waiting. */
   overflow(): readonly T[] {
     const refused: T[] = [];
     while (this.#size > this.#sizeMax && this.#count > 0) refused.push(this.#dropNewest());
     return refused;
   }
 
-  /** The next item of a party that may be served now; undefined where none waits. */
+  /** The next item of a party that may be served now; undefined without one. */
   take(mayServe: (party: string) => boolean = () => true): { party: string; item: T } | undefined {
     for (const [party, line] of this.#parties) {
       if (!mayServe(party)) continue;
@@ -59,7 +56,7 @@ export class FairQueue<T> {
     return undefined;
   }
 
-  /** Takes out the items that the test holds for; all of them by default. */
+  /** Removes the items that satisfy the test; all of them by default. */
   drop(isDropped: (item: T) => boolean = () => true): readonly T[] {
     const dropped: T[] = [];
     for (const [party, line] of this.#parties) {

@@ -1,6 +1,6 @@
 /**
- * A field that a filter, a sort or a selection may name: where its value stands in the stored
- * representation, and how values of it compare. Derived from a collection's schema (§2.1).
+ * A field for filters, sorting and selections: the path of its value in the stored representation, and how its values compare. Derived from a
+ * collection's schema (§2.1).
  */
 
 export type ScalarType = 'string' | 'number' | 'integer' | 'boolean' | 'timestamp';
@@ -8,27 +8,26 @@ export type ScalarType = 'string' | 'number' | 'integer' | 'boolean' | 'timestam
 export type Scalar = string | number | boolean | null;
 
 export type Field = {
-  /** The name a client writes: `price`, or `address.city` for a nested one. */
+  /** The name in requests: `price`, or `address.city` for a nested one. */
   readonly name: string;
   /** Member names from the root of the representation. */
   readonly path: readonly string[];
   /** `array`: an array of scalars of type `item`; equality on it means membership. `json`: selectable only. */
   readonly type: ScalarType | 'array' | 'json';
   readonly item?: ScalarType;
-  /** Set where the store keeps the value in a column of its own, which it then prefers to the document. */
+  /** Set if the store has a column for the value, which it then prefers to the document. */
   readonly column?: 'id' | 'owner' | 'createdAt' | 'updatedAt' | 'deletedAt' | 'rev' | 'type' | 'collection';
 };
 
-/** Fields by the name a client writes. */
 export type Fields = ReadonlyMap<string, Field>;
 
-/** What ends every total order. */
+/** The last field of every total order. */
 export const idField: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
 
-/** Whose row it is; never a name that clients may use. */
+/** The owner of a row; clients cannot name it. */
 export const ownerField: Field = { name: 'owner', path: [], type: 'string', column: 'owner' };
 
-/** The fields that the server makes for every resource (§2.1). */
+/** The fields that the server sets for every resource (§2.1). */
 export const madeFields: readonly Field[] = [
   idField,
   { name: 'createdAt', path: ['createdAt'], type: 'timestamp', column: 'createdAt' },

@@ -1,10 +1,9 @@
 /**
- * The one form that every way of asking compiles to: query strings, the three QUERY media types
- * (§4.9) and access rules. Each store turns it into its own SQL; `matches` evaluates it on one resource.
+ * The common form of query strings, the three QUERY media types (§4.9) and access rules. Each store compiles it to its own SQL; `matches`
+ * evaluates it on one resource.
  *
- * The logic is two-valued. A comparison with an absent or null value is false, except that
- * `eq null` holds for it and `ne` holds wherever `eq` does not; so `not` is plain negation.
- * Strings compare by code point. A timestamp value is an ISO 8601 UTC string with milliseconds.
+ * The logic is two-valued. A comparison with an absent or null value is false, except that `eq null` holds for it and `ne` holds wherever
+ * `eq` does not; so `not` is plain negation. Strings compare by code point. A timestamp value is an ISO 8601 UTC string with milliseconds.
  */
 import { type Field, idField, type Scalar } from './field.ts';
 
@@ -26,7 +25,7 @@ export type Filter =
 
 export type Sort = { readonly field: Field; readonly direction: 'asc' | 'desc' };
 
-/** The order of making: ids begin with the time that they were made at. */
+/** The order of creation: ids begin with their time. */
 export const byId: readonly Sort[] = [{ field: idField, direction: 'asc' }];
 
 export const always: Filter = { op: 'always' };

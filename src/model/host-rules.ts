@@ -1,23 +1,22 @@
 /**
- * Which hosts a tunnel may lead to (§4.10): a list of those that are let through, a list of those that are not, and whether that is
- * enforced or only reported. Names are compared as they are asked for, in lower case and without a last dot; what they resolve to is judged
- * by the egress guard, whatever stands here.
+ * Rules for the hosts of tunnels (§4.10): allowed and denied hosts, enforced or only reported. Names are compared as requested, in lower case
+ * and without a final dot; the egress guard judges the addresses that they resolve to.
  *
- * A glob is a name (`api.example.com`: that one alone), `*.` and a name (`*.example.com`: whatever stands below it, at any depth, and not
- * itself), an address (`192.0.2.1`, `2001:db8::1`: that one alone) or `*` (everything, addresses too). Nothing here makes a canonical text
- * of another spelling: globs were checked when they were declared, and hosts are what a URL parser makes of them.
+ * A glob is a name (`api.example.com`: only that), `*.` and a name (`*.example.com`: every name below it, but not itself), an address
+ * (`192.0.2.1`, `2001:db8::1`: only that) or `*` (everything, addresses too). Globs and hosts must be canonical: config/host-rules.ts and the
+ * URL parser see to that.
  */
 import { isIpv4Address, parseIpv6Address } from '../http/syntax/ip-address.ts';
 import { isDigitCode, isHexCode } from '../http/syntax/uri-characters.ts';
 
 export type HostRules = {
-  /** `report`: what would be refused is let through and logged. */
+  /** `report`: hosts that the rules would refuse are allowed and logged. */
   readonly mode: 'enforce' | 'report';
   /** Globs; null: every host. */
   readonly allow: readonly string[] | null;
-  /** Globs; outranks `allow`. */
+  /** Globs; takes precedence over `allow`. */
   readonly deny: readonly string[];
-  /** Whose list it is, for the log: `the list of the key`. */
+  /** Name of the rules, for the log: `the list of the key`. */
   readonly name?: string | undefined;
 };
 
@@ -25,7 +24,7 @@ export type HostRules = {
 export type HostJudgement = { readonly allowed: true } | { readonly allowed: false; readonly why: string };
 
 export type HostsJudgement =
-  /** `reported`: what lists in the mode `report` would have refused it for. */
+  /** `reported`: objections of rules in the mode `report`. */
   | { readonly allowed: true; readonly reported: readonly string[] }
   | { readonly allowed: false; readonly why: string };
 
@@ -36,7 +35,7 @@ const allowedByAll: HostsJudgement = { allowed: true, reported: [] };
 const hostCharactersMax = 253;
 const labelCharactersMax = 63;
 
-/** What one list says of a host, whatever its mode. @param host canonical, an IPv6 address without brackets */
+/** Judges a host by one set of rules, whatever its mode. @param host canonical, an IPv6 address without brackets */
 export function judgeHost(rules: HostRules, host: string): HostJudgement {
   const { allow, deny, name = 'the list of hosts' } = rules;
   const denied = deny.find((glob) => matches(glob, host));
@@ -45,7 +44,7 @@ export function judgeHost(rules: HostRules, host: string): HostJudgement {
   return { allowed: false, why: `${name} does not allow it` };
 }
 
-/** What all lists together say: a host must pass each of them, save those that only report. */
+/** Judges a host by all rules: it must pass each of them, except those in the mode `report`. */
 export function judgeHosts(lists: readonly HostRules[], host: string): HostsJudgement {
   const reported: string[] = [];
   for (const rules of lists) {
@@ -57,14 +56,13 @@ export function judgeHosts(lists: readonly HostRules[], host: string): HostsJudg
   return reported.length === 0 ? allowedByAll : { allowed: true, reported };
 }
 
-/** Whether a text is a glob, its name in the spelling that hosts are compared in. Of an IPv6 address every spelling is taken, so make it canonical first. */
+/** Whether a text is a glob with a canonical name. Any spelling of an IPv6 address passes, so make it canonical first. */
 export function isHostGlob(text: string): boolean {
   if (text === '*') return true;
   if (text.startsWith('*.')) return isName(text.slice(2));
   return isName(text) || isAddress(text);
 }
 
-/** Whether a canonical host is an address; one of IPv6 stands without brackets. */
 export function isAddress(host: string): boolean {
   return host.includes(':') ? parseIpv6Address(host) !== undefined : isIpv4Address(host);
 }
@@ -72,11 +70,11 @@ export function isAddress(host: string): boolean {
 function matches(glob: string, host: string): boolean {
   if (glob === host || glob === '*') return true;
   if (!glob.startsWith('*.')) return false;
-  // The dot that the name begins with is part of what must be equal, and something must stand before it.
+  // The dot before the name must match too, and something must precede it.
   return host.length > glob.length - 1 && host.endsWith(glob.slice(1));
 }
 
-/** Labels of lower-case letters, digits, hyphens and underscores, which names below which services stand have. */
+/** Labels of lower-case letters, digits, hyphens, and the underscores of service names. */
 function isName(text: string): boolean {
   if (text === '' || text.length > hostCharactersMax) return false;
   const labels = text.split('.');
@@ -94,7 +92,7 @@ function isLabel(label: string): boolean {
   return true;
 }
 
-/** What makes a host an address or nothing (URL Standard, "ends in a number"): no name has such a last label. */
+/** Whether a last label makes the host an address or invalid (URL Standard, "ends in a number"). */
 function isNumber(label: string): boolean {
   const isHex = label.startsWith('0x');
   for (let at = isHex ? 2 : 0; at < label.length; at += 1) {

@@ -1,10 +1,9 @@
 /**
- * Matches a text against a `like` pattern: `%` any run, `_` any one character, `\` escapes the next character. A character
- * is a code point, as in both stores.
+ * Matches a text against a `like` pattern: `%` any run, `_` any one character, `\` escapes the next character. Characters are code points, as
+ * in both stores.
  *
- * The pattern is cut at `%` into segments, and each segment is looked for behind the one before it: the leftmost place is
- * always good enough, since the next `%` covers whatever lies between. The cost is at most the length of the text times
- * that of the pattern; `check` is called often enough for a caller to end the search by throwing.
+ * The pattern is split at `%` into segments, each searched after the one before it: the leftmost match suffices, since the next `%` covers
+ * the rest. The cost is at most the product of both lengths; `check` is called often enough for a caller to stop the search by throwing.
  */
 
 export type LikeMatcher = (text: string) => boolean;
@@ -15,7 +14,7 @@ type Segment = readonly Step[];
 
 const anyOne = Symbol('any one character');
 
-/** Characters of the text that are searched between two calls of `check`. */
+/** Characters searched between two calls of `check`. */
 const windowCharacters = 16_384;
 const noCheck = (): void => undefined;
 
@@ -37,7 +36,7 @@ export function createLikeMatcher(pattern: string, check: () => void = noCheck):
   };
 }
 
-/** Whether the text holds the term, with `check` called in between. */
+/** Whether the text contains the term; calls `check` in between. */
 export function holds(text: string, term: string, check: () => void): boolean {
   return indexOf(text, term, 0, check) !== -1;
 }
@@ -68,7 +67,7 @@ function segmentsOf(pattern: string): readonly Segment[] {
   return segments;
 }
 
-/** Where the segment ends that begins at `at`; -1 where it does not match there. */
+/** The end of the segment that begins at `at`; -1 if it does not match there. */
 function endOf(text: string, at: number, segment: Segment): number {
   let end = at;
   for (const step of segment) {
@@ -83,7 +82,7 @@ function endOf(text: string, at: number, segment: Segment): number {
   return end;
 }
 
-/** Where the segment must begin to end with the text; -1 where the text is too short. */
+/** The start of a segment that ends the text; -1 if the text is too short. */
 function startOf(text: string, segment: Segment): number {
   let start = text.length;
   for (let index = segment.length - 1; index >= 0; index -= 1) {

@@ -1,16 +1,14 @@
 /**
- * Whether one resource passes a filter: what a store answers by SQL, evaluated on values;
- * test/contract holds every store to it. A field's value is what stands at its path when it is of the
- * field's type, and null otherwise; strings compare by code point.
+ * Evaluates a filter on one resource, as a store does in SQL; test/contract compares both. A field's value is the one at its path if it has
+ * the field's type, and null otherwise; strings compare by code point.
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
 import type { Comparison, Filter } from './filter.ts';
 import { createLikeMatcher } from './like.ts';
 
 export type Matchable = {
-  /** What stands at the field, of whatever type; undefined where nothing does. */
   readonly value: (field: Field) => unknown;
-  /** The folded text that `search` looks in; null where there is none. */
+  /** The folded text that `search` searches; null without one. */
   readonly search: string | null;
 };
 
@@ -51,7 +49,7 @@ export function matches(filter: Filter, resource: Matchable): boolean {
   }
 }
 
-/** What stands at the field's path in a parsed representation: `value` of a `Matchable` without columns. */
+/** The value at the path in a parsed representation: `value` of a `Matchable` without columns. */
 export function memberAt(resource: unknown, path: readonly string[]): unknown {
   let value = resource;
   for (const name of path) {
@@ -86,7 +84,7 @@ function compare(op: Comparison, field: Field, resource: Matchable, value: Scala
   const actual = scalarOf(field, resource.value(field));
   if (op === 'eq') return actual === value;
   if (op === 'ne') return actual !== value;
-  // NaN, which no comparison holds for, stands for values that have no order.
+  // NaN, for which no comparison holds, is the order of incomparable values.
   const order = orderOf(actual, value) ?? Number.NaN;
   if (op === 'gt') return order > 0;
   if (op === 'gte') return order >= 0;
@@ -108,7 +106,7 @@ const typeNames: Readonly<Record<ScalarType, string>> = {
   boolean: 'boolean',
 };
 
-/** Arrays and objects equal no scalar, but are not null: the value itself stands for "something else". */
+/** Arrays and objects equal no scalar but are not null: the value itself means "something else". */
 function scalarOf(field: Field, value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (field.type === 'array' || field.type === 'json') return other;

@@ -1,9 +1,10 @@
 /**
- * Who is asking. One principal model stands behind every credential scheme (§5.2): a carrier finds the credential, the
- * credential yields a principal, and access rules see nothing of how it came.
+ * The principal behind a request, the same for all credential schemes (§5.2): a carrier finds the credential, the credential yields a
+ * principal, and access rules do not depend on the scheme.
  */
+import type { HostRules } from './host-rules.ts';
 
-/** What a credential may do at most; access rules decide within it. */
+/** The most that a credential may do; access rules decide within it. */
 export type Scope = 'read' | 'write' | 'webhooks' | 'tunnel' | 'admin';
 
 export const scopes: readonly Scope[] = ['read', 'write', 'webhooks', 'tunnel', 'admin'];
@@ -16,9 +17,8 @@ export type Authenticated = {
   readonly id: string;
   readonly scopes: ReadonlySet<Scope>;
   readonly roles: ReadonlySet<string>;
-  /** The tenant that it belongs to, where the application has such. */
   readonly tenant: string | null;
-  /** Everything of the principal that can change what a read returns; results may be shared within it. */
+  /** Everything about the principal that can change the result of a read; principals with equal audiences share results. */
   readonly audience: string;
 };
 
@@ -26,10 +26,10 @@ export type Principal = Anonymous | Authenticated;
 
 export const anonymous: Anonymous = { kind: 'anonymous' };
 
-/** Whom the administrator key stands for: the operator, who is nobody's account. */
+/** The principal of the administrator key: the operator, who has no account. */
 export const operatorId = 'administrator';
 
-/** The role whose bearers pass every access rule. */
+/** The role that passes every access rule. */
 export const administratorRole = 'administrator';
 
 export type PrincipalParts = {
@@ -39,7 +39,7 @@ export type PrincipalParts = {
   readonly tenant?: string | null;
 };
 
-/** Made once for a credential and kept with it: the audience costs more than a request should pay. */
+/** Created once for a credential and kept with it, because the audience is expensive to compute. */
 export function authenticated(parts: PrincipalParts): Authenticated {
   const granted = new Set(parts.scopes);
   const roles = new Set(parts.roles);
@@ -50,17 +50,46 @@ export function authenticated(parts: PrincipalParts): Authenticated {
   return { kind: 'authenticated', id: parts.id, scopes: granted, roles, tenant, audience };
 }
 
-/** An administrator passes every access rule. */
 export function isAdministrator(principal: Principal): boolean {
   return principal.kind === 'authenticated' && principal.scopes.has('admin');
 }
 
-/** The empty text for who is not known. */
+/** The empty text without a credential. */
 export function audienceOf(principal: Principal): string {
   return principal.kind === 'anonymous' ? '' : principal.audience;
 }
 
-/** Who keeps Idempotency-Keys apart: every credential of a principal repeats the same requests. */
+/** The key of a caller's Idempotency-Keys, which all credentials of a principal share. */
 export function callerOf(principal: Principal): string {
   return principal.kind === 'anonymous' ? '' : principal.id;
 }
+
+export type Scheme =
+  /** The administrator key or an API key, in any carrier. */
+  | 'key'
+  /** An access token of ours. */
+  | 'token'
+  /** A token of a trusted issuer. */
+  | 'issuer'
+  | 'password'
+  | 'session-cookie';
+
+export type Known = {
+  readonly principal: Authenticated;
+  readonly scheme: Scheme;
+  /** The session of the credential, which logout ends. */
+  readonly session: string | null;
+  /** The used API key; null for the administrator key and for other schemes. */
+  readonly key: string | null;
+  /** The chain of keys that created the key; revoking or restricting any of them applies to it too. */
+  readonly makers?: readonly string[] | undefined;
+  /** Host rules of the key and of its makers, all of which apply besides those of the principal. */
+  readonly hosts?: readonly HostRules[] | undefined;
+  /**
+   * Set if other processes write to the store too: resolves false if one of them has revoked or changed what the credential depends on since
+   * the last check. Await it before acting for the caller or responding.
+   */
+  readonly confirmed: Promise<boolean> | undefined;
+  /** Calls back once when the credential is revoked or expires. Returns a function that removes the listener. */
+  readonly onEnd: (listener: () => void) => () => void;
+};

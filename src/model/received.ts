@@ -1,40 +1,35 @@
 /**
- * A message that a sender of webhooks gave to us (§4.14, §6): verified, stored once, and handed on. Its body stands apart, as it came. How it
- * changes is said in webhooks/inbound/settle/conclude.ts.
+ * A received webhook message (§4.14, §6): verified, stored once, and processed. Its body is stored separately, unchanged.
+ * webhooks/receiving/conclude-received.ts has its state changes.
  */
 
 export const receivedStatuses = ['pending', 'processed', 'failed'] as const;
 export type ReceivedStatus = (typeof receivedStatuses)[number];
 
 export type Received = {
-  /** `rec_...` */
   readonly id: string;
-  /** As in the path it was sent to. */
   readonly sender: string;
-  /** What the sender told it apart by, or `sha256:` and the digest of its body. */
+  /** The sender's own id of the message, or `sha256:` and the digest of its body. */
   readonly dedupeKey: string;
-  /** Null where it says none. */
   readonly type: string | null;
-  /** ISO 8601, as are all times here. */
+  /** ISO 8601, as all times here. */
   readonly receivedAt: string;
-  /** `pending` until it was handed on; `failed` when no attempt is left. */
+  /** `pending` until it is processed; `failed` without a further attempt. */
   readonly status: ReceivedStatus;
-  /** How often handing it on was tried. */
   readonly attempts: number;
-  /** Of these, how many count in the schedule: all since it came, or since it was replayed. */
+  /** Those that count in the schedule: all since its receipt or its last replay. */
   readonly scheduledAttempts: number;
-  /** When it is tried next; null: not by itself. */
+  /** Time of the next attempt; null: none is planned. */
   readonly dueAt: string | null;
   /** Kind of the last failure, such as `thrown`, `timeout` or `status`; null: none, or it was processed. */
   readonly lastError: string | null;
   readonly contentType: string | null;
-  /** Octets of the body. */
   readonly contentLength: number;
   readonly createdAt: string;
   readonly updatedAt: string;
 };
 
-/** The document as served and stored. Written by hand: it is made twice for every message. */
+/** The document as served and stored. Written by hand, because it is created twice for every message. */
 export function receivedDocument(received: Received): string {
   const { id, sender, dedupeKey, type, receivedAt, status, attempts, scheduledAttempts } = received;
   const { dueAt, lastError, contentType, contentLength, createdAt, updatedAt } = received;

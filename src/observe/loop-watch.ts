@@ -1,34 +1,32 @@
 /**
- * Watches the event loop of the thread that answers requests: how late it runs, as a metric, and what held it, in the log.
+ * Watches the event loop of the main thread: its delay as a metric, and the code that blocked it in the log.
  *
- * Two measurements. A timer that should fire every `sampleMs` shows how long a request that arrived meanwhile had to wait, for whatever
- * reason. And each walk of a request times its synchronous stretches (`begin`, `end`), so that the log names the request of one above the
- * bound. A stretch above the bound that belongs to no walk is logged without a request.
+ * A timer that should fire every `sampleMs` measures how long a request arriving meanwhile had to wait. In addition, each request times its
+ * synchronous stretches (`begin`, `end`), so that the log names the request of a stretch above the bound; other long stretches are logged
+ * without a request.
  *
- * A machine with too few processors delays every thread, which this program cannot change: a delay is logged only where this thread was
- * working for at least half of it, with the processor time that it took (`busyMs`). The metric has all delays.
+ * A machine with too few processors delays every thread, which Comity cannot change. So a delay is logged only if this thread used the
+ * processor for at least half of it (`busyMs`). The metric has all delays.
  */
 import type { Observe } from './observation.ts';
 
 export type Held = { readonly id: string; readonly method: string };
 
 export type LoopWatch = {
-  /** Starts a stretch. @returns what `end` takes */
+  /** Starts a stretch. @returns the argument for `end` */
   begin(): number;
-  /** Ends a stretch of work for the request. @param route its pattern; undefined where there is none */
+  /** Ends a stretch. @param route the route's pattern; undefined if there is none */
   end(begun: number, request: Held, route: string | undefined): void;
   close(): void;
 };
 
 export type LoopWatchOptions = {
-  /** Longest stretch that is not logged, in ms. */
   readonly heldMs: number;
   readonly observe: Observe;
-  /** Receives each delay, in seconds. */
   readonly onDelay: (seconds: number) => void;
-  /** Milliseconds that never go back; default: `performance.now`. */
+  /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly monotonic?: () => number;
-  /** Processor time of this thread in ms; default: what the system says. */
+  /** Processor time of this thread in ms. */
   readonly workedMs?: () => number;
 };
 
@@ -41,7 +39,7 @@ export function watchLoop(options: LoopWatchOptions): LoopWatch {
   let worked = workedMs();
   let isTold = false;
 
-  /** Processor time of this thread since the last sample, which a stretch within began after: at most `sampleMs` too much. */
+  /** Processor time since the last sample; a stretch began after that sample, so this is at most `sampleMs` too much. */
   const busyMsOf = (stretchMs: number): number => Math.min(stretchMs, workedMs() - worked);
   const isOwn = (heldMs: number, busyMs: number): boolean => busyMs >= heldMs / 2;
 
@@ -75,7 +73,6 @@ export function watchLoop(options: LoopWatchOptions): LoopWatch {
   };
 }
 
-/** Processor time of this thread. */
 function threadMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / microsecondsPerMillisecond;

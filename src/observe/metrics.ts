@@ -1,24 +1,21 @@
 /**
- * Metrics in the text format of Prometheus, from the same facts as the log, in a registry of their own. Requests are counted
- * in cells of our own (request-cells.ts) and handed to the library when somebody asks: its labelled counter and
- * histogram hash their labels on every call, which costs more than a whole request may.
+ * Metrics in the text format of Prometheus, from the same observations as the log, in a registry of their own. Requests are counted in
+ * cells (request-cells.ts) and handed to prom-client on a scrape: its labelled counter and histogram hash their labels on every call, which
+ * costs more than a request may.
  *
- * Label values come from closed sets: the method from the parser's list, the route from the patterns, the status.
+ * Label values come from closed sets: known methods, route patterns, statuses.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { countAccounts } from './count-accounts.ts';
-import { countConnections } from './count-connections.ts';
-import { countReceived } from './count-received.ts';
-import { countWebhooks } from './count-webhooks.ts';
+import { countAccounts, countConnections, countReceived, countWebhooks } from './count-webhooks.ts';
+
 import type { Observation, Observe } from './observation.ts';
-import { renderDurations } from './render-durations.ts';
-import { RequestCells } from './request-cells.ts';
+import { RequestCells, renderDurations } from './request-cells.ts';
 
 export type Metrics = {
   readonly observe: Observe;
-  /** A value read when somebody asks: what is open, waiting or cached now. */
+  /** Registers a value that is read on each scrape. */
   gauge(name: string, help: string, read: () => number): void;
-  /** One for each value of a label. */
+  /** As `gauge`, with one value per label value. */
   gaugeBy(
     name: string,
     help: string,
@@ -28,7 +25,6 @@ export type Metrics = {
   /** Receives delays of the event loop, in seconds. */
   readonly loopDelay: (seconds: number) => void;
   readonly contentType: string;
-  /** The whole page, as GET /metrics serves it. */
   render(): Promise<string>;
 };
 
@@ -38,7 +34,7 @@ const unitsBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 const faultsCounter = {
   name: 'comity_faults_total',
-  help: 'Facts that somebody should look at, by kind.',
+  help: 'Observations that an operator should look at, by kind.',
   labelNames: ['kind'],
 } as const;
 const clientErrorsCounter = {
@@ -47,10 +43,7 @@ const clientErrorsCounter = {
   labelNames: ['code'],
 } as const;
 
-/**
- * @param options.process whether to add the metrics of the process itself: memory, processor, garbage collection, the
- * delay of the event loop; its sampling of the loop costs about 0.1 % of a processor
- */
+/** @param options.process adds metrics of the process; sampling the event loop costs about 0.1 % of a processor */
 export function createMetrics(options: { process: boolean } = { process: true }): Metrics {
   const registry = new Registry();
   if (options.process) collectDefaultMetrics({ register: registry });
@@ -66,7 +59,6 @@ export function createMetrics(options: { process: boolean } = { process: true })
   };
 }
 
-/** Sends every fact to who counts its kind. */
 function countFacts(registry: Registry, cells: RequestCells): Observe {
   const countCommit = countCommits(registry);
   const faults = new Counter({ ...faultsCounter, registers: [registry] });
@@ -166,7 +158,7 @@ function registerRequests(registry: Registry, cells: RequestCells): void {
 function loopDelays(registry: Registry): (seconds: number) => void {
   const delays = new Histogram({
     name: 'comity_event_loop_delay_seconds',
-    help: 'Time that a request which came then had to wait for the event loop; sampled every 20 ms.',
+    help: 'Time that an arriving request waits for the event loop, sampled every 20 ms.',
     buckets: loopDelayBuckets,
     registers: [registry],
   });

@@ -1,29 +1,25 @@
 /**
- * Error listeners of event emitters. Node ends the process when an emitter emits `error` without a listener, so every socket, stream, session,
- * thread and pool gets its listener in the statement that makes it, or before the handler of the event that brings it.
- *
- * `scripts/checks/emitters.ts` refuses code in src/ that makes or takes an emitter without the two functions here.
+ * Error listeners of event emitters. Node ends the process when an emitter emits `error` without a listener, so every socket, stream,
+ * session, thread and pool gets its listener in the statement that creates it, or before the handler of the event that brings it.
+ * `scripts/checks/emitters.ts` refuses code in src/ that creates or receives an emitter without these functions.
  */
 
-/** Any emitter. The types of `undici` know no event `error`, which its emitters have like all others. */
+/** Any emitter. The types of `undici` declare no `error` event, although its emitters have one. */
 type Emitter = { on(event: never, listener: never): unknown };
 type ErrorEmitter = { on(event: 'error', listener: (error: Error) => void): unknown };
 
-/**
- * Adds the error listener of a new emitter and returns the emitter. The listener is never removed: an error may come after the owner has lost
- * interest, for example from a socket that is closing.
- */
+/** Adds the error listener of a new emitter and returns it. The listener stays: an error may come late, as from a closing socket. */
 export function ownEmitter<E extends Emitter>(emitter: E, onError: (error: Error) => void): E {
   (emitter as unknown as ErrorEmitter).on('error', onError);
   return emitter;
 }
 
-/** A server or session, by the event that brings the emitters. */
+/** A server or session that emits events with new emitters. */
 export type Arrivals<A extends readonly unknown[]> = {
   on(event: string, listener: (...arrived: A) => void): unknown;
 };
 
-/** Listens for an event that brings emitters, and owns each of them before `take` sees it. `ignoreError` is the usual listener. */
+/** Handles an event that brings emitters: adds `onError` to each, then calls `take`. `ignoreError` is the usual listener. */
 export function onArrival<A extends readonly unknown[]>(
   source: Arrivals<A>,
   event: string,
@@ -36,7 +32,7 @@ export function onArrival<A extends readonly unknown[]>(
   });
 }
 
-/** For emitters whose `close` or `exit` is all that their owner needs. */
+/** A listener for emitters whose owner needs only `close` or `exit`. */
 export function ignoreError(): void {
   // The owner learns of the end by `close`.
 }

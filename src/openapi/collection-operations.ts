@@ -1,97 +1,99 @@
 /**
- * The operations of a collection as a whole (§4.2, §4.4, §4.9) and of bulk deletion (§2.4), as in resources/collection/.
+ * The operations of a collection, of its members and of bulk deletion (§2.4, §4.2, §4.4 to §4.9), as they are described for any collection.
+ * What resources/collection knows of them by itself is read off it (resource-path.ts).
  */
-import { listContent, memberContent, operationContent } from './answer-content.ts';
-import type { Described } from './described.ts';
-import { listParameters } from './list-parameters.ts';
-import { contentCodes, storeCodes } from './member-traits.ts';
-import type { Description } from './operation.ts';
-import { queryContent, queryTypes } from './query-schemas.ts';
-import { bodyContent, bodyTypes } from './resource-content.ts';
-import { gateOf, plainRead, type Traits } from './traits.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import {
+  type CollectionLimits,
+  type CollectionNames,
+  type CollectionOperation,
+  type Content,
+  json,
+  type OperationDocumentation,
+} from '../kernel/documentation.ts';
+import { operationSchema } from '../kernel/operations/operation-routes.ts';
+import type { Collection } from '../model/collection.ts';
+import { type Components, ref } from './components.ts';
+import { listParameters, selectionParameter } from './list-parameters.ts';
+import { queryContent } from './query-schemas.ts';
+import { bodyContent, patchContent, withExamples } from './resource-content.ts';
+import type { ResourceExamples } from './resource-examples.ts';
 
-export function listDescription({
+/** What each operation of a collection is described with. */
+export type Described = {
+  readonly collection: Collection;
+  readonly names: CollectionNames;
+  readonly limits: CollectionLimits;
+  readonly components: Components;
+  readonly examples: ResourceExamples;
+};
+
+export const collectionOperations: Readonly<
+  Record<CollectionOperation, (described: Described) => OperationDocumentation>
+> = {
+  list: listDescription,
+  create: createDescription,
+  query: queryDescription,
+  read: readDescription,
+  replace: replaceDescription,
+  patch: patchDescription,
+  remove: deleteDescription,
+  'bulk-delete': bulkDeleteDescription,
+};
+
+function listDescription({
   collection,
   names,
   limits,
   components,
   examples,
-  shared,
-}: Described): Description {
+}: Described): OperationDocumentation {
   const listed = { fields: collection.fields, searched: collection.searchFields.length > 0 };
   return {
-    ...shared,
     id: `list${names.plural}`,
     summary: `List ${names.many}`,
-    traits: {
-      ...plainRead,
-      gate: gateOf([[collection.access.read, 'read']]),
-      proposalCodes: ['query_parameter_invalid'],
-    },
+    codes: ['query_parameter_invalid'],
     parameters: listParameters(listed, limits, components),
-    preferences: ['count=exact'],
-    content: { representation: listContent(names, examples) },
+    gives: { representation: listContent(names, examples) },
     representationFields: ['Link', 'X-Total-Count'],
   };
 }
 
-export function createDescription({ collection, names, examples, shared }: Described): Description {
-  const traits: Traits = {
-    ...plainRead,
-    method: 'POST',
-    contentTypes: bodyTypes(collection),
-    gate: gateOf([[collection.access.create, 'create']]),
-    answersForms: true,
-    idempotent: true,
-    asynchronous: true,
-    creates: 'always',
-    validators: 'none',
-    contentCodes,
-    proposalCodes: ['field_missing', 'field_unpatchable', 'validation_failed'],
-    resultCodes: storeCodes(collection, 'create'),
-  };
+function createDescription({ collection, names, examples }: Described): OperationDocumentation {
   return {
-    ...shared,
     id: `create${names.singular}`,
     summary: `Create ${names.one}`,
     description: 'A form whose Accept prefers text/html is answered 303 to the new resource.',
-    traits,
-    preferences: ['return=minimal', 'respond-async'],
-    requestContent: bodyContent(collection, names, examples),
-    content: { created: memberContent(names, examples), accepted: operationContent },
+    creates: 'always',
+    codes: [
+      ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
+      ...storeCodes(collection, 'create'),
+    ],
+    takes: bodyContent(collection, names, examples),
+    gives: { created: memberContent(names, examples), accepted: operationContent },
   };
 }
 
-export function queryDescription({
+function queryDescription({
   collection,
   names,
   limits,
   components,
   examples,
-  shared,
-}: Described): Description {
+}: Described): OperationDocumentation {
   return {
-    ...shared,
     id: `query${names.plural}`,
     summary: `Query ${names.many}`,
     description:
       'The same lists as GET, asked for in the content (RFC 10008): safe, idempotent and cacheable. Location repeats the query with GET, Content-Location is this very result; a query that is too long to be stored has neither. The query component must be empty.',
-    traits: {
-      ...plainRead,
-      method: 'QUERY',
-      contentTypes: queryTypes,
-      gate: gateOf([[collection.access.read, 'read']]),
-      contentCodes,
-      proposalCodes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
-    },
-    preferences: ['count=exact'],
-    requestContent: queryContent(collection, names, limits, components),
-    content: { representation: listContent(names, examples) },
+    codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
+    takes: queryContent(collection, names, limits, components),
+    gives: { representation: listContent(names, examples) },
     representationFields: ['Content-Location', 'Link', 'Location', 'X-Total-Count'],
   };
 }
 
-export function bulkDeleteDescription({ collection, names, limits, shared }: Described): Description {
+function bulkDeleteDescription({ collection, names, limits }: Described): OperationDocumentation {
   const ids = { type: 'array', items: { type: 'string' }, maxItems: limits.bulkDeleteIdsMax };
   const deleted = {
     type: 'object',
@@ -99,33 +101,111 @@ export function bulkDeleteDescription({ collection, names, limits, shared }: Des
     required: ['deleted'],
   };
   return {
-    ...shared,
     id: `bulkDelete${names.plural}`,
     summary: `Delete several ${names.many}`,
     description:
       'All in one step. Counts those that existed and that the caller may delete; others count as missing.',
-    traits: {
-      ...plainRead,
-      method: 'POST',
-      contentTypes: ['application/json'],
-      gate: gateOf([[collection.access.delete, 'delete']]),
-      idempotent: true,
-      asynchronous: true,
-      validators: 'none',
-      contentCodes,
-      proposalCodes: ['field_missing', 'validation_failed'],
-      resultCodes: storeCodes(collection, 'delete'),
-    },
-    preferences: ['return=minimal', 'respond-async'],
-    requestContent: {
+    codes: ['field_missing', 'validation_failed', ...storeCodes(collection, 'delete')],
+    takes: {
       'application/json': {
         schema: { type: 'object', properties: { ids }, required: ['ids'], additionalProperties: false },
         example: { ids: ['01k1jx7v2mh5s8b4c9d0e6f3ga'] },
       },
     },
-    content: {
+    gives: {
       changed: { 'application/json': { schema: deleted, example: { deleted: 1 } } },
       accepted: operationContent,
     },
   };
 }
+
+function readDescription({ collection, names, examples }: Described): OperationDocumentation {
+  return {
+    id: `read${names.singular}`,
+    summary: `Read ${names.one}`,
+    member: { collection, action: 'read' },
+    codes: ['query_parameter_invalid'],
+    parameters: [selectionParameter(collection.fields)],
+    gives: { representation: selectableContent(names, examples) },
+  };
+}
+
+function replaceDescription({ collection, names, examples }: Described): OperationDocumentation {
+  const creates = collection.putCreates ? ' Creates it where nothing stands, under the id of the path.' : '';
+  return {
+    id: `replace${names.singular}`,
+    summary: `Replace ${names.one}`,
+    description: `Members left out are removed or reset.${creates}`,
+    member: { collection, action: 'update' },
+    codes: [
+      ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
+      ...storeCodes(collection, collection.putCreates ? 'create' : 'update'),
+    ],
+    takes: bodyContent(collection, names, examples),
+    gives: {
+      changed: memberContent(names, examples),
+      created: memberContent(names, examples),
+      accepted: operationContent,
+    },
+  };
+}
+
+function patchDescription({ collection, names, components, examples }: Described): OperationDocumentation {
+  return {
+    id: `patch${names.singular}`,
+    summary: `Change ${names.one}`,
+    description: 'Atomic: all of the patch is applied, or none. `application/json` is read as a merge patch.',
+    member: { collection, action: 'update' },
+    codes: [
+      ...(['content_too_large', 'field_unpatchable', 'patch_malformed', 'patch_not_applicable'] as const),
+      'validation_failed',
+      ...storeCodes(collection, 'update'),
+    ],
+    takes: patchContent(names, examples, components),
+    gives: { changed: memberContent(names, examples), accepted: operationContent },
+  };
+}
+
+function deleteDescription({ collection, names, examples }: Described): OperationDocumentation {
+  const soft = ' The resource is kept with `deletedAt` set and no longer served.';
+  return {
+    id: `delete${names.singular}`,
+    summary: `Delete ${names.one}`,
+    description: `404 the second time.${collection.softDelete ? soft : ''}`,
+    member: { collection, action: 'delete' },
+    codes: storeCodes(collection, 'delete'),
+    gives: {
+      deleted_representation: memberContent(names, examples),
+      accepted: operationContent,
+    },
+  };
+}
+
+/** What the store can refuse. */
+function storeCodes(collection: Collection, change: 'create' | 'update' | 'delete'): readonly ProblemCode[] {
+  if (change === 'delete') return collection.dependants.length === 0 ? [] : ['dependants_exist'];
+  // A unique field that is fixed at creation cannot become another's in a later change.
+  const contested = collection.unique.filter(
+    ({ path }) => change === 'create' || !collection.unpatchable.has(path[0] ?? ''),
+  );
+  return [
+    ...(contested.length > 0 ? (['unique_taken'] as const) : []),
+    ...(collection.references.length > 0 ? (['reference_missing'] as const) : []),
+  ];
+}
+
+function memberContent({ singular }: CollectionNames, { representation }: ResourceExamples): Content {
+  return { 'application/json': withExamples(ref('schemas', singular), representation) };
+}
+
+/** The same where `fields` may select members of it. */
+function selectableContent({ singular }: CollectionNames, { representation }: ResourceExamples): Content {
+  const schema = { anyOf: [ref('schemas', singular), ref('schemas', `${singular}Selection`)] };
+  return { 'application/json': withExamples(schema, representation) };
+}
+
+function listContent({ singular }: CollectionNames, { list: lists }: ResourceExamples): Content {
+  return { 'application/json': withExamples(ref('schemas', `${singular}List`), lists) };
+}
+
+const operationContent: Content = json(operationSchema);

@@ -2,7 +2,7 @@
  * The document's `components`, filled while its paths are made. An error response that many operations share is kept once:
  * without that the document of four collections is five times as long.
  */
-import { type Item, ref } from './item.ts';
+import type { Item } from '../kernel/documentation.ts';
 
 type Kind = 'schemas' | 'responses' | 'parameters' | 'examples' | 'headers' | 'securitySchemes';
 
@@ -19,6 +19,10 @@ export class Components {
 
   has(kind: Kind, name: string): boolean {
     return this.#of(kind).has(name);
+  }
+
+  get(kind: Kind, name: string): Item | undefined {
+    return this.#of(kind).get(name);
   }
 
   /** Keeps the item once however often it comes, numbering those that share a name. */
@@ -69,4 +73,9 @@ export class Components {
     this.#kinds.set(kind, items);
     return items;
   }
+}
+
+/** `#/components/{kind}/{name}`; names here never hold the characters that a JSON Pointer escapes. */
+export function ref(kind: string, name: string): Item {
+  return { $ref: `#/components/${kind}/${name}` };
 }

@@ -6,9 +6,7 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { docsPage } from './docs-page.ts';
-import { docsScript } from './docs-script.ts';
-import { docsStyle } from './docs-style.ts';
+import { docsPage, docsScript, docsStyle } from './docs-page.ts';
 import { errorsPage } from './errors-page.ts';
 
 /** Something to serve at a path, as it is. */

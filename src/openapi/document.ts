@@ -1,30 +1,16 @@
 /**
- * The OpenAPI document (design §4), generated from the declarations that the program serves: a collection that
- * changes changes its description with it. Statuses come from the decision graph (reach.ts), codes from the registry.
+ * The OpenAPI document, generated from the declarations that the program serves: a collection that
+ * changes changes its description with it. Statuses come from the decision graph (traits.ts), codes from the registry.
  */
-import type { Collection } from '../model/collection.ts';
-import { type AccountOptions, accountPaths, accountTags } from './accounts/account-paths.ts';
-import { collectionPaths } from './collection-paths.ts';
+import type { Item, SchemeName, Tag } from '../kernel/documentation.ts';
+import type { Resource } from '../kernel/resource.ts';
 import { Components } from './components.ts';
-import type { CollectionLimits } from './described.ts';
-import { earlierNote, toEarlierVersion } from './earlier-version.ts';
-import { eventPaths } from './event-paths.ts';
-import type { Item } from './item.ts';
-import { operationPaths } from './operation-paths.ts';
-import { type PathDescription, pathItem, type Setting } from './path-item.ts';
-import { queryPaths } from './query-paths.ts';
-import { realtimePaths, realtimeTag } from './realtime-paths.ts';
+import { pathItem, type Setting } from './path-item.ts';
 import { addErrorSchemas } from './refusals.ts';
+import { resourcePath } from './resource-path.ts';
 import type { FieldName } from './response-fields.ts';
-import { schemaNames } from './schema-names.ts';
-import { addSecuritySchemes } from './security-schemes.ts';
-import { servicePaths } from './service-paths.ts';
-import { postEventDescription } from './webhooks/posted-event-paths.ts';
-import { receivingPaths, receivingTags } from './webhooks/receiving-paths.ts';
-import type { ReceivingOptions } from './webhooks/receiving-setting.ts';
-import { sentEvents } from './webhooks/sent-events.ts';
-import { webhookPaths, webhookTags } from './webhooks/webhook-paths.ts';
-import type { WebhookOptions } from './webhooks/webhook-setting.ts';
+import { collectionNames } from './schema-names.ts';
+import { type DescribedEventType, sentEvents } from './sent-events.ts';
 
 export type OpenApiVersion = '3.2' | '3.1';
 
@@ -32,19 +18,15 @@ export type OpenApiOptions = {
   readonly title: string;
   /** Value of API-Version. */
   readonly apiVersion: string;
-  /** `/api/v1` */
-  readonly base: string;
-  readonly collections: ReadonlyMap<string, Collection>;
+  /** Every resource of the program, in the order of the document. */
+  readonly resources: readonly Resource[];
   readonly traceEnabled: boolean;
   /** Whether any cross-origin page may read answers. */
   readonly corsEnabled: boolean;
-  readonly limits: CollectionLimits;
-  /** Absent: the program keeps no accounts. */
-  readonly accounts?: AccountOptions;
+  /** Whether a right password may still be refused. */
+  readonly verifiedEmailRequired: boolean;
   /** Absent: the program sends no webhooks. */
-  readonly webhooks?: WebhookOptions;
-  /** Absent: the program receives no webhooks. */
-  readonly receiving?: ReceivingOptions;
+  readonly eventTypes?: readonly DescribedEventType[];
   readonly version: OpenApiVersion;
 };
 
@@ -59,51 +41,27 @@ export function openApiDocument(options: OpenApiOptions): Item {
 
 /** The same in steps of some milliseconds, so that a caller may do something else in between. */
 export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
-  const { base, collections, accounts, webhooks, receiving, limits, version } = options;
+  const { resources, eventTypes, version } = options;
   const components = new Components();
   const security = addSecuritySchemes(components);
   addErrorSchemas(components);
-  const names = schemaNames(collections.values());
-  const described: PathDescription[] = [];
-  for (const collection of collections.values()) {
-    const own = names.get(collection.name);
-    if (own === undefined) throw new Error(`no names for ${collection.name}`);
-    described.push(...collectionPaths(collection, own, base, limits, components));
-    yield;
-  }
-  if (accounts !== undefined) described.push(...accountPaths(base, accounts, limits, components));
-  if (webhooks !== undefined) described.push(...webhookPaths(base, webhooks, limits, components));
-  if (receiving !== undefined) described.push(...receivingPaths(base, receiving, limits, components));
-  const builtIn = [
-    ...(accounts === undefined ? [] : Object.values(accounts.collections)),
-    ...(webhooks === undefined ? [] : Object.values(webhooks.collections)),
-    ...(receiving === undefined ? [] : [receiving.collection]),
-  ];
-  described.push(
-    ...queryPaths(base, [...collections.values(), ...builtIn], components),
-    ...operationPaths(base, components),
-    ...eventPaths(
-      base,
-      limits,
-      components,
-      webhooks === undefined ? undefined : postEventDescription(components),
-    ),
-    ...realtimePaths(base, components),
-    ...servicePaths(components),
-  );
+  const names = collectionNames(resources);
   const setting: Setting = {
     components,
     security,
-    verifiedEmailRequired: accounts?.verifiedEmailRequired ?? false,
+    verifiedEmailRequired: options.verifiedEmailRequired,
     traceEnabled: options.traceEnabled,
     corsFields: options.corsEnabled ? crossOriginFields : [],
   };
   const paths: Record<string, Item> = {};
-  for (const path of described) {
+  for (const resource of resources) {
+    const described = resourcePath(resource, { components, names });
     yield;
-    paths[path.path] = pathItem(path, setting);
+    if (described === undefined) continue;
+    paths[described.path] = pathItem(described, setting);
+    yield;
   }
-  const sent = webhooks === undefined ? {} : { webhooks: sentEvents(webhooks.eventTypes, names, components) };
+  const sent = eventTypes === undefined ? {} : { webhooks: sentEvents(eventTypes, names, components) };
   yield;
   const document: Item = {
     openapi: '3.2.0',
@@ -113,7 +71,7 @@ export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
       description: version === '3.1' ? `${preface}\n\n${earlierNote}` : preface,
     },
     servers: [{ url: '/' }],
-    tags: tags(options),
+    tags: tags(resources),
     paths,
     ...sent,
     components: components.toItem({ paths, ...sent }),
@@ -135,18 +93,85 @@ const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": 
 Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
 cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
 
-function tags({ collections, accounts, webhooks, receiving }: OpenApiOptions): readonly Item[] {
-  return [
-    ...[...collections.values()].map(({ name, description }) =>
-      description === '' ? { name } : { name, description },
+/** In the order in which paths have them. */
+function tags(resources: readonly Resource[]): readonly Item[] {
+  const found = new Map<string, Tag>();
+  for (const { documentation } of resources) {
+    if (documentation === undefined) continue;
+    const { name, description } = 'part' in documentation ? documentation.collection : documentation.tag;
+    found.set(name, { name, description });
+  }
+  return [...found.values()].map(({ name, description }) =>
+    description === '' ? { name } : { name, description },
+  );
+}
+
+const earlierNote =
+  'This is the OpenAPI 3.1 view: 3.1 has no QUERY operation, so each stands under the extension `x-query` of its path. `/openapi.json` has them as 3.2 does.';
+
+/**
+ * For tools that know only OpenAPI 3.1. Two things are new in 3.2 and must be said otherwise: `query` of a path item becomes the extension
+ * `x-query`, and `itemSchema` of a stream becomes text.
+ */
+function toEarlierVersion(document: Item): Item {
+  const paths = document.paths as Readonly<Record<string, Item>>;
+  return {
+    ...document,
+    openapi: '3.1.1',
+    paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, earlierPath(item)])),
+  };
+}
+
+function earlierPath(item: Item): Item {
+  return Object.fromEntries(
+    Object.entries(item).map(([name, value]) => [name === 'query' ? 'x-query' : name, withoutItems(value)]),
+  );
+}
+
+function withoutItems(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutItems);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) =>
+      name === 'itemSchema' ? ['schema', { type: 'string' }] : [name, withoutItems(part)],
     ),
-    ...(accounts === undefined ? [] : accountTags(accounts.collections)),
-    ...(webhooks === undefined ? [] : webhookTags(webhooks.collections)),
-    ...(receiving === undefined ? [] : receivingTags(receiving)),
-    { name: 'queries', description: 'Stored queries and their results.' },
-    { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' },
-    { name: 'events', description: 'Everything that happened, as a list and as a stream.' },
-    realtimeTag,
-    { name: 'service', description: 'What the program tells about itself.' },
-  ];
+  );
+}
+
+/** The places of credentials (§5.2). Each is an alternative: one credential is enough, and two are refused. */
+const schemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An access token of a login or of a trusted issuer, or a key.',
+  },
+  basic: {
+    type: 'http',
+    scheme: 'basic',
+    description:
+      'E-mail address and password of an account, or a key as the user name and an empty password.',
+  },
+  apiKey: { type: 'http', scheme: 'ApiKey', description: '`Authorization: ApiKey` or `Api-Key` with a key.' },
+  apiKeyHeader: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A key.' },
+  apiKeyQuery: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'api_key',
+    description: 'A key. Least secure: addresses are logged and remembered.',
+  },
+  cookieAuth: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-comity_session',
+    description:
+      'The session that a login with `cookie` opened. Ignored beside any other credential; unsafe requests with it are refused when a page of a foreign origin sent them.',
+  },
+} as const satisfies Record<SchemeName, Item>;
+
+/** Adds the schemes; gives the requirement of each. */
+function addSecuritySchemes(components: Components): readonly Item[] {
+  return Object.entries(schemes).map(([name, scheme]) => {
+    components.add('securitySchemes', name, scheme);
+    return { [name]: [] };
+  });
 }

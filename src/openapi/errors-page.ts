@@ -3,9 +3,8 @@
  */
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Retry } from '../http/problems/problem-entry.ts';
-import { bar } from './docs-page.ts';
-import { escapeHtml } from './escape-html.ts';
-import { reasonPhrases } from './reason-phrases.ts';
+import { bar, escapeHtml } from './docs-page.ts';
+import { reasonPhrases } from './refusals.ts';
 
 const advice: Readonly<Record<Retry, string>> = {
   no: 'Sending the same again gives the same answer.',

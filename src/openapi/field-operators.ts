@@ -1,10 +1,9 @@
-/**
- * What may be asked of a field of each type, as schemas: the operators of `price[gte]=10` and of a JSON filter. The same
- * table as resources/query/comparison.ts, to which test/openapi holds it.
- */
+/** What may be asked of a field of each type, as schemas: the operators of `price[gte]=10` and of a JSON filter. */
+
+import type { Item } from '../kernel/documentation.ts';
 import type { Field, Fields, ScalarType } from '../model/field.ts';
+import { type Operator, operatorsOf } from '../resources/query/comparison.ts';
 import type { Components } from './components.ts';
-import type { Item } from './item.ts';
 
 const scalar: Readonly<Record<ScalarType, Item>> = {
   string: { type: 'string' },
@@ -14,12 +13,9 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   timestamp: { type: 'string', format: 'date-time' },
 };
 
-const compared = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in'] as const;
-const membership = ['eq', 'ne', 'in'] as const;
-
 /** Fields that a filter may name. */
 export function filterable(fields: Fields): readonly Field[] {
-  return [...fields.values()].filter(({ type }) => type !== 'json');
+  return [...fields.values()].filter((field) => operatorsOf(field).length > 0);
 }
 
 /** Fields that have an order. */
@@ -49,14 +45,16 @@ export function operatorSchema(field: Field, form: 'text' | 'json', components: 
 function operators(field: Field, form: 'text' | 'json'): Item {
   const value = valueSchema(field);
   const orNull = form === 'json' ? orNullSchema(field) : value;
-  const properties: Record<string, Item> = {};
-  for (const operator of field.type === 'array' ? membership : compared) {
-    if (operator === 'in')
-      properties[operator] = form === 'json' ? { type: 'array', items: orNull } : commaList;
-    else properties[operator] = operator === 'eq' || operator === 'ne' ? orNull : value;
-  }
-  if (field.type === 'string') properties.like = pattern;
-  if (form === 'text') properties.null = { type: 'boolean', description: 'Absent or null, or not.' };
+  const special: Readonly<Partial<Record<Operator, Item>>> = {
+    eq: orNull,
+    ne: orNull,
+    in: form === 'json' ? { type: 'array', items: orNull } : commaList,
+    like: pattern,
+    null: { type: 'boolean', description: 'Absent or null, or not.' },
+  };
+  // In JSON null is a value, so no operator is needed to ask for it.
+  const taken = operatorsOf(field).filter((operator) => form === 'text' || operator !== 'null');
+  const properties = Object.fromEntries(taken.map((operator) => [operator, special[operator] ?? value]));
   return { type: 'object', properties, additionalProperties: false };
 }
 

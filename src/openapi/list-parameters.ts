@@ -1,15 +1,13 @@
 /**
- * The query parameters of a list (§4.2; surface). A filter is described as one object parameter for each field, because
+ * The query parameters of a list (§4.2). A filter is described as one object parameter for each field, because
  * `price[gte]=10` is what `deepObject` writes; `price=10` is short for `price[eq]=10`.
  */
 
 import { queryParameters } from '../config/reserved-names.ts';
+import type { Item, ListLimits } from '../kernel/documentation.ts';
 import type { Fields } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { filterable, operatorSchema, sortable } from './field-operators.ts';
-import type { Item } from './item.ts';
-
-export type ListLimits = { readonly listLimitDefault: number; readonly listLimitMax: number };
 
 /** What can be listed: a collection, or the event log. */
 export type Listed = {

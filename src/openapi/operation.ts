@@ -3,16 +3,12 @@
  * every status that the decision graph and the server can end it with.
  */
 import { type AnswerName, answers } from '../http/conduct/answers.ts';
+import type { Content, Item, SchemeName } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
-import type { Item } from './item.ts';
 import { refusals } from './refusals.ts';
 import { requestFields } from './request-fields.ts';
 import { answerFields, type FieldName, fieldItems, rateFields } from './response-fields.ts';
-import type { SchemeName } from './security-schemes.ts';
 import { endsOf, type Traits } from './traits.ts';
-
-/** Media types of content, each with a Media Type Object. */
-export type Content = Readonly<Record<string, Item>>;
 
 export type Description = {
   readonly id: string;

@@ -3,8 +3,8 @@
  * (§4.3, §4.8, §4.11), so they are described here once and for all.
  */
 
-import type { Item } from './item.ts';
-import { type Content, type Description, type OperationSetting, operationItem } from './operation.ts';
+import type { Content, Item } from '../kernel/documentation.ts';
+import { type Description, type OperationSetting, operationItem } from './operation.ts';
 import type { FieldName } from './response-fields.ts';
 import { plainRead } from './traits.ts';
 
@@ -85,7 +85,7 @@ function optionsFields(operations: readonly Description[]): readonly FieldName[]
   return accepts.length === 0 ? [] : [...accepts, 'Max-Content-Length'];
 }
 
-/** As contentFields in resources/answer/options.ts. */
+/** As contentFields in kernel/answer/options-response.ts. */
 function acceptFields(operations: readonly Description[], method: string): readonly FieldName[] {
   const takes = (name: string) =>
     (operations.find(({ traits }) => traits.method === name)?.traits.contentTypes.length ?? 0) > 0;

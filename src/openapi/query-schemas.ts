@@ -2,24 +2,18 @@
  * The content of QUERY (§4.9; RFC 10008) in its three media types: a JSON query with a filter of the collection's own fields,
  * the same names as a form, and one SQL SELECT.
  */
-import type { Collection } from '../model/collection.ts';
-import type { Components } from './components.ts';
-import { filterable, operatorSchema, orNullSchema } from './field-operators.ts';
-import { type Item, ref } from './item.ts';
-import { type ListLimits, sortKeys } from './list-parameters.ts';
-import type { Content } from './operation.ts';
-import { queryExamples } from './resource-examples.ts';
-import type { SchemaNames } from './schema-names.ts';
 
-export const queryTypes: readonly string[] = [
-  'application/json',
-  'application/x-www-form-urlencoded',
-  'application/sql',
-];
+import type { CollectionNames, Content, Item, ListLimits } from '../kernel/documentation.ts';
+import type { Collection } from '../model/collection.ts';
+import { type Components, ref } from './components.ts';
+
+import { filterable, operatorSchema, orNullSchema } from './field-operators.ts';
+import { sortKeys } from './list-parameters.ts';
+import { queryExamples } from './resource-examples.ts';
 
 export function queryContent(
   collection: Collection,
-  names: SchemaNames,
+  names: CollectionNames,
   limits: ListLimits,
   components: Components,
 ): Content {

@@ -4,9 +4,9 @@
  */
 import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
-import type { Components } from './components.ts';
-import { type Item, ref } from './item.ts';
-import { reasonPhrases } from './reason-phrases.ts';
+import type { Item } from '../kernel/documentation.ts';
+import { type Components, ref } from './components.ts';
+
 import { type FieldName, fieldItems, rateFields, refusalFields } from './response-fields.ts';
 import type { Traits } from './traits.ts';
 
@@ -126,3 +126,28 @@ export function addErrorSchemas(components: Components): void {
     required: ['type', 'title', 'status', 'detail', 'error', 'code'],
   });
 }
+
+export const reasonPhrases: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  406: 'Not Acceptable',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  412: 'Precondition Failed',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  415: 'Unsupported Media Type',
+  417: 'Expectation Failed',
+  422: 'Unprocessable Content',
+  428: 'Precondition Required',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  503: 'Service Unavailable',
+  505: 'HTTP Version Not Supported',
+};

@@ -3,8 +3,9 @@
  * them: the OpenAPI Specification (Parameter Object, `in`) says such parameters shall be ignored, and describes
  * the three by media types and security schemes.
  */
+
+import type { Item } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
-import type { Item } from './item.ts';
 import type { Traits } from './traits.ts';
 
 type Name =

@@ -1,34 +1,20 @@
 /**
- * The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6), as resources/collection/content.ts.
+ * The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6).
  */
+
+import type { CollectionNames, Content, Item } from '../kernel/documentation.ts';
 import type { BodyFormat, Collection } from '../model/collection.ts';
-import { withExamples } from './answer-content.ts';
-import type { Components } from './components.ts';
-import { type Item, ref } from './item.ts';
-import type { Content } from './operation.ts';
+import { mediaTypeOf } from '../resources/collection/content.ts';
+import { type Components, ref } from './components.ts';
+
 import type { ResourceExamples } from './resource-examples.ts';
-import type { SchemaNames } from './schema-names.ts';
-
-const typeOf: Readonly<Record<BodyFormat, string>> = {
-  json: 'application/json',
-  form: 'application/x-www-form-urlencoded',
-  multipart: 'multipart/form-data',
-  text: 'text/plain',
-};
-
-export const patchTypes: readonly string[] = [
-  'application/merge-patch+json',
-  'application/json-patch+json',
-  'application/json',
-];
-
-/** Media types of a complete resource. */
-export function bodyTypes(collection: Collection): readonly string[] {
-  return [...collection.formats].map((format) => typeOf[format]);
-}
 
 /** A complete resource: POST and PUT. */
-export function bodyContent(collection: Collection, names: SchemaNames, examples: ResourceExamples): Content {
+export function bodyContent(
+  collection: Collection,
+  names: CollectionNames,
+  examples: ResourceExamples,
+): Content {
   const schema = ref('schemas', `${names.singular}Input`);
   const encoding = formEncoding(collection);
   const form = { schema, ...(Object.keys(encoding).length === 0 ? {} : { encoding }) };
@@ -41,11 +27,13 @@ export function bodyContent(collection: Collection, names: SchemaNames, examples
       examples.text,
     ),
   };
-  return Object.fromEntries([...collection.formats].map((format) => [typeOf[format], described[format]]));
+  return Object.fromEntries(
+    [...collection.formats].map((format) => [mediaTypeOf[format], described[format]]),
+  );
 }
 
 export function patchContent(
-  names: SchemaNames,
+  names: CollectionNames,
   examples: ResourceExamples,
   components: Components,
 ): Content {
@@ -90,4 +78,9 @@ function operation(names: readonly string[], operands: Item): Item {
     properties: { op: { enum: names }, path: pointer, ...operands },
     required: ['op', 'path', ...Object.keys(operands)],
   };
+}
+
+/** A Media Type Object, with examples where there are any. */
+export function withExamples(schema: Item, examples: Readonly<Record<string, Item>>): Item {
+  return Object.keys(examples).length === 0 ? { schema } : { schema, examples };
 }

@@ -2,12 +2,12 @@
  * Examples from the declaration's own (`examples`: complete bodies), and what follows from them: the representation that
  * answers one, a page of them, a patch, a query. test/openapi validates each against its schema.
  */
+
+import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Scalar } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { sortable } from './field-operators.ts';
-import type { Item } from './item.ts';
-import type { SchemaNames } from './schema-names.ts';
 
 type Examples = Readonly<Record<string, Item>>;
 
@@ -25,7 +25,7 @@ const ids = ['01k1jx7v2mh5s8b4c9d0e6f3ga', '01k1jx7v2mq7w1z5x3r8t2y6pb'];
 
 export function resourceExamples(
   collection: Collection,
-  names: SchemaNames,
+  names: CollectionNames,
   components: Components,
   idPrefix = '',
 ): ResourceExamples {
@@ -62,7 +62,7 @@ export function resourceExamples(
 /** A query for the first resource of the examples, in JSON and in SQL. */
 export function queryExamples(
   collection: Collection,
-  names: SchemaNames,
+  names: CollectionNames,
   components: Components,
 ): { readonly json: Examples; readonly sql: Examples } {
   const [condition] = conditions(collection);

@@ -1,14 +1,13 @@
 /**
  * The schemas of a collection, from its declaration: the representation as served (§2.1), what POST and PUT take, what a
- * merge patch takes (RFC 7396), and a page of a list.
+ * merge patch takes (RFC 7396), and a page of a list. What no keyword can say of a member stands in its description: how many bytes an
+ * indexed text may have, who may write it (`readOnly`), who sees it (`hidden`), and where its value comes from (`tenantField`). Which callers
+ * those are is the application's own affair and not told.
  */
-import { plainSchema } from '../config/plain-schema.ts';
+import { plainSchema } from '../config/schema-references.ts';
+import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Components } from './components.ts';
-import { alwaysSeen, alwaysSent, withConduct } from './field-conduct.ts';
-import type { Item } from './item.ts';
-import type { SchemaNames } from './schema-names.ts';
-import { withTextBounds } from './text-bounds.ts';
 
 const time: Item = { type: 'string', format: 'date-time', readOnly: true };
 const id: Item = {
@@ -17,7 +16,11 @@ const id: Item = {
   description: 'Made by the server, or by the client where PUT creates.',
 };
 
-export function addResourceSchemas(collection: Collection, names: SchemaNames, components: Components): void {
+export function addResourceSchemas(
+  collection: Collection,
+  names: CollectionNames,
+  components: Components,
+): void {
   const bounded = withTextBounds(plainSchema(collection.schema), collection);
   const properties = withConduct(isItem(bounded.properties) ? bounded.properties : {}, collection);
   const declared = 'properties' in bounded ? { ...bounded, properties } : bounded;
@@ -128,4 +131,75 @@ function closedPart(part: unknown, isPart: boolean): unknown {
 
 function isItem(value: unknown): value is Item {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const bytesPerCodePointMax = 4;
+const shortFormats: ReadonlySet<unknown> = new Set(['date-time', 'date', 'time', 'uuid', 'ipv4', 'ipv6']);
+
+/** Says the bounds of indexed texts (config/text-bounds.ts): JSON Schema counts code points. @param schema plain JSON, which is not changed */
+export function withTextBounds(schema: Item, { textBounds }: Pick<Collection, 'textBounds'>): Item {
+  let result = schema;
+  for (const { path, bytesMax } of textBounds) result = describeAt(result, path, bytesMax);
+  return result;
+}
+
+function describeAt(schema: Item, path: readonly string[], bytesMax: number): Item {
+  const [name, ...rest] = path;
+  if (name === undefined) return isShort(schema, bytesMax) ? schema : described(schema, bytesMax);
+  const { properties } = schema;
+  if (!isItem(properties) || !isItem(properties[name])) return schema;
+  return { ...schema, properties: { ...properties, [name]: describeAt(properties[name], rest, bytesMax) } };
+}
+
+function described(schema: Item, bytesMax: number): Item {
+  const bound = `At most ${bytesMax} bytes of UTF-8, because it is indexed.`;
+  const { description } = schema;
+  return { ...schema, description: typeof description === 'string' ? `${description} ${bound}` : bound };
+}
+
+function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item, bytesMax: number): boolean {
+  if (typeof maxLength === 'number') return maxLength * bytesPerCodePointMax <= bytesMax;
+  if (Array.isArray(anyOf)) {
+    return anyOf.every((part: unknown) => isItem(part) && (part.type === 'null' || isShort(part, bytesMax)));
+  }
+  return values !== undefined || value !== undefined || shortFormats.has(format);
+}
+
+type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField'>;
+
+const readOnlyNote = 'Read-only for most callers, who are answered 400 when they change it.';
+const hiddenNote = 'Absent for callers who may not see it.';
+const tenantNote = 'The tenant of who creates the resource, unless an administrator names one; fixed then.';
+
+/** @param properties of the declared schema, by name */
+function withConduct(properties: Item, collection: Conduct): Item {
+  const { readOnly, hidden, tenantField } = collection;
+  if (readOnly.size === 0 && hidden.size === 0 && tenantField === undefined) return properties;
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const notes = [
+        ...(readOnly.has(name) ? [readOnlyNote] : []),
+        ...(hidden.has(name) ? [hiddenNote] : []),
+        ...(name === tenantField ? [tenantNote] : []),
+      ];
+      return [name, notes.length === 0 ? schema : annotated(schema, notes)];
+    }),
+  );
+}
+
+/** Required fields that every caller sees. */
+function alwaysSeen(required: readonly string[], { hidden }: Conduct): readonly string[] {
+  return required.filter((name) => !hidden.has(name));
+}
+
+/** Required fields that no caller may leave out: the server fills in or keeps the others for some. */
+function alwaysSent(required: readonly string[], collection: Conduct): readonly string[] {
+  const { readOnly, hidden, tenantField } = collection;
+  return required.filter((name) => !readOnly.has(name) && !hidden.has(name) && name !== tenantField);
+}
+
+function annotated(schema: unknown, notes: readonly string[]): Item {
+  const item = schema as Item;
+  const own = typeof item.description === 'string' ? [item.description] : [];
+  return { ...item, description: [...own, ...notes].join(' ') };
 }

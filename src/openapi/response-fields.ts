@@ -4,8 +4,8 @@
  */
 import type { AnswerName } from '../http/conduct/answers.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import type { Item } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
-import type { Item } from './item.ts';
 import type { Traits } from './traits.ts';
 
 type Described = {
@@ -227,7 +227,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
   }
 }
 
-/** The fields that a status demands of a refusal, as in resources/answer/problem.ts. */
+/** The fields that a status demands of a refusal, as in kernel/answer/problem.ts. */
 export function refusalFields(
   status: number,
   codes: readonly ProblemCode[],

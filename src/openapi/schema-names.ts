@@ -1,106 +1,68 @@
 /**
- * What a collection is called in schemas and operation ids: `order-lines` is `OrderLines`, one of them an `OrderLine`.
+ * What collections are called in schemas and operation ids: `order-lines` is `OrderLines`, one of them an `OrderLine`. Those that the program
+ * brings itself say their names; the others get ones that no schema and no path has.
  */
+
+import { type CollectionNames, referenceIn } from '../kernel/documentation.ts';
+import type { Resource } from '../kernel/resource.ts';
 import type { Collection } from '../model/collection.ts';
 
-export type SchemaNames = {
-  readonly singular: string;
-  readonly plural: string;
-  /** `an order line`, for sentences. */
-  readonly one: string;
-  /** `order lines` */
-  readonly many: string;
-};
+/** Those that were given to a collection, and for the others names that no schema has. */
+export function collectionNames(resources: readonly Resource[]): ReadonlyMap<string, CollectionNames> {
+  const all = [...givenNames(resources)];
+  const given = all.flatMap(([name, names]) => (names === undefined ? [] : [[name, names] as const]));
+  const unnamed = all.flatMap(([name, names]) => (names === undefined ? [{ name }] : []));
+  const taken = [...ownNames(resources), ...given.flatMap(([, { singular, plural }]) => [singular, plural])];
+  return new Map([...schemaNames(unnamed, taken), ...given]);
+}
 
-/** Of the collections that the program brings itself. */
-export const builtInNames = {
-  users: { singular: 'User', plural: 'Users', one: 'an account', many: 'accounts' },
-  keys: { singular: 'Key', plural: 'Keys', one: 'an API key', many: 'API keys' },
-  audit: {
-    singular: 'AuditEntry',
-    plural: 'AuditEntries',
-    one: 'an entry of the audit trail',
-    many: 'entries of the audit trail',
-  },
-  endpoints: { singular: 'Endpoint', plural: 'Endpoints', one: 'an endpoint', many: 'endpoints' },
-  deliveries: { singular: 'Delivery', plural: 'Deliveries', one: 'a delivery', many: 'deliveries' },
-  received: {
-    singular: 'ReceivedMessage',
-    plural: 'ReceivedMessages',
-    one: 'a received message',
-    many: 'received messages',
-  },
-  recoveries: { singular: 'Recovery', plural: 'Recoveries', one: 'a recovery', many: 'recoveries' },
-} as const satisfies Record<string, SchemaNames>;
+/** Names of the paths and schemas that resources have of themselves. */
+function ownNames(resources: Iterable<Resource>): ReadonlySet<string> {
+  const found = new Set<string>();
+  const gather = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const reference = referenceIn(value);
+    if (reference !== undefined && 'name' in reference) found.add(reference.name);
+    for (const part of Object.values(value)) gather(part);
+  };
+  for (const { documentation, operations } of resources) {
+    if (documentation !== undefined && 'name' in documentation) found.add(documentation.name);
+    for (const operation of operations.values()) {
+      gather([operation.documentation?.takes, operation.documentation?.gives]);
+    }
+  }
+  return found;
+}
 
-/** Schemas and operations of the document's own; a collection that would take one of these names gets another. */
-const taken: readonly string[] = [
-  'Account',
-  'Attempt',
-  'Attempts',
-  ...Object.values(builtInNames).flatMap(({ singular, plural }) => [singular, plural]),
-  'EndpointRecovery',
-  'EndpointTest',
-  'Error',
-  'Event',
-  'EventExpunction',
-  'EventLog',
-  'EventPosting',
-  'EventType',
-  'EventTypes',
-  'Health',
-  'JsonPatch',
-  'JwkSet',
-  'KeyCreation',
-  'KeyRotation',
-  'Login',
-  'Logout',
-  'Me',
-  'Metrics',
-  'OpenApi',
-  'Operation',
-  'OperationResult',
-  'Password',
-  'PasswordChange',
-  'PasswordReset',
-  'PasswordResetConfirmation',
-  'PasswordResetRequest',
-  'PasswordSet',
-  'ProblemDetails',
-  'Query',
-  'QueryResult',
-  'ReceivedAttempt',
-  'ReceivedAttempts',
-  'ReceivedBody',
-  'ReceivedReplay',
-  'Refresh',
-  'Registration',
-  'Replay',
-  'Resend',
-  'SecretRotation',
-  'Sender',
-  'SenderSecretRotation',
-  'Senders',
-  'SignIn',
-  'SignInCallback',
-  'Tokens',
-  'UserPassword',
-  'Verification',
-  'VerificationCode',
-  'VerificationConfirmation',
-  'VerificationRequest',
-];
+/** The names of every collection that is served: those that it was given, and for the others ones made from what it is called. */
+function givenNames(resources: Iterable<Resource>): ReadonlyMap<string, CollectionNames | undefined> {
+  const found = new Map<string, CollectionNames | undefined>();
+  for (const { documentation } of resources) {
+    if (documentation === undefined || !('part' in documentation)) continue;
+    found.set(documentation.collection.name, documentation.names);
+  }
+  return found;
+}
 
-/** A pair of names for each collection, none given twice. */
-export function schemaNames(collections: Iterable<Collection>): ReadonlyMap<string, SchemaNames> {
-  const used = new Set(taken);
+/** The names that every document has a schema of. */
+const always: readonly string[] = ['Error', 'JsonPatch', 'ProblemDetails'];
+
+/**
+ * A pair of names for each collection, none given twice.
+ * @param taken names of other schemas and paths: a collection that would have one of them gets another
+ */
+function schemaNames(
+  collections: Iterable<Pick<Collection, 'name'>>,
+  taken: Iterable<string>,
+): ReadonlyMap<string, CollectionNames> {
+  const used = new Set([...always, ...taken]);
   const unused = (wanted: string) => {
     let name = wanted;
     for (let number = 2; used.has(name); number += 1) name = `${wanted}${number}`;
     used.add(name);
     return name;
   };
-  const names = new Map<string, SchemaNames>();
+  const names = new Map<string, CollectionNames>();
   for (const { name } of collections) {
     const plural = unused(pascal(name));
     const only = singularOf(name);

@@ -1,12 +1,14 @@
 /**
- * What is always so of an operation, as far as its statuses depend on it, and what that settles in the decision graph.
- * The names are those of `Operation` in resources/resource.ts where that has the same fact.
+ * What is always so of an operation, as far as its statuses depend on it, what that settles in the decision graph, and every end that it
+ * leaves open. Statuses are read off the very table that answers requests, so none can be forgotten here, nor be promised and never sent.
  */
-import type { NodeName } from '../http/conduct/node.ts';
+
+import type { AnswerName } from '../http/conduct/answers.ts';
+import { graph, start } from '../http/conduct/graph.ts';
+import type { Edge, NodeName } from '../http/conduct/node.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import { type Action, permission, type Rule } from '../model/access.ts';
-import { type Authenticated, anonymous, authenticated } from '../model/principal.ts';
-import { type Ends, reach } from './reach.ts';
+import type { Permission } from '../model/access.ts';
+import { anonymous, authenticated, type Principal } from '../model/principal.ts';
 
 export type Traits = {
   readonly method: string;
@@ -18,8 +20,8 @@ export type Traits = {
   readonly signed: boolean;
   /** Done at a path of its own (resources/action): what comes of it has no validators and is not kept. */
   readonly action: boolean;
-  /** What is done is never answered with content. */
-  readonly silent: boolean;
+  /** Whether what is done is answered without content; where its answer is a report, no preference decides that. */
+  readonly silent: 'always' | 'sometimes' | 'never';
   /** Who may call it at all. */
   readonly gate: Gate;
   readonly answersForms: boolean;
@@ -45,9 +47,7 @@ export type Traits = {
   /** Its answers can be compared with If-Match and If-None-Match, and with the date fields. */
   readonly validators: 'none' | 'tag' | 'tag-and-date';
   /** Codes that its own stages raise. */
-  readonly contentCodes: readonly ProblemCode[];
-  readonly proposalCodes: readonly ProblemCode[];
-  readonly resultCodes: readonly ProblemCode[];
+  readonly codes: readonly ProblemCode[];
 };
 
 /** Which callers are refused before any resource is looked at. */
@@ -59,9 +59,8 @@ const noScopes = authenticated({ id: '', scopes: [] });
 const allScopes = authenticated({ id: '', scopes: ['read', 'write', 'webhooks', 'tunnel'] });
 
 /** `known` is false where some authenticated principal is refused outright: one whose key lacks the scope will be. */
-export function gateOf(rules: readonly (readonly [rule: Rule, action: Action])[]): Gate {
-  const passes = (principal: typeof anonymous | Authenticated) =>
-    rules.some(([rule, action]) => permission(rule, action, principal) !== 'denied');
+export function gateOf(permissionOf: (principal: Principal) => Permission): Gate {
+  const passes = (principal: Principal) => permissionOf(principal) !== 'denied';
   return { anonymous: passes(anonymous), known: passes(noScopes) && passes(allScopes) };
 }
 
@@ -72,7 +71,7 @@ export const plainRead: Traits = {
   contentOptional: false,
   signed: false,
   action: false,
-  silent: false,
+  silent: 'never',
   gate: openGate,
   answersForms: false,
   idempotent: false,
@@ -88,9 +87,7 @@ export const plainRead: Traits = {
   converses: false,
   unlimited: false,
   validators: 'tag',
-  contentCodes: [],
-  proposalCodes: [],
-  resultCodes: [],
+  codes: [],
 };
 
 /** What any credential may be refused with. */
@@ -105,6 +102,12 @@ const credentialCodes: readonly ProblemCode[] = [
   'unavailable',
 ];
 
+/** Codes that reading content can raise. What a signature covers is taken as it came. */
+function contentCodes({ signed }: Traits): readonly ProblemCode[] {
+  const always = ['content_too_large', 'request_timeout'] as const;
+  return signed ? always : [...always, 'content_malformed', 'content_missing'];
+}
+
 /**
  * Every way that a request for this operation can end.
  * @param verifiedEmailRequired whether a right password may still be refused
@@ -117,11 +120,11 @@ export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
       ...(isSafe(traits.method) && !traits.converses ? [] : (['cross_site_request'] as const)),
       ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
     ],
-    content_sound: traits.contentCodes,
-    proposal_sound: traits.proposalCodes,
-    change_made: traits.resultCodes,
+    content_sound: [...contentCodes(traits), ...traits.codes],
+    proposal_sound: traits.codes,
+    change_made: traits.codes,
   };
-  return reach(settledBy(traits), (node, code) => raised[node]?.includes(code) ?? true);
+  return reach(settledBy(traits), (node) => raised[node]);
 }
 
 function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
@@ -161,7 +164,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   always('visible', !traits.mayBeHidden);
   always('permitted', !traits.mayBeClosed);
   never('refused_anonymous', gate.anonymous);
-  always('proposal_sound', traits.proposalCodes.length === 0);
+  always('proposal_sound', traits.codes.length === 0);
   never('match_required', traits.matchRequired);
   never('if_unmodified_since_false', validators === 'tag-and-date');
   never('if_modified_since_false', safe && validators === 'tag-and-date');
@@ -182,7 +185,9 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   always('created', traits.creates === 'always');
   never('browser_form', traits.answersForms);
   // An action always tells what it did, where there is anything to tell.
-  if (traits.action) settled.set('minimal_asked', traits.silent);
+  if (traits.action && traits.silent !== 'sometimes') {
+    settled.set('minimal_asked', traits.silent === 'always');
+  }
   return settled;
 }
 
@@ -190,4 +195,39 @@ const unjudged = ['rate_exceeded', 'credential_refused', 'if_match_given', 'if_n
 
 function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'QUERY';
+}
+
+export type Ends = {
+  readonly answers: ReadonlySet<AnswerName>;
+  readonly refusals: ReadonlySet<ProblemCode>;
+};
+
+/**
+ * @param settled questions whose answer is the same for every request of the operation; all others may go either way
+ * @param raised the codes that the operation raises at a node that picks one; undefined: any that the graph names there
+ */
+function reach(
+  settled: ReadonlyMap<NodeName, boolean>,
+  raised: (node: NodeName) => readonly ProblemCode[] | undefined,
+): Ends {
+  const answers = new Set<AnswerName>();
+  const refusals = new Set<ProblemCode>();
+  const seen = new Set<NodeName>();
+  const waiting: NodeName[] = [start];
+  const follow = (from: NodeName, edge: Edge) => {
+    if ('to' in edge) waiting.push(edge.to);
+    else if ('answer' in edge) answers.add(edge.answer);
+    else {
+      const picked = edge.pick === undefined ? undefined : raised(from);
+      for (const code of picked ?? edge.refuse) refusals.add(code);
+    }
+  };
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (seen.has(name)) continue;
+    seen.add(name);
+    const said = settled.get(name);
+    if (said !== false) follow(name, graph[name].yes);
+    if (said !== true) follow(name, graph[name].no);
+  }
+  return { answers, refusals };
 }

@@ -1,7 +1,10 @@
 /**
- * Every resource of the program that its collections and its store make: the one list that the router is made of. How a collection
+ * The resources that the program's collections and its store make, in the order in which the OpenAPI document has them. How a collection
  * becomes resources is in collection/serving.ts.
  */
+
+import { operationResources } from '../kernel/operations/operation-routes.ts';
+import type { Operation, Resource } from '../kernel/resource.ts';
 import type { Principal } from '../model/principal.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
@@ -12,18 +15,16 @@ import {
   type ServingOptions,
   serveCollection,
 } from './collection/serving.ts';
-import { eventResources } from './events/resources.ts';
+import { eventResources } from './events/event-log-routes.ts';
 import { createEventViews, showEvents } from './events/seen-event.ts';
 import type { StreamLimits } from './events/stream.ts';
 import { eventFields, visibleEvents } from './events/visibility.ts';
-import { operationResources } from './operations/resources.ts';
-import { queryResources } from './queries/resources.ts';
-import type { Operation, Resource } from './resource.ts';
+import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
   readonly streamLimits: StreamLimits;
-  /** Serves the collections that the program brings itself; they emit no events. */
-  readonly builtIn?: (serving: Serving) => readonly ServedCollection[];
+  /** Serves the collections that the program brings itself, which emit no events, and what belongs beside them. */
+  readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
   /** What is done with events besides reading them: POST to the log, and paths below it. */
   readonly postedEvents?: (serving: Serving) => {
     readonly post: Operation;
@@ -39,7 +40,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     ...(options.builtIn?.(serving) ?? []),
   ];
   const queries = new Map<string, QueryOptions>(
-    served.map(({ query }) => [query.collection.name, query] as const),
+    served.flatMap((each) => ('query' in each ? [[each.query.collection.name, each.query] as const] : [])),
   );
   const posted = options.postedEvents?.(serving);
   const eventViews = createEventViews(collections.values());
@@ -54,7 +55,7 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
     },
   };
   return [
-    ...served.flatMap(({ resources }) => resources),
+    ...served.flatMap((each) => ('query' in each ? each.resources : [each])),
     ...queryResources(serving.queriesPath, serving.storedQueries, queries),
     ...operationResources(store, `${base}/operations`),
     ...eventResources({

@@ -1,6 +1,6 @@
 /**
- * Bounds on answers that stay open, event streams and WebSockets (§8): all together (503), and those of one principal or, without one, of one address
- * (429), so that no caller takes them all. Administrators have a reserve beyond the bound. None is begun while the server drains.
+ * Limits on responses that stay open, event streams and WebSockets (§8): of all callers (503), and of one principal or, without one, of one
+ * address (429). Administrators have a reserve beyond the limit. A draining server opens none.
  */
 import type { Response } from '../http/message.ts';
 import type { Context } from './context.ts';
@@ -9,13 +9,13 @@ import type { RequestUnderWay } from './request-under-way.ts';
 
 const retrySeconds = 5;
 
-/** The response, or what takes its place. Notes on the request whose share the answer counts against. */
+/** The response, or a refusal in its place. Records on the request whose share the response counts against. */
 export function capOpen(request: RequestUnderWay, response: Response): Response {
   const held = heldBy(request.context, response);
   if (held === undefined) return response;
   const isAdministrator = response.holder?.isAdministrator ?? false;
   const { id } = response.holder ?? {};
-  // The two spaces of names are apart: no id begins with a space.
+  // Ids and addresses are separate namespaces: no id begins with a space.
   request.holder = id ?? ` ${request.context.addressOf(request)}`;
   const { answers, max, reserved } = held;
   const shareMax = id === undefined ? held.perAddressMax : held.perPrincipalMax;
@@ -30,13 +30,13 @@ export function capOpen(request: RequestUnderWay, response: Response): Response 
 type Held = {
   readonly answers: { readonly size: number; count(holder: string): number };
   readonly max: number;
-  /** What administrators may open beyond `max`. */
+  /** How many administrators may open beyond `max`. */
   readonly reserved: number;
   readonly perPrincipalMax: number;
   readonly perAddressMax: number;
 };
 
-/** Undefined: the answer does not stay open. */
+/** Undefined: the response does not stay open. */
 function heldBy({ streams, sockets, limits }: Context, response: Response): Held | undefined {
   if (response.conversation !== undefined) {
     return {

@@ -1,22 +1,24 @@
 /**
- * Answers to what is not an HTTP request (RFC 9110 §15.5.1): node:http reports it once a connection, then the parser is
- * of no more use and the connection must close. Unknown methods end here as well, because the parser knows a list.
+ * Responses to octets that are not an HTTP request (RFC 9110 §15.5.1). node:http reports them once a connection, then its parser is unusable
+ * and the connection must close. Unknown methods end here as well, because the parser has a fixed list.
  *
- * Never writes into an answer under way: an error may concern octets that came after a good request, whose answer is
- * still being produced. Where the content of that request is what broke, whoever reads it is told, and answers.
+ * Never writes into a response under way: the error may concern octets after a valid request, whose response is still in progress. If the
+ * content of that request is broken, its reader receives the error and responds.
  */
+
+import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
+import { isToken } from '../http/syntax/token.ts';
 import { type Connection, connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
-import type { ParserError } from './diagnose.ts';
-import { diagnose } from './diagnose.ts';
-import { rawAnswer } from './raw-answer.ts';
+import { rawAnswer } from './problem-answer.ts';
 
 export function answerClientError(context: Context, error: ParserError, socket: Socket): void {
   const connection = connectionOf(socket, context.monotonic);
   if (connection.broken) {
-    dropMore(context, connection);
+    discardRest(context, connection);
     return;
   }
   connection.broken = true;
@@ -35,7 +37,6 @@ export function answerClientError(context: Context, error: ParserError, socket: 
   else whenSent(last.outgoing, () => refuse(context, connection, error));
 }
 
-/** What the reader of broken content is told. */
 function contentCode(error: ParserError): ProblemCode {
   const { code } = diagnose(error);
   return code === 'request_timeout' || code === 'content_too_large' ? code : 'content_malformed';
@@ -52,7 +53,7 @@ function whenSent(
 function refuse(context: Context, connection: Connection, error: ParserError): void {
   const { socket } = connection;
   if (!socket.writable) return;
-  // Who connected and never spoke is not waiting for an answer.
+  // A client that never sent anything does not wait for a response.
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) {
     socket.destroySoon();
     return;
@@ -64,9 +65,71 @@ function refuse(context: Context, connection: Connection, error: ParserError): v
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** The rest of a broken message is dropped up to the same bound as content that nobody reads. */
-function dropMore(context: Context, connection: Connection): void {
+/** Discards the rest of a broken message up to the same limit as unread content. */
+function discardRest(context: Context, connection: Connection): void {
   const { socket } = connection;
   const allowance = context.limits.fieldsBytesMax + context.limits.unreadContentBytesMax;
   if (socket.writableFinished && socket.bytesRead > allowance) socket.destroy();
+}
+
+type ParserError = Error & {
+  readonly code?: string;
+  readonly reason?: string;
+  readonly bytesParsed?: number;
+  readonly rawPacket?: Uint8Array;
+};
+
+const methodBytesMax = 32;
+
+/**
+ * What a parser error of node:http means in the error registry (§7). The error has a code and the parsed octets, of which only the method and
+ * the request line are examined, and never repeated in full.
+ */
+function diagnose(error: ParserError): Problem {
+  switch (error.code) {
+    case 'HPE_INVALID_METHOD':
+      return methodProblem(error);
+    case 'HPE_HEADER_OVERFLOW':
+      return { code: overflowsInTarget(error) ? 'target_too_long' : 'fields_too_large' };
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return { code: 'content_too_large', message: 'chunk extensions are too large' };
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { code: 'request_timeout' };
+    case 'HPE_INVALID_VERSION':
+      // The parser has the same code for a request line that ends in a bare LF.
+      return { code: error.reason === 'Invalid HTTP version' ? 'version_unsupported' : 'message_invalid' };
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return { code: 'version_unsupported' };
+    default:
+      return { code: 'message_invalid' };
+  }
+}
+
+/** A token that is not a known method is 501; anything else is not HTTP. */
+function methodProblem(error: ParserError): Problem {
+  const method = methodText(error);
+  if (method === undefined) return { code: 'message_invalid' };
+  const upper = method.toUpperCase();
+  if (method === upper || !METHODS.includes(upper)) return { code: 'method_unknown' };
+  return { code: 'method_unknown', message: `method not implemented; methods are case-sensitive: ${upper}` };
+}
+
+function methodText({ rawPacket, bytesParsed = 0 }: ParserError): string | undefined {
+  if (rawPacket === undefined) return undefined;
+  // Earlier requests of the same packet end in LF or in content; empty lines before a request are allowed.
+  const start = rawPacket.lastIndexOf(0x0a, Math.max(bytesParsed - 1, 0)) + 1;
+  const text = Buffer.from(rawPacket.subarray(start, start + methodBytesMax)).toString('latin1');
+  const space = text.indexOf(' ');
+  const method = space < 0 ? text : text.slice(0, space);
+  return isToken(method) ? method : undefined;
+}
+
+/**
+ * Whether the request line alone was too long: no line ended before the limit. If that line came in several packets this cannot be seen, and
+ * the response is 431, which is true as well.
+ */
+function overflowsInTarget({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  if (rawPacket === undefined) return false;
+  const parsed = rawPacket.subarray(0, Math.max(bytesParsed, 1));
+  return !parsed.includes(0x0a) && methodText({ rawPacket, bytesParsed: 0 } as ParserError) !== undefined;
 }

@@ -1,12 +1,13 @@
 /**
- * The open connections of a listener, and who may have how many. Both ports share the bounds.
+ * The open connections of a listener and their limits, which both ports share.
  *
- *   - One address may have `connectionsPerAddressMax` (IPv6 counts by /64). Behind a proxy all sockets have the proxy's address, and the bound is off.
- *   - All together may have `connectionsMax`.
- *   - Where a bound is reached, a connection that owes nothing makes room: one of the same address, or of the address that has most.
- *   - Where none owes nothing, the newcomer is taken into the reserve of `connectionsReservedMax`. It is answered once, and only if it asks for health
- *     or comes from an administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address that has more connections than
- *     the newcomer's makes room, so that the address that fills everything cannot fill the reserve against others.
+ * - One address may have `connectionsPerAddressMax` (IPv6 counts by /64). Behind a proxy, where all sockets have one address, this limit is
+ *   off.
+ * - All together may have `connectionsMax`.
+ * - At a limit, an idle connection is closed for the new one: of the same address, or of the address with the most.
+ * - If none is idle, the new one is admitted to the reserve of `connectionsReservedMax`. It gets one response, and only for health or an
+ *   administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address with more connections is closed for it, so
+ *   that the address that uses everything cannot fill the reserve too.
  */
 import type { Socket } from 'node:net';
 import { type Connection, connectionOf } from './connection.ts';
@@ -17,20 +18,19 @@ export type SharesOptions = {
     ServerLimits,
     'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsReservedMax'
   >;
-  /** What the peer of a socket is counted by. */
   readonly addressOf: (peer: string) => string;
   readonly monotonic: () => number;
 };
 
-/** Connections of one address that are looked at for one to close. Those looked at go to the end of its line. */
+/** Connections of one address that one search for an idle one examines. They move to the end of its queue. */
 const looksMax = 64;
-/** The address that has most is looked for this often at most: a look at 10,000 addresses takes 0.1 ms. */
+/** Least time between two searches for the address with the most connections: one over 10,000 addresses takes 0.1 ms. */
 const rankingMs = 100;
 
 export class ConnectionShares {
   readonly #options: SharesOptions;
   readonly #all = new Set<Connection>();
-  /** The least recently looked at first. Those of the reserve are not among them. */
+  /** The least recently examined first, without those of the reserve. */
   readonly #byAddress = new Map<string, Set<Connection>>();
   readonly #reserve = new Set<Connection>();
   #largest: string | undefined;
@@ -40,7 +40,7 @@ export class ConnectionShares {
     this.#options = options;
   }
 
-  /** Those of the reserve included. */
+  /** Including the reserve. */
   get size(): number {
     return this.#all.size;
   }
@@ -49,7 +49,7 @@ export class ConnectionShares {
     return this.#all[Symbol.iterator]();
   }
 
-  /** Counts a new connection until its socket has closed. @returns false: there is no room, not even in the reserve */
+  /** Counts a new connection until its socket closes. @returns false if there is no room, not even in the reserve */
   admit(socket: Socket): boolean {
     const { limits, addressOf, monotonic } = this.#options;
     const connection = connectionOf(socket, monotonic);
@@ -68,7 +68,7 @@ export class ConnectionShares {
     return true;
   }
 
-  /** The connection goes on as that of another socket: the one over TLS instead of the one that carries it. */
+  /** Continues the connection on another socket: the one over TLS instead of its carrier. */
   replace(carrier: Socket, socket: Socket): void {
     const { addressOf, monotonic } = this.#options;
     const [before, connection] = [connectionOf(carrier, monotonic), connectionOf(socket, monotonic)];
@@ -97,7 +97,7 @@ export class ConnectionShares {
     return true;
   }
 
-  /** Closes a connection of the reserve that owes nothing, of the address that has most; the newcomer's own at last, the oldest first. */
+  /** Closes an idle connection of the reserve: of the address with the most, the newcomer's own last, the oldest first. */
   #yieldReserve(newcomer: Connection): boolean {
     let victim: Connection | undefined;
     let most = this.#countOf(newcomer) - 1;
@@ -122,7 +122,6 @@ export class ConnectionShares {
     connection.socket.destroy();
   }
 
-  /** Closes the first connection of the line that owes nothing. */
   #makeRoom(line: Set<Connection> | undefined): boolean {
     if (line === undefined) return false;
     let looks = 0;
@@ -154,7 +153,7 @@ export class ConnectionShares {
   }
 }
 
-/** Answers that stay open, with who holds each: event streams, WebSockets. */
+/** Responses that stay open, by holder: event streams, WebSockets. */
 export class HeldAnswers<T> {
   readonly #holderOf = new Map<T, string>();
   readonly #counts = new Map<string, number>();
@@ -167,7 +166,6 @@ export class HeldAnswers<T> {
     return this.#holderOf.keys();
   }
 
-  /** How many the holder has. */
   count(holder: string): number {
     return this.#counts.get(holder) ?? 0;
   }

@@ -1,15 +1,53 @@
 /**
- * Reads the content of one request: counts octets as they come and stops at the limit at once, at a timeout, where the memory
- * for everything under way is taken, or when the client goes away. Content codings are not undone here.
+ * Reads the content of one request: counts octets as they arrive, and stops at the limit, at a timeout, when the memory budget is used up, or
+ * when the client leaves. Content codings are decoded elsewhere. States:
  *
- *   waiting   listeners are on the stream, octets are kept;
- *   settled   the promise has its one value, the listeners are off and a stream that has more is paused. Whoever sends
- *             the answer decides what becomes of the rest (send-answer.ts).
+ * - waiting: listeners are on the stream, octets are kept.
+ * - settled: the promise has its value, the listeners are removed and an unfinished stream is paused. The sender of the response decides
+ *   about the rest (send-answer.ts).
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import type { ContentWatch, Watched } from './content-watch.ts';
 import { type ServerLimits, uncountedBytesMax } from './limits.ts';
+
+type Watched = {
+  check(nowMs: number): void;
+};
+
+/**
+ * Enforces the time limits of all readings with one timer, which runs only while there are any: a timer for each POST would cost more than
+ * most contents.
+ */
+export class ContentWatch {
+  readonly #watched = new Set<Watched>();
+  readonly #monotonic: () => number;
+  readonly #intervalMs: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(monotonic: () => number, intervalMs: number) {
+    this.#monotonic = monotonic;
+    this.#intervalMs = intervalMs;
+  }
+
+  add(reading: Watched): void {
+    this.#watched.add(reading);
+    this.#timer ??= setInterval(() => this.#sweep(), this.#intervalMs).unref();
+  }
+
+  delete(reading: Watched): void {
+    this.#watched.delete(reading);
+  }
+
+  #sweep(): void {
+    if (this.#watched.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const nowMs = this.#monotonic();
+    for (const reading of this.#watched) reading.check(nowMs);
+  }
+}
 
 /** Shorter chunks are joined, so that content in chunks of one octet takes no more memory than in one. */
 const joinedBytesMax = 4 * 1024;
@@ -17,7 +55,7 @@ const slabBytesMax = 64 * 1024;
 
 /** The message of node:http, or a multiplexed stream. */
 export type ContentSource = {
-  /** The client broke off: what looks like an end is none (node ends the reading of a stream that was reset). */
+  /** The client aborted: the end is not the end of the content (node ends the reading of a stream that was reset). */
   readonly aborted: boolean;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: 'end' | 'close', listener: () => void): unknown;
@@ -35,11 +73,10 @@ export class ContentReading implements Watched {
   readonly #startedMs: number;
   readonly #hold: (bytes: number) => boolean;
   readonly #chunks: Uint8Array[] = [];
-  /** Where short chunks are joined. */
   #slab: Uint8Array | undefined;
   #slabBytes = 0;
   #bytes = 0;
-  /** Counted so far; content that stays short is not. */
+  /** Octets counted so far; short content is not counted. */
   #heldBytes = 0;
   #resolve: ((received: ReceivedContent) => void) | undefined;
 
@@ -47,7 +84,7 @@ export class ContentReading implements Watched {
     incoming: ContentSource,
     options: {
       bytesMax: number;
-      /** Counts octets that are held; false: no room. */
+      /** Counts octets in the memory budget; false: no room. */
       hold: (bytes: number) => boolean;
       watch: ContentWatch;
       limits: ServerLimits;
@@ -97,10 +134,9 @@ export class ContentReading implements Watched {
     return counted;
   }
 
-  /** Copies a short chunk behind the one before it. */
   #join(chunk: Uint8Array): void {
     if (this.#slab !== undefined && this.#slabBytes + chunk.length > this.#slab.length) this.#closeSlab();
-    // As much as has come, so that who sends little takes little.
+    // Sized by what has arrived, so that slow senders take little memory.
     this.#slab ??= Buffer.allocUnsafe(Math.min(slabBytesMax, Math.max(joinedBytesMax, this.#bytes)));
     this.#slab.set(chunk, this.#slabBytes);
     this.#slabBytes += chunk.length;
@@ -121,12 +157,12 @@ export class ContentReading implements Watched {
     this.#closeSlab();
     const [first] = this.#chunks;
     if (this.#chunks.length === 1 && first !== undefined) this.#settle({ ok: true, bytes: first });
-    // The chunks and what is made of them stand beside each other until the collector comes.
+    // The chunks and their joined copy exist side by side until garbage collection.
     else if (this.#bytes > uncountedBytesMax && !this.#hold(this.#bytes)) this.fail('unavailable');
     else this.#settle({ ok: true, bytes: Buffer.concat(this.#chunks, this.#bytes) });
   };
 
-  /** Without `end` before it: the client went away, or the framing of its content broke. */
+  /** A close without `end` before it: the client left, or the framing of its content is broken. */
   readonly #onClose = (): void => this.fail('content_malformed');
 
   #settle(received: ReceivedContent): void {

@@ -1,14 +1,13 @@
 /**
- * The end of a listener, so that nothing acknowledged is lost and nothing under way is reset:
+ * Drains a listener: no acknowledged request is lost, and none under way is reset.
  *
- *   1. the ports are closed to new connections; streams are ended, WebSockets closed with 1001; tunnels have until
- *      the bound;
- *   2. requests under way, and those that still come on open connections, are answered as ever; the last answer on
- *      each connection carries `Connection: close` (serving them loses less than refusing them with 503 would);
- *   3. connections that owe nothing are closed: at once where the last answer is older than `drainIdleMs`, otherwise
- *      after that time, because a request may already be on its way; after the same time every HTTP/2 connection is
- *      told by GOAWAY which streams were its last (RFC 9113 §6.8), so that a busy client cannot put off the end;
- *   4. at the bound, what is left is destroyed.
+ * 1. The ports close to new connections; streams end, WebSockets close with 1001; tunnels have until the bound.
+ * 2. Requests under way, and those that still arrive on open connections, are served as usual, the last response on each connection with
+ *   `Connection: close` (serving them loses less than answering 503).
+ * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, because a request may
+ *   be on its way. After the same time, every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that a busy client
+ *   cannot delay the end.
+ * 4. At the bound, all remaining connections are destroyed.
  *
  * node's own `closeIdleConnections` is not used: it takes an answer that is still being flushed for an idle connection.
  */
@@ -21,8 +20,8 @@ const lookEveryMs = 10;
 const goingAway = 1001;
 
 /**
- * Without ports, as in a mounted handler, there are no connections to look after, but streams, WebSockets and tunnels.
- * Resolves with the number of connections that were cut off at the bound.
+ * Drains. Without ports, as in a mounted handler, there are only streams, WebSockets and tunnels to end.
+ * @returns the number of connections that were cut at the bound
  */
 export async function drain(context: Context, ports: readonly Server[], boundMs: number): Promise<number> {
   const startedMs = context.monotonic();
@@ -70,10 +69,10 @@ function closeIdle(
   }
 }
 
-/** Settled, quiet since before the time given, and not sending the beginning of a further request. */
+/** Settled, quiet since before the given time, and not in the middle of sending a request. */
 function isIdle(connection: Connection, quietSinceMs: number, before: Map<Connection, number>): boolean {
   if (!connection.settled || connection.activeMs > quietSinceMs) return false;
-  // Over HTTP/2 much comes that begins no request, such as an acknowledgement.
+  // Over HTTP/2, many received octets begin no request, such as acknowledgements.
   if (connection.multiplexed !== undefined) return true;
   const bytesBefore = before.get(connection);
   return bytesBefore === undefined || connection.closing || connection.socket.bytesRead === bytesBefore;

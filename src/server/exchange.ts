@@ -1,10 +1,10 @@
-/**
- * A request over HTTP/1.1 and the answer it is owed: the `Request` that the handler sees, over node:http.
- */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+/** One request over HTTP/1.1 and its response, on node:http: the `Request` of the handler. */
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Response } from '../http/message.ts';
 import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
-import type { Connection, Received } from './connection.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import { type Connection, connectionOf, type Received } from './connection.ts';
 import type { ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { RequestUnderWay } from './request-under-way.ts';
@@ -58,7 +58,7 @@ export class Exchange extends RequestUnderWay implements Received {
     this.outgoing.destroy();
   }
 
-  /** A client that closes its sending side has left: of a reader of events it means nothing else. */
+  /** A client that closes its sending side has left: for a reader of events it means nothing else. */
   override holdOpen(onLeft: () => void): void {
     super.holdOpen(onLeft);
     this.connection.streaming = true;
@@ -78,4 +78,87 @@ export class Exchange extends RequestUnderWay implements Received {
     outgoing.once('finish', () => connection.socket.destroySoon());
     outgoing.end();
   }
+}
+
+/**
+ * A request whose socket node:http has detached for an Upgrade or a CONNECT, and its response. Modes:
+ *
+ * - waiting: earlier requests on the connection still need their responses (RFC 9112 §9.3.2), which `whenOwedAreSent` waits for. node:http
+ *   hands the socket over before that.
+ * - answering: the socket is assigned to a response of its own.
+ * - answered: by an ordinary response, which is the last one; then our FIN, and what still arrives is discarded for a while.
+ * - taken: the socket belongs to the new protocol.
+ */
+export class DetachedExchange extends Exchange {
+  /** Switches the protocol as the response asks; false if it did not. */
+  readonly #become: (exchange: DetachedExchange, response: Response) => boolean;
+
+  constructor(
+    context: Context,
+    incoming: IncomingMessage,
+    become: (exchange: DetachedExchange, response: Response) => boolean = () => false,
+  ) {
+    const connection = connectionOf(incoming.socket, context.monotonic);
+    super(context, connection, incoming, answerOn(context, incoming));
+    this.#become = become;
+    connection.last = this;
+    this.begin();
+  }
+
+  override send(response: Response): void {
+    if (!this.#become(this, response)) super.send({ ...response, close: true });
+  }
+
+  /** Detaches the socket from the response that it was assigned to. */
+  take(): Socket {
+    const { outgoing, connection } = this;
+    const { socket } = connection;
+    outgoing.detachSocket(socket);
+    exemptFromTimeouts(connection);
+    return socket;
+  }
+}
+
+/** Calls back after all earlier responses: in this turn if there are none; never if the connection ends with them. */
+export function whenOwedAreSent(connection: Connection, act: () => void): void {
+  const { last } = connection;
+  const go = () => {
+    if (!connection.closing && connection.socket.writable) act();
+  };
+  if (connection.closing) return;
+  if (last === undefined || last.outgoing.writableFinished) go();
+  else last.outgoing.once('finish', go);
+}
+
+/** A response on a socket that node:http no longer tracks; its end closes the connection. */
+export function answerOn(context: Context, incoming: IncomingMessage): ServerResponse {
+  const { socket } = incoming;
+  const outgoing = ownEmitter(new ServerResponse(incoming), ignoreError);
+  outgoing.assignSocket(socket);
+  // The listeners of node:http are removed, so sweep.ts detects stalls instead.
+  socket.setTimeout(0);
+  socket.on('timeout', destroy);
+  outgoing.once('finish', () => {
+    socket.end();
+    socket.resume();
+    const timer = setTimeout(() => socket.destroy(), context.limits.unreadContentTimeoutMs).unref();
+    socket.once('close', () => clearTimeout(timer));
+  });
+  return outgoing;
+}
+
+function exemptFromTimeouts(connection: Connection): void {
+  const { socket } = connection;
+  connection.closing = true;
+  // Under way until it closes: a drain waits for it, and cuts it at its bound.
+  connection.streaming = true;
+  connection.underWay += 1;
+  // The request would otherwise stay in memory for as long as the socket lives.
+  connection.last = undefined;
+  socket.setTimeout(0);
+  socket.off('timeout', destroy);
+}
+
+function destroy(this: Socket): void {
+  this.destroy();
 }

@@ -1,7 +1,4 @@
-/**
- * From a request to its answer, whatever protocol it came by: the handler is asked once, and whatever comes of it, an
- * answer is sent once.
- */
+/** Passes one request of any protocol to the handler and sends its response, each exactly once. */
 
 import type { Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
@@ -37,7 +34,7 @@ function unavailableProblem({ fault }: StoreUnavailable): Problem {
   return fault === undefined ? { code: 'unavailable' } : { code: 'unavailable', context: { reason: fault } };
 }
 
-/** No answer came out of the handler, or none that can be sent. */
+/** Handles a failure of the handler, or a response that cannot be sent. */
 export function fail(request: RequestUnderWay, error: unknown): void {
   const { context, id } = request;
   const { accept } = request.fields;

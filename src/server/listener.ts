@@ -1,9 +1,9 @@
 /**
- * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and `connect`, listeners of a
- * node:http server that somebody else has opened. It is idle, then serving, then draining (drain.ts), then stopped.
+ * The listener: one or two TCP ports with HTTP/1.1 and HTTP/2 behind them (§4.13), or, as `handle`, `upgrade` and `connect`, listeners of
+ * another node:http server. It is idle, then serving, then draining (drain.ts), then stopped.
  *
- * A port is a net.Server that finds out what its clients speak (front/), in front of one server of node:http and one of node:http2 that
- * never listen themselves. Both ports have the same two behind them, so that limits, timers, checks and drain are one.
+ * A port is a net.Server that detects the protocol of each client (front/), in front of one server of node:http and one of node:http2 that
+ * never listen themselves. Both ports share these two, and so limits, timers, checks and drain.
  */
 import {
   createServer as createHttpServer,
@@ -13,64 +13,60 @@ import {
 } from 'node:http';
 import type { Server as Port, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createFleet } from '../connections/websocket/fleet.ts';
 import type { Handler } from '../http/message.ts';
 import { readRequestFields } from '../http/request-fields.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
+import { type CallerAddress, createCallerAddress } from '../kernel/rate-limit/caller-address.ts';
 import { MemoryBudget } from '../memory/budget.ts';
 import { workedOnPart } from '../memory/machine-memory.ts';
 import { OctetLine } from '../memory/octet-line.ts';
 import type { Observe } from '../observe/observation.ts';
 import { ignoreError, onArrival, ownEmitter } from '../observe/own-emitter.ts';
-import { type CallerAddress, createCallerAddress } from '../resources/rate-limit/caller-address.ts';
+import { createFleet } from '../realtime/websocket/fleet.ts';
 import { answerClientError } from './client-error.ts';
+import type { Connection } from './connection.ts';
 import { ConnectionShares, HeldAnswers } from './connection-shares.ts';
-import { ContentWatch } from './content-watch.ts';
+import { ContentWatch } from './content-reading.ts';
 import type { Context, ServerMemory } from './context.ts';
 import { drain } from './drain.ts';
 import { createCleartextFront } from './front/cleartext-front.ts';
-import type { Protocols } from './front/protocols.ts';
+import type { Protocols } from './front/first-octets.ts';
 import { createTlsFront, type TlsOptions } from './front/tls-front.ts';
 import { createHttp2 } from './http2/http2-server.ts';
 import { defaultServerLimits, type ServerLimits } from './limits.ts';
 import { receive } from './receive.ts';
-import { requestIdPrefix } from './request-id.ts';
-import { sweepConnections } from './sweep.ts';
+import { requestIdPrefix } from './request-under-way.ts';
 import { takeConnect } from './take-connect.ts';
 import { createUpgrades, type Upgrades } from './take-upgrade.ts';
 
 export type ListenerOptions = {
   readonly handler: Handler;
   readonly observe: Observe;
-  /** Those left out have their defaults (limits.ts). */
   readonly limits?: Partial<ServerLimits>;
   /** Milliseconds since the epoch; default: `Date.now`. */
   readonly clock?: () => number;
-  /** Value of API-Version, on every answer (§9). */
   readonly apiVersion: string;
-  /** Methods for the Allow field of a refused CONNECT; default: those of §4.1 that the server may support. */
+  /** Methods in the Allow field of a refused CONNECT; default: those of §4.1 that the server may support. */
   readonly methods?: readonly string[];
   /** Milliseconds that never go back; default: `performance.now`. */
   readonly monotonic?: () => number;
-  /** What leads to other servers (§4.10); undefined: CONNECT is answered 405. */
+  /** The proxy (§4.10); undefined: CONNECT is answered 405. */
   readonly proxy?: Context['proxy'];
   /** Default: a budget of its own of 256 MiB, shared by peers. */
   readonly memory?: ServerMemory;
-  /** A server in front hands requests on: `Upgrade: h2c` is not taken, because it might hand that on unseen. */
+  /** A proxy is in front: `Upgrade: h2c` is declined, because the proxy might pass it on without understanding it. */
   readonly behindProxy?: boolean;
-  /** The address that a caller without a principal is counted by; default: that of its socket. */
+  /** The address by which a caller without a principal is counted; default: that of its socket. */
   readonly addressOf?: CallerAddress;
 };
 
-/** `port`: of TLS beside the cleartext one, 0 picks a free one; undefined: the one port speaks TLS. */
+/** `port`: for TLS beside the cleartext port, 0 picks a free one; undefined: the one port uses TLS. */
 export type ListenTls = TlsOptions & { readonly port: number | undefined };
 
 export type Listening = {
   readonly host: string;
   readonly port: number;
-  /** Whether `port` speaks TLS. */
   readonly secure: boolean;
-  /** The port that speaks TLS beside `port`. */
   readonly tlsPort: number | undefined;
 };
 
@@ -78,20 +74,19 @@ export type ListenerState = 'idle' | 'serving' | 'draining' | 'stopped';
 
 export type Listener = {
   /**
-   * Opens the port or ports; 0 picks a free one. Without `tls` the port is cleartext; with it the port speaks TLS, or, where `tls.port` names
-   * another, that one does beside it. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open.
+   * Opens the port or ports; 0 picks a free one. Without `tls` the port is cleartext; with `tls` it uses TLS, or, with `tls.port`, that
+   * second port does. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open.
    */
   listen(host: string, port: number, tls?: ListenTls): Promise<Listening>;
-  /** Ends gracefully within the bound; resolves with the number of connections that were cut off at it. */
+  /** Drains within the bound; resolves with the number of connections that were cut at it. */
   drain(boundMs: number): Promise<number>;
-  /** A node:http request listener. Sends no 100 (Continue) itself: the server it is mounted in has. */
+  /** A node:http request listener. It never sends 100 (Continue): the server that it is mounted in has. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse): void;
-  /** A node:http listener for `upgrade`. An Upgrade that is not taken is answered as a request, and its connection ends. */
+  /** A node:http listener for `upgrade`. A declined Upgrade is answered as a request, and its connection ends. */
   upgrade(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
-  /** A node:http listener for `connect`. */
   connect(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
   state(): ListenerState;
-  /** What is open now, for gauges. `sockets`: WebSockets; `tunnels`: those and forwarded requests. */
+  /** Open connections and streams, for gauges. `sockets`: WebSockets; `tunnels`: those and forwarded requests. */
   counts(): {
     readonly connections: number;
     readonly requests: number;
@@ -113,22 +108,19 @@ const methodsOfResources: readonly string[] = [
   'OPTIONS',
   'QUERY',
 ];
-/** Timeouts are looked after this often for each length of themselves. */
 const looksPerTimeout = 4;
 const lookMsMin = 10;
 const lookMsMax = 5_000;
 /**
- * Connections that the system holds until they are accepted, as far as it lets (net.core.somaxconn). With node's 511 a burst made clients wait a second
- * for the next SYN.
+ * Connections in the system's accept queue, within net.core.somaxconn. With node's 511, a burst made clients wait a second for the next SYN.
  */
 const waitingConnectionsMax = 4_096;
 
-/** For who mounts the listener without a budget. */
 const memoryBytesDefault = 256 * 1024 * 1024;
 
 export function createListener(options: ListenerOptions): Listener {
   const context = createContext(options);
-  // Under a server of somebody else's no connection becomes HTTP/2: that server decides what its port speaks.
+  // In another server no connection becomes HTTP/2: that server decides the protocols of its port.
   const mounted = createUpgrades(context, { http2: undefined });
   let ports: readonly Port[] = [];
   let sweeper: NodeJS.Timeout | undefined;
@@ -244,7 +236,7 @@ async function openPorts(
   return { ports, listening: { ...address, secure, tlsPort } };
 }
 
-/** A connection that node:http hands over; it has taken its own listeners off. */
+/** A connection that node:http detaches; its own listeners are removed. */
 type Handover = [incoming: IncomingMessage, stream: Duplex, head: Uint8Array];
 
 function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
@@ -258,17 +250,17 @@ function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: lookMs(shortestMs),
-      // A request without content needs no stream events: 1 us of about 20 saved (measured on an answer of 300 octets).
+      // A request without content needs no stream events: 1 us of about 20 saved (measured on a response of 300 octets).
       optimizeEmptyRequests: true,
-      // A missing Host is the kernel's to refuse, with an error body.
+      // The kernel refuses a missing Host, with an error body.
       requireHostHeader: false,
       shouldUpgradeCallback: upgrades.takes,
     }),
     ignoreError,
   );
-  // Fields beyond node's default of 2000 would be dropped unseen, a second Host among them; their octets are bounded.
+  // node drops fields beyond its default of 2000 silently, a second Host among them; their octets are limited.
   http.maxHeadersCount = 0;
-  // A client that has sent its FIN after its request is still owed the answer. Undocumented, as old as node:http.
+  // A client that has sent its FIN after its request still gets the response. Undocumented, as old as node:http.
   (http as HttpServer & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   http.on('request', (incoming, outgoing) => receive(context, incoming, outgoing, false));
   http.on('checkContinue', (incoming, outgoing) => receive(context, incoming, outgoing, true));
@@ -278,7 +270,7 @@ function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
   onArrival(http, 'connect', ignoreError, (...[incoming, , head]: Handover) =>
     takeConnect(context, incoming, head),
   );
-  // The timers behind headersTimeout and requestTimeout start with this event, which a server behind a front never has.
+  // The timers behind headersTimeout and requestTimeout start with this event, which a server behind a port never has.
   http.emit('listening');
   return http;
 }
@@ -296,4 +288,31 @@ async function open(port: Port, host: string, portNumber: number): Promise<{ hos
   const address = port.address();
   if (address === null || typeof address === 'string') throw new Error('the port has no address');
   return { host: address.address, port: address.port };
+}
+
+/**
+ * Checks all connections periodically for what no event announces: responses, event streams or WebSockets without progress, and settled
+ * requests that an idle connection need not keep in memory.
+ */
+function sweepConnections(context: Context): void {
+  const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;
+  // Octets that begin no request, such as empty lines (RFC 9112 §2.2), restart the timers of node:http each time.
+  const idleMsMax = keepAliveTimeoutMs + headersTimeoutMs;
+  const nowMs = context.monotonic();
+  for (const stream of context.streams) stream.sweep(nowMs);
+  for (const socket of context.sockets) socket.sweep(nowMs);
+  for (const connection of context.connections) {
+    if (connection.multiplexed !== undefined) connection.multiplexed.sweep(nowMs);
+    else if (connection.owesNothing && nowMs - connection.activeMs > idleMsMax)
+      connection.socket.destroySoon();
+    else if (connection.settled) connection.last = undefined;
+    else if (!connection.streaming) watchStall(connection, answerStallTimeoutMs);
+  }
+}
+
+/** Detects a stall with the socket's own timer, which counts what the kernel accepted as progress; node:http closes the socket when it fires. */
+function watchStall({ socket }: Connection, answerStallTimeoutMs: number): void {
+  const waiting = socket.writableLength > 0;
+  if (waiting && socket.timeout !== answerStallTimeoutMs) socket.setTimeout(answerStallTimeoutMs);
+  else if (!waiting && socket.timeout === answerStallTimeoutMs) socket.setTimeout(0);
 }

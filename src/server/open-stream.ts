@@ -1,27 +1,26 @@
 /**
- * Content that is produced while it is sent (§6). Its states:
+ * Content that is produced while it is sent (§6). States:
  *
- *   open      the producer writes; `false` tells it to wait, and what waits in memory is bounded: a reader too slow
- *             for the bound, or that takes nothing for `answerStallTimeoutMs`, is cut off, since an event stream can be
- *             resumed and memory cannot.
- *   ended     the producer said so; what it wrote is flushed, the connection lives on.
- *   left      the client went away, or closed its sending side, which from a reader of events means the same.
- *   drained   the server stops: the producer is told, the stream ends properly, and over HTTP/1.1 the connection
- *             after it.
+ * - open: the producer writes; `false` tells it to wait, and the waiting octets are limited: a client that is too slow for the limit, or
+ *   makes no progress for `answerStallTimeoutMs`, is cut off, since it can resume an event stream.
+ * - ended: by the producer; what it wrote is flushed, the connection stays open.
+ * - left: the client left, or closed its sending side, which means the same for a reader of events.
+ * - drained: the server stops: the producer is notified, the stream ends properly, and over HTTP/1.1 the connection after it.
  *
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
-import type { ContentSink, ContentStream, HeldMemory } from '../http/message.ts';
+import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
+import { isStream } from './cap-open.ts';
 import type { HeldStream } from './context.ts';
+import { textBytesMax, waitingAnswerBytes } from './limits.ts';
+import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
-/** With less waiting, a client is ready for more. */
 const readyBytesMax = 16 * 1024;
 
 type Mode = 'open' | 'ended' | 'left' | 'drained';
 
-/** Starts a stream whose status line and fields are written. */
 export function openStream(exchange: RequestUnderWay, content: ContentStream): void {
   const stream = new OpenStream(exchange);
   stream.start(content);
@@ -34,7 +33,6 @@ class OpenStream implements ContentSink, HeldStream {
   #mode: Mode = 'open';
   #closeProducer: (() => void) | undefined;
   #onReady: (() => void) | undefined;
-  /** The client has taken something since the last look. */
   #moved = false;
   #stillSinceMs: number | undefined;
 
@@ -87,7 +85,9 @@ class OpenStream implements ContentSink, HeldStream {
     this.#exchange.sink.end();
   }
 
-  /** A client that takes nothing would keep its place and the memory for ever; pieces are short (§6), so one that takes little moves. */
+  /**
+   * Cuts a client without progress, which would hold its place and memory for ever; pieces are short (§6), so a slow client shows progress.
+   */
   sweep(nowMs: number): void {
     const { sink, context } = this.#exchange;
     if (this.#moved || this.#stillSinceMs === undefined || sink.writableLength === 0) {
@@ -96,7 +96,6 @@ class OpenStream implements ContentSink, HeldStream {
     } else if (nowMs - this.#stillSinceMs > context.limits.answerStallTimeoutMs) this.#cutOff('stalled');
   }
 
-  /** The server drains. */
   close(): void {
     if (this.#mode !== 'open') return;
     this.#enter('drained');
@@ -105,8 +104,8 @@ class OpenStream implements ContentSink, HeldStream {
   }
 
   /**
-   * Asked of each write's callback, not of 'drain': when a message of several chunks fills its own buffer within one turn and the
-   * socket then takes it all at once, node 26 answers false and never emits 'drain'.
+   * Called for each write and not on 'drain': if a message of several chunks fills the buffer within one turn and the socket then accepts it
+   * at once, node 26 returns false and never emits 'drain'.
    */
   readonly #onFlushed = (): void => {
     this.#moved = true;
@@ -137,4 +136,32 @@ class OpenStream implements ContentSink, HeldStream {
     this.#closeProducer = undefined;
     close?.();
   }
+}
+
+const retrySeconds = 1;
+
+/**
+ * Converts long text to octets, which a socket keeps without a copy and which can be cut into pieces. Used for HTTP/1.1 (send-answer.ts) and
+ * HTTP/2 (http2/send-on-stream.ts).
+ */
+export function inOctets<C extends Response['content']>(content: C): C | Uint8Array {
+  return typeof content === 'string' && content.length > textBytesMax ? Buffer.from(content) : content;
+}
+
+export function hasRoomFor(request: RequestUnderWay, content: string | Uint8Array): boolean {
+  const { budget } = request.context.memory;
+  const isHeld = typeof content !== 'string' && budget.isShared(content);
+  return budget.hasRoom(request.memoryHolder, waitingAnswerBytes + (isHeld ? 0 : content.length));
+}
+
+/** A short 503 with Retry-After, in place of a response for which the memory budget has no room. */
+export function noRoom(request: RequestUnderWay, response: Response): Response {
+  const { content } = response;
+  const bytes = content === null || isStream(content) ? 0 : content.length;
+  request.context.memory.budget.refused('answers', bytes);
+  const message = 'the memory budget for waiting responses is used up';
+  const refused = problemAnswer({ code: 'unavailable', message }, request.fields.accept, {
+    retryAfterSeconds: retrySeconds,
+  });
+  return response.route === undefined ? refused : { ...refused, route: response.route };
 }

@@ -1,10 +1,14 @@
 /**
- * Refusals of this layer as responses: those that no resource is asked about (§2.2, §7). The same two forms as
- * everywhere: the plain error body, or application/problem+json where Accept prefers it.
+ * Refusals before any resource is involved (§2.2, §7), in the same two forms: the plain error body, or application/problem+json if Accept
+ * prefers it.
  */
+
+import { STATUS_CODES } from 'node:http';
 import type { Response } from '../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
 import { preferredMediaType } from '../http/syntax/accept.ts';
+import type { Context } from './context.ts';
 
 const forms = ['application/json', 'application/problem+json'] as const;
 
@@ -30,4 +34,23 @@ export function problemAnswer(
     close: options.close ?? false,
     code: problem.code,
   };
+}
+
+type RawAnswer = { readonly status: number; readonly code: ProblemCode; readonly text: string };
+
+/**
+ * A response as octets, where node:http has no response object: for parser errors and CONNECT. Always the last one on its connection.
+ * @param fields name, value, ... that this refusal demands besides
+ */
+export function rawAnswer(context: Context, problem: Problem, fields: readonly string[] = []): RawAnswer {
+  const status = problemStatus(problem.code);
+  const body = problemBody(problem);
+  const all = [
+    ...['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))],
+    ...['Cache-Control', 'no-store', ...fields, 'API-Version', context.apiVersion],
+    ...['Date', context.formatDate(context.clock()), 'Connection', 'close'],
+  ];
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
+  for (let index = 0; index + 1 < all.length; index += 2) head += `${all[index]}: ${all[index + 1]}\r\n`;
+  return { status, code: problem.code, text: `${head}\r\n${body}` };
 }

@@ -1,28 +1,27 @@
 /**
- * The life of one request in this layer: received, judged where its framing alone condemns it, handled, answered.
+ * Receives a request over HTTP/1.1, refuses invalid framing, and has it handled.
  *
- * What is refused here is what no resource may see, because the octets that follow cannot be trusted to be the next
- * request: versions other than 1.0 and 1.1 (node:http takes `HTTP/2.0` in a request line, and llhttp takes one
- * without a version for HTTP/0.9 with fields), and Transfer-Encoding in HTTP/1.0 (RFC 9112 §6.1). A transfer coding
- * that is not understood is left to the kernel to refuse, but nothing after it is read. Host, Expect and the target are
- * the kernel's.
+ * Refused here is what no resource may see, because the following octets may not be the next request: versions other than 1.0 and 1.1
+ * (node:http accepts `HTTP/2.0` in a request line, and llhttp one without a version as HTTP/0.9 with fields), and Transfer-Encoding in
+ * HTTP/1.0 (RFC 9112 §6.1). The kernel refuses unsupported transfer codings, and nothing after them is read; it also judges Host, Expect and
+ * the target.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Response } from '../http/message.ts';
 import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
+import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
+import type { ForwardCall } from '../tunnel/proxy-call.ts';
 import { connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
 import { Exchange } from './exchange.ts';
-import { forwardRequest } from './forward-request.ts';
-import { deliver, handle } from './handle.ts';
+import { deliver, fail, handle } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
 
-/** Of a target in origin form, which is no other server's. */
+/** Begins a target in origin form, which is never for another server. */
 const slash = 0x2f;
 
-/**
- * @param awaitsContinue the client holds its content back until it sees 100 (Continue), and nobody sent it yet
- */
+/** @param awaitsContinue the client waits for 100 (Continue), which was not sent yet */
 export function receive(
   context: Context,
   incoming: IncomingMessage,
@@ -62,4 +61,44 @@ function judgeFraming(exchange: Exchange): Response | undefined {
   }
   if (!isUnderstoodTransferCoding(fields.transferEncoding)) connection.closing = true;
   return undefined;
+}
+
+/**
+ * Forwards a request over HTTP/1.1 to another server (§4.10): content and response are streams that pass unchanged. The proxy decides whether
+ * it may be forwarded. Call it if `proxy.isForeign(exchange)`, after `exchange.begin()`.
+ */
+export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['proxy']>): void {
+  const { incoming, outgoing, context, connection } = exchange;
+  const gone = new AbortController();
+  const onClose = () => {
+    if (!outgoing.writableFinished) gone.abort();
+  };
+  outgoing.once('close', onClose);
+  let status = 0;
+  const call: ForwardCall = {
+    request: exchange,
+    signal: gone.signal,
+    // node:http has already closed a message without content, which looks like a broken one to a reader.
+    content: exchange.announcesContent ? incoming : ownEmitter(Readable.from([]), ignoreError),
+    answer: (given, fields) => {
+      status = given;
+      // A response before the end of the content leaves octets before the next request.
+      if (connection.closing || context.draining || !incoming.complete) connection.closing = true;
+      if (exchange.version === '1.0') outgoing.removeHeader('Transfer-Encoding');
+      outgoing.writeHead(given, connection.closing ? [...fields, 'Connection', 'close'] : [...fields]);
+      return outgoing;
+    },
+    interim: (given, fields) => {
+      if (exchange.version === '1.0' || outgoing.headersSent) return;
+      if (given === 100) exchange.awaitsContinue = false;
+      outgoing.writeInformation(given, [...fields]);
+    },
+  };
+  proxy.forward(call).then(
+    (refused) => {
+      if (refused === undefined) exchange.settle({ status: status === 0 ? 499 : status });
+      else deliver(exchange, refused);
+    },
+    (error: unknown) => fail(exchange, error),
+  );
 }

@@ -1,11 +1,12 @@
 /**
- * One request and the answer it is owed, whatever protocol it came by: what HTTP/1.1 (exchange.ts) and the streams of
- * HTTP/2 (http2/stream-exchange.ts) share. The raw fields alone are read; node's own joining of repeated fields
- * hides what must be refused.
+ * One request and its response over any protocol: the base of HTTP/1.1 (exchange.ts) and of the streams of HTTP/2 (http2/stream-exchange.ts).
+ * Only the raw fields are read, because node's joining of repeated fields hides what must be refused.
  *
- * Members that an ordinary read never asks for (`id`, `peer`) are getters: making them costs more than the rest
- * of the adapter. It is therefore not to be spread into another object.
+ * Members that an ordinary read never needs (`id`, `peer`) are getters: creating them costs more than the rest of the adapter. So it must not
+ * be spread into another object.
  */
+
+import { randomBytes } from 'node:crypto';
 import type { ReceivedContent, Request, RequestMemory, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { RequestFields } from '../http/request-fields.ts';
@@ -14,11 +15,10 @@ import type { Connection } from './connection.ts';
 import { ContentReading, type ContentSource } from './content-reading.ts';
 import type { Context } from './context.ts';
 import { uncountedBytesMax } from './limits.ts';
-import { formatRequestId } from './request-id.ts';
 
 const nothing: ReceivedContent = { ok: true, bytes: new Uint8Array(0) };
 
-/** Where content goes that is produced while it is sent: the answer of node:http, or a multiplexed stream. */
+/** The target of content that is produced while it is sent: the response of node:http, or a multiplexed stream. */
 export type AnswerSink = {
   readonly writableLength: number;
   write(content: string | Uint8Array, onFlushed: () => void): unknown;
@@ -37,16 +37,15 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   readonly connection: Connection;
   readonly startedMs: number;
   answered = false;
-  /** Whose share an answer that stays open counts against (cap-open.ts). */
+  /** The holder whose share a response that stays open counts against (cap-open.ts). */
   holder = '';
-  /** The client holds its content back until it sees 100 (Continue). */
+  /** The client waits for 100 (Continue) before it sends its content. */
   awaitsContinue = false;
-  /** Content was asked for; what of it is unread stays unread. */
+  /** Set once the content is being read; what it leaves unread stays unread. */
   reading: ContentReading | undefined;
   #contentFailure: ProblemCode | undefined;
   #principal: string | undefined;
   #isReserved = false;
-  /** Of the content and what is made of it. */
   #lease: MemoryLease | undefined;
   #workedOnBytes = 0;
   readonly #number: number;
@@ -75,7 +74,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this;
   }
 
-  /** Whose share of the memory budget it counts against: the principal's, before one is known the address's, which begins with a space. */
+  /** The holder in the memory budget: the principal, or before authentication the address, which begins with a space. */
   get memoryHolder(): Holder {
     const name = this.#principal ?? ` ${this.context.addressOf(this)}`;
     return { name, isReserved: this.#isReserved };
@@ -101,26 +100,26 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this.context.memory.work.enter(octets);
   }
 
-  /** The message announces content, though it may turn out empty. */
+  /** The message announces content, which may still be empty. */
   abstract get announcesContent(): boolean;
 
-  /** Where the content is read from; undefined: the client is gone. */
+  /** Undefined: the client has left. */
   protected abstract get contentSource(): ContentSource | undefined;
 
   protected abstract writeContinue(): void;
 
-  /** Status of the answer once it is written, or queued: no other answer is possible then. */
+  /** Status of the response once it is written or queued: no other response is possible then. */
   abstract get sentStatus(): number | undefined;
 
-  /** Answers, exactly once. Throws where the answer cannot be written. */
+  /** Sends the response, exactly once. Throws if it cannot be written. */
   abstract send(response: Response): void;
 
-  /** Gives the answer up so that the client sees it broken off. */
+  /** Aborts the response, so that the client sees the failure. */
   abstract cut(): void;
 
   abstract get sink(): AnswerSink;
 
-  /** The answer stays open: its fields are sent at once, and `onLeft` is called when the client leaves. */
+  /** Keeps the response open: its fields are sent at once, and `onLeft` is called when the client leaves. */
   holdOpen(onLeft: () => void): void {
     this.sink.on('close', onLeft);
   }
@@ -134,18 +133,17 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     this.sink.off('close', onLeft);
   }
 
-  /** Ends an answer that was held open, and with it what the client could send further requests on. */
+  /** Ends a response that was held open, and prevents further requests of the client. */
   abstract endForGood(): void;
 
-  /** Octets of content that the message announces; 0 where it does not say. */
+  /** Announced length of the content; 0 if unknown. */
   get announcedBytes(): number {
     return this.fields.contentLength === undefined ? 0 : Number(this.fields.contentLength);
   }
 
   /**
-   * The content as transferred, at most `bytesMax` octets (RFC 9110 §6.4). A length announced over the limit is refused
-   * before anything is read or 100 (Continue) is sent.
-   *
+   * The content as transferred, at most `bytesMax` octets (RFC 9110 §6.4). An announced length over the limit is refused before anything is
+   * read or 100 (Continue) is sent.
    * @throws {Error} when called twice: a defect of the caller
    */
   async readContent(bytesMax: number): Promise<ReceivedContent> {
@@ -163,7 +161,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
           : 'content_too_large',
       };
     }
-    // The client may have left while the handler was busy; a destroyed stream tells nobody a second time.
+    // The client may have left while the handler was busy; a destroyed stream emits no second event.
     const source = this.contentSource;
     if (source === undefined) return { ok: false, code: 'content_malformed' };
     if (this.awaitsContinue) {
@@ -178,13 +176,11 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this.reading.received;
   }
 
-  /** Ends the reading of content, now or when it starts. */
   failContent(code: ProblemCode): void {
     if (this.reading === undefined) this.#contentFailure = code;
     else this.reading.fail(code);
   }
 
-  /** The request counts as under way until its answer is settled. */
   begin(): void {
     this.connection.underWay += 1;
     this.connection.requests += 1;
@@ -192,7 +188,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     this.context.underWay += 1;
   }
 
-  /** The answer is handed to the socket, or never will be: reports it and counts the request as no longer under way. */
+  /** The response is handed to the socket, or never will be: reports it and ends the count as under way. */
   settle(response: Pick<Response, 'status' | 'route' | 'code'>): void {
     if (this.answered) return;
     const { context, connection } = this;
@@ -213,4 +209,19 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
       durationMs: nowMs - this.startedMs,
     });
   }
+}
+
+const prefixBytes = 5;
+
+/**
+ * A random prefix of request ids, which error responses and log lines share. It distinguishes processes (two share one with a chance of 1 in
+ * 2^40); a counter distinguishes requests. Ids identify, they do not authorize.
+ */
+export function requestIdPrefix(): string {
+  return randomBytes(prefixBytes).toString('hex');
+}
+
+/** About 60 ns; created only on use, which a read without a debug log never makes. */
+function formatRequestId(prefix: string, number: number): string {
+  return `${prefix}-${number.toString(36)}`;
 }

@@ -1,24 +1,23 @@
 /**
- * A response value on the wire, exactly once for each exchange: the status line and fields in one `writeHead` from a
- * flat list, then the content in one `end`. This layer alone adds Content-Length, Connection, Date and API-Version;
- * builders of responses give none of them. Date comes from the program's own clock: that of node:http lags under load, and
- * Last-Modified must not be later (RFC 9110 §8.8.2.1).
+ * Sends a response over HTTP/1.1, exactly once: the status line and fields in one `writeHead` from a flat list, then the content in one
+ * `end`. Only this file adds Content-Length, Connection, Date and API-Version. Date comes from the program's own clock: that of node:http
+ * lags under load, and Last-Modified must not be later (RFC 9110 §8.8.2.1).
  *
- * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); an answer to HEAD has the
- * Content-Length of the content that it does not send. Text without characters beyond Latin-1's ASCII half is
- * written as latin1: one copy less than UTF-8.
+ * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); a response to HEAD has the Content-Length of the content
+ * that it does not send. ASCII text is written as latin1: one copy less than UTF-8.
  */
-import type { Response } from '../http/message.ts';
-import { hasRoomFor, inOctets, noRoom } from './answer-memory.ts';
-import { capOpen, isStream } from './cap-open.ts';
-import type { Http1Request } from './http1-request.ts';
-import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
-import { linger } from './linger.ts';
-import { openStream } from './open-stream.ts';
-import { problemAnswer } from './problem-answer.ts';
 
-/** What a conversation is answered with where the connection stays HTTP, as under a server that takes no Upgrade. */
-const declined = 'the connection cannot be upgraded: the request has content, or the server takes no Upgrade';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Response } from '../http/message.ts';
+import { capOpen, isStream } from './cap-open.ts';
+import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
+import { hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
+import { problemAnswer } from './problem-answer.ts';
+import type { RequestUnderWay } from './request-under-way.ts';
+
+/** The refusal of a conversation if the connection stays HTTP, as in a server without Upgrade. */
+const declined =
+  'the connection cannot be upgraded: the request has content, or the server does not support Upgrade';
 
 export function sendAnswer(exchange: Http1Request, answer: Response): void {
   const { context, connection, outgoing } = exchange;
@@ -33,7 +32,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     lingers ||
     response.close === true ||
     connection.reserved ||
-    // node:http would keep the connection where the answer has a Connection field of its own, as 426 does (RFC 9112 §9.6).
+    // node:http would keep the connection if the response has a Connection field of its own, as 426 does (RFC 9112 §9.6).
     !outgoing.shouldKeepAlive ||
     ((connection.closing || context.draining) && connection.last === exchange);
   if (closes) {
@@ -59,21 +58,20 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     else if (response.headOnly === true) outgoing.end();
     else if (typeof text !== 'string' && 'encrypted' in connection.socket) endInPieces(outgoing, text);
     else outgoing.end(text, encoding);
-    // What the socket took at once is held no longer.
+    // Not counted if the socket accepted it at once.
     if (bytes > uncountedBytesMax && outgoing.writableLength > 0) holdUntilSent(exchange, text);
   }
   if (!lingers && exchange.announcesContent && !exchange.incoming.complete) awaitRest(exchange);
   exchange.settle(response);
 }
 
-/** Adds the connection option to a Connection field that is there already. */
 function addClose(fields: string[]): void {
   const at = fields.indexOf('Connection');
   if (at === -1) fields.push('Connection', 'close');
   else fields[at + 1] = `${fields[at + 1]}, close`;
 }
 
-/** Content that nobody reads and that does not come in time ends the connection, first our side of it. */
+/** Ends the connection, first our side of it, if unread content does not arrive in time. */
 function awaitRest({ incoming, connection, context }: Http1Request): void {
   const { contentWatch, limits, monotonic } = context;
   const { socket } = connection;
@@ -93,14 +91,14 @@ function awaitRest({ incoming, connection, context }: Http1Request): void {
   incoming.once('close', forget);
 }
 
-/** The answer, or 503 where what waits to be taken leaves no memory for it. */
+/** The response, or 503 if the memory budget has no room for it. */
 function withinMemory(exchange: Http1Request, response: Response): Response {
   const { content } = response;
   if (content === null || isStream(content) || content.length <= uncountedBytesMax) return response;
   return hasRoomFor(exchange, content) ? response : noRoom(exchange, response);
 }
 
-/** Counted from here on: the octets, once where other answers send the same ones, and what a waiting answer takes besides. */
+/** Counts until it is sent: the octets, once if other responses share them, and the overhead of a waiting response. */
 function holdUntilSent(exchange: Http1Request, content: string | Uint8Array): void {
   const lease = exchange.context.memory.budget.lease('answers', exchange.memoryHolder);
   const isShared = typeof content !== 'string' && lease.growShared(content);
@@ -108,7 +106,7 @@ function holdUntilSent(exchange: Http1Request, content: string | Uint8Array): vo
   exchange.outgoing.once('close', () => lease.release());
 }
 
-/** TLS copies what it is given, so it is given no more at once than a client may leave waiting. */
+/** TLS copies its input, so it gets no more at once than a client may leave waiting. */
 function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): void {
   let at = 0;
   const next = (error?: Error | null): void => {
@@ -122,8 +120,8 @@ function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): voi
 }
 
 /**
- * Whether the connection must end because content that nobody read lies before the next request. A short remainder is
- * left to node:http, which reads and drops it, and the connection stays usable.
+ * Whether the connection must end because unread content lies before the next request. node:http reads and discards a short remainder, and
+ * the connection stays usable.
  */
 function leavesContentUnread(exchange: Http1Request, response: Response): boolean {
   if (!exchange.announcesContent || exchange.incoming.complete) return false;
@@ -134,9 +132,60 @@ function leavesContentUnread(exchange: Http1Request, response: Response): boolea
   return exchange.fields.transferEncoding !== undefined || exchange.announcedBytes > unreadContentBytesMax;
 }
 
-/** Whoever can make a connection a WebSocket does so before it comes here. */
+/** Refuses a conversation; a connection that can become a WebSocket never comes here. */
 function declineConversation(exchange: Http1Request, response: Response): Response {
   if (response.conversation === undefined) return response;
   const refused = problemAnswer({ code: 'handshake_invalid', message: declined }, exchange.fields.accept);
   return response.route === undefined ? refused : { ...refused, route: response.route };
 }
+
+/**
+ * Ends a connection whose client still sends content that is not read (RFC 9112 §9.6). The kernel would answer those octets with a reset
+ * after an immediate close, and a reset destroys the response in the client's buffer. So: send the response, send our FIN, read and discard
+ * up to limits in octets and in time, then close.
+ * @param content undefined: the response has none (HEAD, 204, 304)
+ */
+function linger(
+  exchange: Http1Request,
+  content: string | Uint8Array | undefined,
+  encoding: 'latin1' | 'utf8',
+): void {
+  const { incoming, outgoing, connection, context } = exchange;
+  const { socket } = connection;
+  const { unreadContentBytesMax, unreadContentTimeoutMs } = context.limits;
+  let sent = false;
+  let drained = false;
+  let bytes = 0;
+  const part = () => {
+    if (sent && drained) socket.destroy();
+  };
+  const onSent = () => {
+    sent = true;
+    socket.end();
+    const timer = setTimeout(() => socket.destroy(), unreadContentTimeoutMs).unref();
+    socket.once('close', () => clearTimeout(timer));
+    // Our FIN must have left before the socket may go.
+    socket.once('finish', part);
+    if (socket.writableFinished) part();
+  };
+  const onDrained = () => {
+    drained = true;
+    if (socket.writableFinished) part();
+  };
+  if (content === undefined) {
+    outgoing.flushHeaders();
+    onSent();
+  } else outgoing.write(content, encoding, onSent);
+  incoming.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    if (bytes > unreadContentBytesMax) onDrained();
+  });
+  incoming.once('end', onDrained);
+  incoming.resume();
+}
+
+/** A request over HTTP/1.1 (RFC 9112) with the two objects of node:http. */
+type Http1Request = RequestUnderWay & {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+};

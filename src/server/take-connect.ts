@@ -1,25 +1,25 @@
 /**
- * CONNECT over HTTP/1.1 (§4.10; RFC 9110 §9.3.6, RFC 9112 §3.2.3): judged as far as its framing goes, handed to what leads to other servers, and
- * answered; the octets behind the answer are not ours. Without anything that leads there: 405 (rule 9). node:http validates nothing of a
- * CONNECT, and hands it over before any answer that is still owed on its connection.
+ * CONNECT over HTTP/1.1 (§4.10; RFC 9110 §9.3.6, RFC 9112 §3.2.3): checks the framing, asks the proxy and responds; the octets after the
+ * response belong to the tunnel. Without a proxy: 405 (rule 9). node:http validates nothing of a CONNECT, and hands it over before earlier
+ * responses on its connection.
  *
- * Host must be one sound host, as in every request. Where it differs from the target, the target counts and Host is not looked at: it is the
- * target that is judged and connected to, a client's own field cannot make it another, and every proxy that was tried does so.
+ * Host must be one valid host, as in every request. If it differs from the target, the target counts: the proxy judges it and connects to it,
+ * and all tested proxies do the same.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ProxyCall, ProxyReply } from '../connections/proxy.ts';
 import type { Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { isHost } from '../http/syntax/host.ts';
+import type { ProxyCall, ProxyReply } from '../tunnel/proxy-call.ts';
 import { connectionOf } from './connection.ts';
 import type { Context } from './context.ts';
-import { DetachedExchange, whenOwedAreSent } from './detached-exchange.ts';
-import { resetConnection } from './front/carrier.ts';
+import { DetachedExchange, whenOwedAreSent } from './exchange.ts';
+import { resetConnection } from './front/tls-front.ts';
 import { deliver, fail } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
 
-/** Status line without its version, and fields that belong to it. */
+/** Status line without its version, and its fields. */
 export type TunnelSuccess = { readonly status: number; readonly line: string };
 
 const established: TunnelSuccess = { status: 200, line: '200 Connection established' };
@@ -34,7 +34,7 @@ export function takeConnect(context: Context, incoming: IncomingMessage, head: U
   });
 }
 
-/** Asks for a tunnel and answers; the socket is the tunnel's from a 2xx or 101 on. */
+/** Asks for a tunnel and responds; after a 2xx or 101 the socket belongs to the tunnel. */
 export function openTunnel(
   exchange: DetachedExchange,
   ask: (call: ProxyCall) => Promise<ProxyReply>,
@@ -45,7 +45,7 @@ export function openTunnel(
   const gone = new AbortController();
   const onClose = () => gone.abort();
   socket.once('close', onClose);
-  // Read while waiting, up to what a socket buffers: a client that leaves is not noticed otherwise.
+  // Reads while waiting, up to what a socket buffers, because only reading detects that the client leaves.
   socket.on('readable', wait);
   ask({ request: exchange, signal: gone.signal }).then(
     (reply) => {
@@ -88,7 +88,7 @@ function join(
   exchange.settle({ status });
 }
 
-/** What came behind the request, and while it was decided; nothing of it is left in the socket. */
+/** The octets after the request, including those that arrived during the decision; empties the socket. */
 function takeBuffered(socket: Socket, head: Uint8Array): Uint8Array {
   const later: Buffer | null = socket.read();
   socket.readableFlowing = null;
@@ -103,7 +103,7 @@ function judgeConnect(exchange: DetachedExchange): Response | undefined {
   if (fields.transferEncoding !== undefined || rawFields.some(isContentLength)) {
     return refuse({
       code: 'message_invalid',
-      message: 'CONNECT has no content, nor fields that announce it',
+      message: 'CONNECT must have no content, nor fields that announce it',
     });
   }
   const hostless = version === '1.0' && fields.hostCount === 0;
@@ -130,5 +130,5 @@ function refuseMethod(exchange: DetachedExchange): Response {
 }
 
 function wait(): void {
-  // What came is taken when it is decided whose it is.
+  // The octets are read once it is decided where they go.
 }

@@ -1,34 +1,32 @@
 /**
- * Upgrade over HTTP/1.1 (§4.13): a WebSocket where the resource converses, HTTP/2, connect-udp; else the answer that the request would have had
- * without it. node:http hands over the socket before any answer that is still owed on it, so those are waited for, and what came behind
- * the request goes to what the connection becomes.
+ * Upgrade over HTTP/1.1 (§4.13): to a WebSocket if the resource converses, to HTTP/2 or to connect-udp; otherwise the response of the same
+ * request without it. node:http hands over the socket before earlier responses on it, so these are awaited; octets after the request go to
+ * the new protocol.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { acceptH2c } from '../connections/h2c/hand-over.ts';
-import { judgeH2cUpgrade } from '../connections/h2c/judge-upgrade.ts';
-import { converseHttp1 } from '../connections/websocket/converse.ts';
 import type { Response } from '../http/message.ts';
+import { converseHttp1 } from '../realtime/websocket/converse.ts';
 import { capOpen } from './cap-open.ts';
 import { connectionOf } from './connection.ts';
 import type { Context, OpenSocket } from './context.ts';
-import { answerOn, DetachedExchange, whenOwedAreSent } from './detached-exchange.ts';
-import { forwardRequest } from './forward-request.ts';
-import type { ConnectionTaker } from './front/protocols.ts';
+import { answerOn, DetachedExchange, whenOwedAreSent } from './exchange.ts';
+import type { ConnectionTaker } from './front/first-octets.ts';
+import { acceptH2c } from './h2c/hand-over.ts';
+import { judgeH2cUpgrade, tokensOf } from './h2c/judge-upgrade.ts';
 import { deliver, handle } from './handle.ts';
 import { problemAnswer } from './problem-answer.ts';
-import { receive } from './receive.ts';
+import { forwardRequest, receive } from './receive.ts';
+
 import { openTunnel } from './take-connect.ts';
-import { decideUpgrade, type UpgradeConditions, type UpgradeDecision } from './upgrade-decision.ts';
 
 export type Upgrades = {
-  /** Whether node:http is to hand the socket over. */
   readonly takes: (incoming: IncomingMessage) => boolean;
   readonly take: (incoming: IncomingMessage, stream: Duplex, head: Uint8Array) => void;
 };
 
 export type UpgradeOptions = {
-  /** Takes connections that were upgraded; undefined: none are. */
+  /** Takes upgraded connections; undefined: h2c is declined. */
   readonly http2: ConnectionTaker | undefined;
 };
 
@@ -53,7 +51,7 @@ export function createUpgrades(context: Context, { http2 }: UpgradeOptions): Upg
       const connection = connectionOf(incoming.socket, context.monotonic);
       const decision = decide(incoming);
       whenOwedAreSent(connection, () => {
-        // Content that has not come yet is not behind us: the answer stays one of HTTP/1.1.
+        // Content that has not arrived yet would mix with the new protocol: the response stays HTTP/1.1.
         if (decision === 'declined' || stream !== incoming.socket) decline(context, incoming, stream);
         else if (decision === 'websocket') converse(context, incoming, head);
         else if (decision === 'connect-udp') openUdp(context, incoming, head);
@@ -74,12 +72,12 @@ function refuseProtocol(context: Context, incoming: IncomingMessage): void {
   deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange.fields.accept, { close: true }));
 }
 
-/** As an ordinary request, on a connection that ends with the answer. */
+/** Handles an ordinary request, on a connection that ends with its response. */
 function decline(context: Context, incoming: IncomingMessage, stream: Duplex): void {
   const connection = connectionOf(incoming.socket, context.monotonic);
   connection.declinesUpgrade = true;
   const outgoing = answerOn(context, incoming);
-  // Behind content that was not whole, node:http holds the rest of the connection back until somebody reads it.
+  // After incomplete content, node:http holds the rest of the connection back until it is read.
   if (stream !== incoming.socket) outgoing.once('finish', () => stream.resume());
   receive(context, incoming, outgoing, incoming.headers.expect?.toLowerCase() === '100-continue');
 }
@@ -155,4 +153,57 @@ function startHttp2(
     const { observe } = context;
     acceptH2c({ socket, head, request, content, settings, authority, http2, timeoutMs, observe });
   });
+}
+
+type UpgradeRequest = {
+  readonly method: string;
+  readonly target: string;
+  readonly version: string;
+  readonly rawFields: readonly string[];
+};
+
+export type UpgradeConditions = {
+  /** The connection is cleartext, and no proxy in front passes on what it does not understand (h2c smuggling). */
+  readonly h2c: boolean;
+  readonly udp: boolean;
+  readonly h2cContentBytesMax: number;
+  readonly fieldsBytesMax: number;
+};
+
+/** `unspoken`: without its Upgrade, which is not supported, the request has no ordinary response. */
+type UpgradeDecision = 'websocket' | 'connect-udp' | 'h2c' | 'unspoken' | 'declined';
+
+/**
+ * Decides on an Upgrade over HTTP/1.1 (§4.13; RFC 9110 §7.8) from the message alone. An Upgrade is an offer: a server that declines it
+ * responds as if it were absent. node:http drops the octets after a declined one, so the connection ends with the response.
+ *
+ * The resource refuses an invalid handshake, with a reason. The client's order of preference decides between supported protocols.
+ */
+export function decideUpgrade(request: UpgradeRequest, conditions: UpgradeConditions): UpgradeDecision {
+  const { version, rawFields } = request;
+  if (version !== '1.1' || !tokensOf(rawFields, 'connection').includes('upgrade')) return 'declined';
+  for (const protocol of tokensOf(rawFields, 'upgrade')) {
+    if (protocol === 'websocket' && isBare(request)) return 'websocket';
+    if (protocol === 'connect-udp' && conditions.udp && isBare(request)) return 'connect-udp';
+    // RFC 9484: needs a network interface of the machine.
+    if (protocol === 'connect-ip' && isBare(request)) return 'unspoken';
+    if (protocol === 'h2c' && conditions.h2c && takesH2c(request, conditions)) return 'h2c';
+  }
+  return 'declined';
+}
+
+/** A GET without content, after which the octets of the other protocol follow. */
+function isBare({ method, rawFields }: UpgradeRequest): boolean {
+  if (method !== 'GET') return false;
+  for (let index = 0; index + 1 < rawFields.length; index += 2) {
+    const name = rawFields[index]?.toLowerCase();
+    if (name === 'transfer-encoding' || name === 'expect') return false;
+    if (name === 'content-length' && rawFields[index + 1] !== '0') return false;
+  }
+  return true;
+}
+
+function takesH2c(request: UpgradeRequest, conditions: UpgradeConditions): boolean {
+  const { h2cContentBytesMax: contentBytesMax, fieldsBytesMax } = conditions;
+  return judgeH2cUpgrade(request, { contentBytesMax, fieldsBytesMax }).ok;
 }

@@ -1,13 +1,12 @@
-/**
- * Who is called when units changed a table (`onChange`, `onAppend` of the contract). Apart from the stores, because what learns of
- * a change is made before the store is.
- */
+/** Listeners for changes of tables (`onChange`, `onAppend` of the contract), apart from the store because they exist before it. */
+import type { Change } from './store.ts';
+
 export class ChangeListeners {
   readonly #byTable = new Map<string, Set<() => void>>();
 
-  /** Adds a listener. @returns what stops it */
+  /** @returns a function that removes the listener */
   add(table: string, listener: () => void): () => void {
-    // Wrapped, so that one listener added twice is called twice and stopped once.
+    // Wrapped, so that a listener added twice is called twice and removed once.
     const call = (): void => listener();
     let listeners = this.#byTable.get(table);
     if (listeners === undefined) {
@@ -20,10 +19,19 @@ export class ChangeListeners {
     };
   }
 
-  /** Calls everyone who listens to one of the tables, once for each of them. */
   call(tables: Iterable<string>): void {
     for (const table of tables) {
       for (const listener of this.#byTable.get(table) ?? []) listener();
     }
   }
+}
+
+/** True for a change that only expects the absence of a row. */
+export function isOnlyExpected({ expect, next }: Change): boolean {
+  return next === null && 'absent' in expect;
+}
+
+/** True for a change that removes a row, softly or not. */
+export function isLeaving({ expect, next }: Change): boolean {
+  return 'rev' in expect && (next === null || next.deletedAt !== null);
 }

@@ -1,20 +1,18 @@
 /**
- * Which indexes a table of the contract needs, the same in both engines, and which tables a store may have. How an index is written
- * is the engine's own (sqlite/layout.ts, postgres/schema/layout.ts).
+ * The indexes that each table of the contract needs, the same in both engines, and the tables that a store may have. The SQL of an index
+ * belongs to the engine (sqlite/layout.ts, postgres/schema/layout.ts).
  *
- * Every index leaves out softly deleted rows, and all but the unique ones end with the id, so that they hold the total order
- * that pages walk.
+ * Every index leaves out softly deleted rows. All but the unique ones end with the id, so that they hold the total order of pages.
  */
 import { type Field, idField, madeFields } from '../model/field.ts';
 import { fieldKey, kindOf } from './field-value.ts';
 import { eventsTable, type Table } from './store.ts';
 
 export type DeclaredIndex = {
-  /** `products.index["price"]`: what tells it from every other, by table, kind and fields. */
+  /** Identifies the index by table, kind and fields, such as `products.index["price"]`. */
   readonly label: string;
-  /** As declared. */
   readonly fields: readonly Field[];
-  /** What it is over: as declared, and the id unless it is unique. */
+  /** The declared fields, then the id unless the index is unique. */
   readonly over: readonly Field[];
   readonly unique: boolean;
 };
@@ -30,12 +28,12 @@ const undeclaredEvents: Table = {
   searched: false,
 };
 
-/** Names that the engines keep for themselves, and the prefix of the store's own tables. */
+/** Prefixes of the engines and of the store's own tables. */
 const reservedPrefixes = ['sqlite_', 'pg_', 'comity_'];
 
 /**
- * The declared tables and the table of events, which is there whether declared or not.
- * @throws TypeError for names that cannot stand beside each other: SQLite does not tell upper and lower case apart
+ * Adds the events table if it is not declared.
+ * @throws TypeError for reserved names and for names equal but for case, which SQLite does not distinguish
  */
 export function withEvents(tables: readonly Table[]): readonly Table[] {
   const declared = tables.some((table) => table.name === eventsTable);
@@ -44,19 +42,21 @@ export function withEvents(tables: readonly Table[]): readonly Table[] {
   for (const { name } of all) {
     const folded = name.toLowerCase();
     if (reservedPrefixes.some((prefix) => folded.startsWith(prefix)) || name === '' || name.includes('\0')) {
-      throw new TypeError(`"${name}" cannot be the name of a table: it is empty or reserved by the store`);
+      throw new TypeError(
+        `"${name}" cannot be the name of a table: names must not be empty or start with ${reservedPrefixes.join(', ')}`,
+      );
     }
     if (seen.has(folded))
-      throw new TypeError(`two tables have the name "${name}" but for upper and lower case`);
+      throw new TypeError(`two tables are named "${name}" apart from upper and lower case`);
     seen.add(folded);
   }
   return all;
 }
 
 /**
- * In the order in which they are made: declared ones, the log's, those of references that no other serves, unique ones.
+ * Lists the indexes in order of creation: declared ones, the event log's, those of references that no other index covers, unique ones.
  * @param all tables, for the targets of references
- * @throws TypeError for an index over no field and for a reference that cannot be held
+ * @throws TypeError for an index without fields and for an invalid reference
  */
 export function declaredIndexes(table: Table, all: readonly Table[]): readonly DeclaredIndex[] {
   const indexes = new Map<string, DeclaredIndex>();
@@ -85,7 +85,7 @@ export function declaredIndexes(table: Table, all: readonly Table[]): readonly D
 
 function ordered(table: Table, fields: readonly Field[]): DeclaredIndex {
   const last = fields.at(-1);
-  if (last === undefined) throw new TypeError(`table ${table.name} has an index over no field`);
+  if (last === undefined) throw new TypeError(`table ${table.name} has an index without fields`);
   const over = last.column === 'id' ? fields : [...fields, idField];
   return { label: labelOf(table, 'index', fields), fields, over, unique: false };
 }

@@ -1,18 +1,16 @@
 /**
- * How the values of a field compare in a store, whichever engine it is: its kind, the column it stands in if any, and what a value must
- * be to be compared with it. Times of columns are milliseconds, booleans 0 and 1, numbers doubles as in JSON.parse.
- * How the value is written in SQL is each engine's own (compile/value.ts).
+ * How stores compare the values of a field: the kind of the field, its column, and the parameter for a comparison. Times of columns are
+ * milliseconds, booleans 0 and 1, numbers doubles as in JSON.parse. The SQL belongs to each engine (compile/value.ts).
  */
 import type { Field, Scalar, ScalarType } from '../model/field.ts';
 
 export type SqlValue = string | number | null;
 
-/** How values compare: `time` is a column of milliseconds, every other kind is read from the document. */
+/** `time` is a column of milliseconds; the other kinds may be members of the document. */
 export type ValueKind = 'text' | 'number' | 'boolean' | 'time' | 'none';
 
 type Column = NonNullable<Field['column']>;
 
-/** The name of each column of the contract's rows in both engines. */
 export const columnNames: Readonly<Record<Column, string>> = {
   id: 'id',
   owner: 'owner',
@@ -48,19 +46,18 @@ export function kindOf(field: Field): ValueKind {
   return field.type === 'array' || field.type === 'json' ? 'none' : scalarKinds[field.type];
 }
 
-/** Tells fields apart by where their value stands, whatever a client calls them. */
+/** Identifies a field by where its value is stored, whatever clients call it. */
 export function fieldKey(field: Field): string {
   return field.column ?? JSON.stringify(field.path);
 }
 
-/** Columns that hold a value in every row. */
 export function isNeverNull(field: Field): boolean {
   return field.column !== undefined && field.column !== 'owner' && field.column !== 'deletedAt';
 }
 
 /**
- * The value to bind for a comparison with the field; undefined where no value of the field can equal it.
- * @throws RangeError for a time that cannot be read: callers refuse those first
+ * The parameter for a comparison with the field; undefined if no value of the field can equal it.
+ * @throws RangeError for an invalid time: callers reject those first
  */
 export function toParameter(field: Field, value: Scalar): SqlValue | undefined {
   if (value === null) return null;
@@ -78,7 +75,7 @@ export function toParameter(field: Field, value: Scalar): SqlValue | undefined {
   }
 }
 
-/** A sort key as a page gave it: booleans and times come back in the form they are stored in. */
+/** The parameter for a sort key from a page: converts booleans and times to their stored form. */
 export function keyParameter(field: Field, value: Scalar): SqlValue {
   if (typeof value === 'boolean') return Number(value);
   if (typeof value === 'string' && kindOf(field) === 'time') return parseTime(value);
@@ -87,6 +84,7 @@ export function keyParameter(field: Field, value: Scalar): SqlValue {
 
 function parseTime(text: string): number {
   const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new RangeError(`cannot read the time "${text.slice(0, 64)}"`);
+  if (Number.isNaN(time))
+    throw new RangeError(`the value must be an ISO 8601 time, not "${text.slice(0, 64)}"`);
   return time;
 }

@@ -1,33 +1,32 @@
 /**
- * The shape of a filter: all that the text of an SQL statement may depend on, apart from the values that the statement is run with.
- * A store compiles shapes, so a value cannot become SQL text; and it keeps what it compiled by shape, so two queries that differ in
- * their values alone share one compiled plan and one prepared statement. A list of values is one value, however long.
+ * The shape of a filter: all that the SQL text may depend on, without the values. A store compiles shapes, so a value cannot become SQL
+ * text, and caches compiled statements by shape, so queries that differ only in values share one plan and one prepared statement. A list of
+ * values counts as one value.
  *
- * A few values do belong to the shape, because SQL treats them in their own way: null, and values that no value of the field can equal.
+ * Null, and values that no value of the field can equal, are part of the shape, because SQL treats them differently.
  */
 import { octetsOfValue } from '../memory/octet-cache.ts';
 import type { Field, Scalar } from '../model/field.ts';
 import type { Comparison, Filter, Sort } from '../model/filter.ts';
 import { fieldKey, kindOf, type SqlValue, toParameter } from './field-value.ts';
 
-/** `at` is the place of the value, or of the first of its values, among the values of the filter. */
+/** `at` is the index of the value, or of its first value, among the values of the filter. */
 export type Shape =
   | { readonly op: 'always' | 'never' }
   | { readonly op: 'and' | 'or'; readonly parts: readonly Shape[] }
   | { readonly op: 'not'; readonly part: Shape }
-  /** The field has no value, or any. */
   | { readonly op: 'absent' | 'present'; readonly field: Field }
   | { readonly op: Comparison | 'in'; readonly field: Field; readonly whole: boolean; readonly at: number }
   | { readonly op: 'has'; readonly field: Field; readonly element: Element; readonly at: number }
-  /** The values of the pattern begin at `at`; an engine has as many for each pattern. */
+  /** The values of the pattern start at `at`; the engine decides their number. */
   | { readonly op: 'like'; readonly field: Field; readonly at: number }
-  /** Where the values of each term begin. */
+  /** The index of each term's first value. */
   | { readonly op: 'search'; readonly terms: readonly number[] };
 
-/** What an array is searched for: a value that SQL may have to write as it is, or the type of any other. */
+/** The element that an array is searched for: a value that SQL may have to write as a literal, or the type of another value. */
 export type Element = 'null' | 'true' | 'false' | 'string' | 'number';
 
-/** How an engine takes values that are not plain parameters: patterns and terms as any number of them. */
+/** How an engine encodes values that are not plain parameters. */
 export type ValueEncoding<Value> = {
   readonly list: (values: readonly (string | number)[]) => Value;
   readonly pattern: (pattern: string) => readonly (Value | SqlValue)[];
@@ -37,19 +36,18 @@ export type ValueEncoding<Value> = {
 
 export type ShapedFilter<Value> = {
   readonly shape: Shape;
-  /** Equal for equal shapes, and for those alone. */
+  /** Equal for equal shapes only. */
   readonly key: string;
-  /** In the order of `at`. */
   readonly values: readonly (Value | SqlValue)[];
 };
 
-/** Takes the place of a value in the parameters of a compiled statement. */
+/** The place of a value in the parameters of a compiled statement. */
 export type ValueSlot = { readonly value: number };
 
 export const always: Shape = { op: 'always' };
 export const never: Shape = { op: 'never' };
 
-/** @throws RangeError for a time that cannot be read: callers refuse those first */
+/** @throws RangeError for an invalid time: callers reject those first */
 export function shapeFilter<Value>(filter: Filter, encoding: ValueEncoding<Value>): ShapedFilter<Value> {
   const values: (Value | SqlValue)[] = [];
   const shape = shapeOf(filter, encoding, values);
@@ -129,7 +127,7 @@ function shapeOfList(
   return orAbsent ? { op: 'or', parts: [among, absent] } : among;
 }
 
-/** False for numbers that a column of whole numbers cannot hold, and which an engine may have to compare as another type. */
+/** False for numbers that an integer column cannot hold, which an engine may have to compare as another type. */
 function isWhole(field: Field, value: SqlValue): boolean {
   return field.column === undefined || typeof value !== 'number' || Number.isSafeInteger(value);
 }
@@ -164,22 +162,22 @@ function keyOfField(field: Field): string {
   return `${field.type} ${fieldKey(field)}`;
 }
 
-/** Equal for sorts that SQL writes alike, and for those alone. */
+/** Equal for sorts with the same SQL only. */
 export function keyOfSort(sort: readonly Sort[]): string {
   let key = '';
   for (const { field, direction } of sort) key += `${direction} ${keyOfField(field)} `;
   return key;
 }
 
-/** Octets of values that one place in the queue of long reads is for. */
+/** Octets of values per place in the queue of long reads. */
 export const octetsPerPlace = 64 * 1024;
 
-/** Places that a read with these values takes in a queue of so many, so that the queue is bounded in octets as well. */
+/** Places that a read with these values takes in the queue, which bounds the queue in octets as well. */
 export function placesOf(values: readonly unknown[], placesMax: number): number {
   return Math.min(placesMax, 1 + Math.floor(octetsOfValue(values) / octetsPerPlace));
 }
 
-/** The parts of a conjunction, however nested; empty for `always`. */
+/** The terms of a conjunction, flattened; empty for `always`. */
 export function conjuncts(shape: Shape): readonly Shape[] {
   if (shape.op === 'always') return [];
   return shape.op === 'and' ? shape.parts.flatMap(conjuncts) : [shape];

@@ -1,14 +1,13 @@
 /**
- * Lines of changes that wait for a row. A change names the revision that it was computed from, so of many changes of one row at once
- * the store makes one and supersedes the others. Instead of racing again, each of those takes a place in the line of the row, and only
- * the head of the line reads, computes and commits. The lines are in the memory of one process and prove nothing: the expectation that
- * the store checks does. The head may lose to another process, and then tries again at once.
+ * Queues (lines) of changes that wait for the same row. A change names the revision that it was computed from, so of many concurrent
+ * changes of one row the store commits one and supersedes the others. Instead of racing again, each of those enters the row's line, first
+ * in, first out, and only its head reads, computes and commits. Shared places next to each other are held together. Lines live in the
+ * memory of one process and guarantee nothing; the expectation that the store checks does. If another process overtakes the head, it
+ * retries at once.
  *
- * A line is first in, first out. Places are exclusive; places that are shared are held together by neighbours in the line.
- *
- * No deadlock: a turn that needs a further row gives back what it holds and takes all of its rows in one order. Who takes a place by
- * itself while it has a turn (the generation of endpoints alone is taken so) holds it during one commit and takes no other place meanwhile.
- * No endless wait: a turn ends at its deadline or when its client has gone, and the places of all lines are bounded in number.
+ * No deadlock: a turn that needs another row releases its places and takes all of its rows in one order. Code that holds a place within a
+ * turn (only for the generation of endpoints) holds it for one commit and takes no other. No endless wait: a turn ends at its deadline or
+ * when its client disconnects, and the number of places is bounded.
  */
 import {
   type ChangeLines,
@@ -24,38 +23,13 @@ import {
 } from './store.ts';
 
 export type LinesOptions = {
-  /** Changes that may wait in all lines together. Default 10,000. */
+  /** Changes waiting in all lines together. Default 10,000. */
   readonly changesWaitingMax?: number | undefined;
-  /** Time from the first place that a change takes until it gives up. Default 30 s. */
+  /** Time from a change's first place until it gives up. Default 30 s. */
   readonly changeWaitMs?: number | undefined;
 };
 
-/** The row at which the unit was superseded. */
-export function overtaken(
-  unit: Unit,
-  commit: Pick<Exclude<Commit, { outcome: 'committed' }>, 'change'>,
-): Overtaken {
-  const change = unit.changes[commit.change];
-  if (change !== undefined) return new Overtaken({ table: change.table, id: change.id });
-  const event = unit.events[commit.change - unit.changes.length];
-  if (event === undefined) throw new Error('a unit was superseded at a change that it does not have');
-  return new Overtaken({ table: eventsTable, id: event.id });
-}
-
-export type Tried = Extract<Commit, { outcome: 'committed' }> | Overtaken;
-
-/**
- * Commits a unit that can break no rule of the store but its expectations.
- * @throws Error where it did all the same; StoreUnavailable
- */
-export async function tryCommit(store: Pick<Store, 'commit'>, unit: Unit): Promise<Tried> {
-  const commit = await store.commit(unit);
-  if (commit.outcome === 'committed') return commit;
-  if (commit.outcome === 'superseded') return overtaken(unit, commit);
-  throw new Error(`a change of ${unit.changes[commit.change]?.table ?? 'a row'} ended as ${commit.outcome}`);
-}
-
-/** No place was to be had: as many wait as may, the time was over, or the client left. */
+/** Thrown when a change gets no turn: the queue is full, the deadline passed, or the client disconnected. */
 export class LineUnavailable extends StoreUnavailable {}
 
 export class Lines implements ChangeLines {
@@ -138,7 +112,9 @@ export class Lines implements ChangeLines {
   async #wait(line: Line, place: Place, { deadline, onGone }: Wish, leave: () => void): Promise<void> {
     if (this.#waiting >= this.#waitingMax) {
       leave();
-      throw unavailable(`${this.#waiting} changes wait for their turn`);
+      throw unavailable(
+        `${this.#waiting} changes wait for their turn: the queue is full (COMITY_CHANGES_WAITING_MAX)`,
+      );
     }
     this.#waiting += 1;
     let timer: NodeJS.Timeout | undefined;
@@ -152,8 +128,8 @@ export class Lines implements ChangeLines {
         };
         place.admit = resolve;
         const leftMs = Math.max(0, deadline - performance.now());
-        timer = setTimeout(giveUp, leftMs, 'a change waited too long for its turn');
-        stop = onGone?.(() => giveUp('the client left before the turn of its change'));
+        timer = setTimeout(giveUp, leftMs, 'a change waited too long for its turn (COMITY_CHANGE_WAIT_MS)');
+        stop = onGone?.(() => giveUp('the client disconnected before the turn of its change'));
       });
     } finally {
       this.#waiting -= 1;
@@ -163,7 +139,6 @@ export class Lines implements ChangeLines {
   }
 }
 
-/** What a place must be like, and how long it is waited for. */
 type Wish = {
   readonly shared: boolean;
   /** On the clock of `performance.now()`. */
@@ -200,7 +175,7 @@ class HeldTurn implements Turn {
 
 type Place = { readonly shared: boolean; admit: (() => void) | undefined };
 
-/** Either one exclusive place is held, or any number of shared ones; the others wait in the order in which they came. */
+/** Held by one exclusive place or any number of shared ones; the others wait in order of arrival. */
 class Line {
   readonly #waiting = new Set<Place>();
   readonly #holders = new Set<Place>();
@@ -209,7 +184,7 @@ class Line {
     return this.#holders.size === 0 && this.#waiting.size === 0;
   }
 
-  /** @returns whether the place is held at once */
+  /** @returns true if the place is held immediately */
   enter(place: Place): boolean {
     this.#waiting.add(place);
     this.#admit();
@@ -237,7 +212,7 @@ class Line {
   }
 }
 
-/** Names of tables hold no line feed. */
+/** Names of tables contain no line feed. */
 function nameOf(table: string, id: string): string {
   return `${table}\n${id}`;
 }
@@ -248,4 +223,26 @@ function checkTime(deadline: number): void {
 
 function unavailable(message: string): LineUnavailable {
   return new LineUnavailable(message, { retryAfterSeconds: 1 });
+}
+
+/** The row at which the commit superseded the unit. */
+export function overtaken(
+  unit: Unit,
+  commit: Pick<Exclude<Commit, { outcome: 'committed' }>, 'change'>,
+): Overtaken {
+  const change = unit.changes[commit.change];
+  if (change !== undefined) return new Overtaken({ table: change.table, id: change.id });
+  const event = unit.events[commit.change - unit.changes.length];
+  if (event === undefined) throw new Error('a unit was superseded at a change that it does not have');
+  return new Overtaken({ table: eventsTable, id: event.id });
+}
+
+export type Tried = Extract<Commit, { outcome: 'committed' }> | Overtaken;
+
+/** Commits a unit that can only be superseded. @throws Error for any other outcome; StoreUnavailable */
+export async function tryCommit(store: Pick<Store, 'commit'>, unit: Unit): Promise<Tried> {
+  const commit = await store.commit(unit);
+  if (commit.outcome === 'committed') return commit;
+  if (commit.outcome === 'superseded') return overtaken(unit, commit);
+  throw new Error(`a change of ${unit.changes[commit.change]?.table ?? 'a row'} ended as ${commit.outcome}`);
 }

@@ -1,39 +1,36 @@
 /**
- * A page of the contract from the rows that an engine's statement gave, what tells the statements of pages apart, and how
- * octets end a page. The same for every engine.
+ * Builds a page of the contract from the rows of a statement, and ends pages at a number of octets; used by both engines.
  *
- * A page is read in one of two ways. The first statement leaves out documents so long that a page of them could reach the
- * bound, and marks their places: that costs a page of 20 short rows 1 us (two-core machine). Where a place is marked, the
- * page is read again, row by row until the bound is reached, and nothing beyond is read.
+ * A page is read in one of two ways. The first statement omits documents so long that a page of them could reach the bound, and marks their
+ * places: that costs a page of 20 short rows 1 us (two-core machine). If a place is marked, the page is read again row by row until the
+ * bound is reached, and no further row is read.
  */
 import type { Scalar } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
 import { documentKey, isKeyInDocument } from './document-key.ts';
-import type { ListQuery, Page, Position, TailEntry } from './store.ts';
+import { rowOf } from './kept-row.ts';
+import type { ListQuery, Page, Position, Row, TailEntry } from './store.ts';
 
-/** Stands in the place of a document that was left out for its length. No document is empty. */
-export const leftOut = '';
+/** Marks a document omitted for its length. No document is empty. */
+export const omittedDocument = '';
 
-/** Longest document with which no page of this query can reach its bound. */
+/** Length up to which documents cannot make a page reach its bound. */
 export function docBytesMax({ limit, bytesMax }: Pick<ListQuery, 'limit' | 'bytesMax'>): number {
   return bytesMax === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(bytesMax / (limit + 1));
 }
 
-/** What ends the reading of rows: their number, or the octets of their documents. */
 export type OctetEnd = {
-  /** Of the document in a row. */
+  /** Index of the document in a row. */
   readonly column: number;
   readonly rowsMax: number;
-  /** Octets of documents after which no further row is taken. */
   readonly bytesMax: number;
-  /** Whether to read one row beyond, so that `isCut` tells exactly. */
+  /** True to read one row beyond, so that `isCut` is exact. */
   readonly looksBeyond: boolean;
 };
 
-/** Takes rows until their documents reach `bytesMax`. */
 export class OctetTaking {
   readonly rows: (readonly unknown[])[] = [];
-  /** Rows remain that were not taken; where the reading did not look beyond: may remain. */
+  /** Rows remain; without `looksBeyond`: rows may remain. */
   isCut = false;
   readonly #end: OctetEnd;
   #bytes = 0;
@@ -60,7 +57,7 @@ export class OctetTaking {
   }
 }
 
-/** Whether events may remain beyond a tail that was read with these bounds. */
+/** True if more events may remain after a tail read with these bounds. */
 export function isTailFull(entries: readonly TailEntry[], limit: number, bytesMax: number): boolean {
   if (entries.length >= limit) return true;
   let bytes = 0;
@@ -69,14 +66,14 @@ export function isTailFull(entries: readonly TailEntry[], limit: number, bytesMa
 }
 
 /**
- * What the text of a page's statement depends on besides the query: the kind of position, and which values of its key are null.
- * @throws RangeError when the key has not one value per sort key
+ * What the SQL of a page depends on besides the query: the kind of position, and which values of its key are null.
+ * @throws RangeError if the key does not have one value per sort key
  */
 export function shapeOf(sort: readonly Sort[], position: Position): string {
   if (position.from === 'start' || position.from === 'offset') return position.from;
   if (position.key.length !== sort.length) {
     throw new RangeError(
-      `a position of ${position.key.length} values cannot stand in a sort by ${sort.length} keys`,
+      `a position of ${position.key.length} values does not fit a sort by ${sort.length} keys`,
     );
   }
   let shape: string = position.from;
@@ -85,9 +82,9 @@ export function shapeOf(sort: readonly Sort[], position: Position): string {
 }
 
 /**
- * @param rows in the order read, one more than the limit where rows remain: the document, then the sort keys unless the document holds them
- * @param how.backwards whether they were read against the sort
- * @param how.isCut whether octets ended the reading, and rows remain
+ * @param rows in the order read, one more than the limit if rows remain: the document, then the sort keys unless the document holds them
+ * @param how.backwards true if they were read against the sort
+ * @param how.isCut true if octets ended the read, and rows remain
  */
 export function pageOf(
   rows: readonly (readonly unknown[])[],
@@ -111,7 +108,7 @@ export function pageOf(
   const farthest = count === 0 ? undefined : rows[count - 1];
   return {
     docs,
-    // Read when asked for: a first page needs the last key alone, and a page that is the whole list none.
+    // Computed on use: a first page needs only the last key, and a page with the whole list none.
     get first() {
       return keyOf(backwards ? farthest : nearest);
     },
@@ -121,4 +118,22 @@ export function pageOf(
     more,
     version,
   };
+}
+
+/** The number of whole rows to read: `asked`, within the query's limit. @throws RangeError if `asked` is not a number of rows */
+export function rowsLimit({ limit }: Pick<ListQuery, 'limit'>, asked: number | undefined): number {
+  if (asked === undefined) return limit;
+  if (!Number.isInteger(asked) || asked < 0)
+    throw new RangeError(`the number of rows must be a whole number from 0, not ${asked}`);
+  return Math.min(asked, limit);
+}
+
+/** Converts cells of `rowColumns` to rows in sort order. @param backwards true if they were read against the sort */
+export function rowsInOrder(found: readonly (readonly unknown[])[], backwards: boolean): readonly Row[] {
+  const rows = found.map(rowOf);
+  return backwards ? rows.reverse() : rows;
+}
+
+export function unbounded(): RangeError {
+  return new RangeError('rows can only be read along an index, and no index serves this query');
 }

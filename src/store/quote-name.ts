@@ -1,6 +1,5 @@
-/** How both engines quote the names of tables and indexes, which stand in SQL text because neither takes a parameter there. */
+/** Quotes an identifier for SQL text, where neither engine takes a parameter. */
 
-/** An identifier in double quotes. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,17 +1,15 @@
-/**
- * Removes what has served its time, in small steps, so that no step holds up a commit for long.
- */
+/** Deletes rows older than their retention rule, in small steps, so that no step delays a commit for long. */
 import type { Observe } from '../observe/observation.ts';
 import type { Store } from './store.ts';
 
 export type RetentionRule = { readonly table: string; readonly seconds: number };
 
-/** Between two rounds; rows live at most this much longer than their rule says. */
+/** Interval of the rounds; rows live at most this much longer than their rule. */
 const roundMs = 60_000;
-/** Rows removed by one commit: about 10 ms of the writer's time. */
+/** Rows deleted by one commit: about 10 ms of the writer's time. */
 const rowsPerStepMax = 1000;
 
-/** @returns the way to stop, which waits for the step under way */
+/** @returns a function that stops and waits for the step under way */
 export function startRetention(
   store: Store,
   rules: readonly RetentionRule[],

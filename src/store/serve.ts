@@ -1,10 +1,10 @@
 /**
- * Which index serves a list query so that a page costs what it returns: one whose leading keys the filter
- * fixes and whose next keys are the sort. A query that none serves is scanned, where scans are kept apart.
+ * Chooses the index that serves a list query so that a page costs what it returns: one whose leading keys the filter fixes and whose next
+ * keys are the sort. Queries without such an index are scanned, apart from other reads.
  *
- * Not served on purpose: patterns, search and membership, even beside the id, since one row of 1 MB can take seconds;
- * `in` over an index (its values would have to be merged in sort order) and sorts of mixed direction (an index holds one
- * direction; the id that ends a sort should take that of the last key).
+ * Not served on purpose: patterns, search and membership, even beside the id, since one row of 1 MB can take seconds; `in` over an index
+ * (its values would have to be merged in sort order); sorts of mixed direction (an index has one direction; the id that ends a sort should
+ * take that of the last key).
  */
 import type { Field } from '../model/field.ts';
 import type { Sort } from '../model/filter.ts';
@@ -12,10 +12,9 @@ import { fieldKey, kindOf } from './field-value.ts';
 import { conjuncts, type Shape } from './filter-shape.ts';
 import type { OrderKey } from './keyset.ts';
 
-/** SQLite's planner takes time by the square of the conditions: a longer conjunction is not planned for at once. */
+/** SQLite's planner takes time quadratic in the conditions: a longer conjunction is scanned instead. */
 const conjunctsMax = 32;
 
-/** The indexes of a table, by the names that the engine knows them by. */
 export type Indexed = {
   readonly indexes: readonly {
     readonly name: string;
@@ -23,20 +22,18 @@ export type Indexed = {
     readonly keys: readonly string[];
     readonly unique: boolean;
   }[];
-  /** The index of the ids. */
   readonly primaryKey: string;
 };
 
 export type Service = {
-  /** Name of the index to walk. */
   readonly index: string;
   /** The index finds at most one row, whatever else the filter says. */
   readonly oneRow: boolean;
-  /** The sort without the keys that the filter fixes: those of a position that decide. */
+  /** The sort without the keys that the filter fixes. */
   readonly order: readonly OrderKey[];
 };
 
-/** `never`: no row can pass, nothing need be read. */
+/** @returns `never` if no row can match; undefined if no index serves the query */
 export function serve(layout: Indexed, filter: Shape, sort: readonly Sort[]): Service | 'never' | undefined {
   const parts = conjuncts(filter);
   if (parts.some(({ op }) => op === 'never')) return 'never';
@@ -52,7 +49,7 @@ export function serve(layout: Indexed, filter: Shape, sort: readonly Sort[]): Se
       if (kindOf(part.field) === 'none' || fixed.has(fieldKey(part.field))) return undefined;
       fixed.add(fieldKey(part.field));
     } else if (part.op === 'gt' || part.op === 'gte' || part.op === 'lt' || part.op === 'lte') {
-      // Of two bounds on one side SQLite would walk from either.
+      // With two bounds on one side SQLite may start at either.
       const side = part.op.slice(0, 2);
       if (sides.has(side)) return undefined;
       sides.add(side);
@@ -80,14 +77,14 @@ function singleRow(layout: Indexed, part: Shape): string | undefined {
   return layout.indexes.find((index) => index.unique && index.keys[0] === key)?.name;
 }
 
-/** Whether the cost for one row grows with what stands in it: then even a single row is a scan. */
+/** True if the cost of one row grows with its content: then even one row is a scan. */
 function looksInside(shape: Shape): boolean {
   if (shape.op === 'like' || shape.op === 'search' || shape.op === 'has') return true;
   if (shape.op === 'not') return looksInside(shape.part);
   return 'parts' in shape && shape.parts.some(looksInside);
 }
 
-/** Keys that the filter fixes order nothing, nor does anything after the id. */
+/** Drops the keys that the filter fixes and those after the id, which order nothing. */
 function effectiveOrder(sort: readonly Sort[], fixed: ReadonlySet<string>): readonly OrderKey[] {
   const order: OrderKey[] = [];
   for (const [slot, key] of sort.entries()) {

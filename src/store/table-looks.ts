@@ -1,27 +1,20 @@
-/**
- * Looks at a table for what is due in it: after each change of the table, and every so often for what comes due by time. A look that
- * fails is made again soon.
- */
-import { oneAtATime } from './one-at-a-time.ts';
+/** Checks a table for due work: after each change, and periodically for what becomes due by time. Retries failures soon. */
 import type { Store } from './store.ts';
 
 export type TableLooksOptions = {
   readonly store: Pick<Store, 'onChange'>;
   readonly table: string;
-  /** Between two looks that no change asked for. Milliseconds. */
+  /** Milliseconds between two checks without a change. */
   readonly everyMs: number;
-  /** Does all there is to do. */
   readonly work: () => Promise<void>;
-  /** Of a look that nobody waited for. */
+  /** Receives the error of a check that has no caller. */
   readonly onFailed: (error: unknown) => void;
 };
 
 export type TableLooks = {
-  /** One look at a time; who asks meanwhile gets the one after it. Rejects as the work does. */
+  /** Checks now, one check at a time; a call during a check shares the next one. Rejects as the work does. */
   look(): Promise<void>;
-  /** Looks by itself from now on. */
   follow(): void;
-  /** Stops, and waits for the look under way. */
   close(): Promise<void>;
 };
 
@@ -30,7 +23,7 @@ const againMs = 1000;
 export function createTableLooks({ store, table, everyMs, work, onFailed }: TableLooksOptions): TableLooks {
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
-  let forget: (() => void) | undefined;
+  let stopListening: (() => void) | undefined;
   const look = oneAtATime(async () => {
     if (!closed) await work();
   });
@@ -52,14 +45,52 @@ export function createTableLooks({ store, table, everyMs, work, onFailed }: Tabl
   return {
     look,
     follow() {
-      forget = store.onChange(table, () => lookSoon(0));
+      stopListening = store.onChange(table, () => lookSoon(0));
       lookSoon(everyMs);
     },
     async close() {
       closed = true;
       clearTimeout(timer);
-      forget?.();
+      stopListening?.();
       await look.idle();
     },
   };
+}
+
+/** Runs work that handles everything pending, one run at a time; all calls during a run share the next one. */
+type OneAtATime = {
+  (): Promise<void>;
+  /** Resolves when no run is active or pending, whatever their outcome. */
+  idle(): Promise<void>;
+};
+
+export function oneAtATime(work: () => Promise<void>): OneAtATime {
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  function start(): Promise<void> {
+    const run = work().finally(() => {
+      if (running === run) running = undefined;
+    });
+    running = run;
+    return run;
+  }
+
+  function ask(): Promise<void> {
+    if (running === undefined) return start();
+    next ??= running.then(runNext, runNext);
+    return next;
+  }
+
+  /** Runs in the same turn as the end of the run before, so that nothing comes in between. */
+  function runNext(): Promise<void> {
+    next = undefined;
+    return start();
+  }
+
+  return Object.assign(ask, {
+    async idle() {
+      while (running !== undefined || next !== undefined) await (next ?? running)?.catch(() => undefined);
+    },
+  });
 }

@@ -1,6 +1,4 @@
-/** How a table's version is written, the same by every engine. */
-
-/** A table's version is the last revision that touched it, spelled so that nobody counts with it. */
+/** Spells a table's version, the last revision that touched it, so that clients do not compute with it. Used by both engines. */
 export function versionText(rev: number): string {
   return rev.toString(36);
 }

@@ -3,22 +3,14 @@
  * any runtime with Web Crypto. Nothing here needs the server, Node or another package. What is not listed is the house's own and may change
  * at any time.
  */
-export type { PresetName } from './presets/presets.ts';
-export type { Challenge, Place, SenderRule } from './presets/sender-rule.ts';
-export type { Challenged, RefusedMessage } from './receive/answer.ts';
-export type { HeaderSource } from './receive/header-reading.ts';
-export { type MemoryStoreOptions, memoryStore } from './receive/memory-store.ts';
+export type { Challenge, Place, PresetName, SenderRule } from './presets.ts';
+export type { HeaderSource } from './receive/message.ts';
 export type { InsertOutcome, MessageStore, VerifiedMessage } from './receive/message-store.ts';
+export { type MemoryStoreOptions, memoryStore } from './receive/message-store.ts';
 export type { FetchRequest, NodeRequest, RawBody } from './receive/raw-body.ts';
+export type { Challenged, RefusedMessage } from './receive/receive.ts';
 export { type Accepted, type Received, type ReceiveOptions, receive } from './receive/receive.ts';
 export type { AdjustedPreset, Sender } from './receive/sender.ts';
-export {
-  createKeyDiscovery,
-  type FetchKeys,
-  type KeyDiscovery,
-  KeyDiscoveryError,
-  type KeyDiscoveryOptions,
-} from './signature/discover-keys.ts';
 export type { Ed25519PrivateJwk, Ed25519PublicJwk } from './signature/ed25519.ts';
 export type { Body } from './signature/octets.ts';
 export {
@@ -30,6 +22,7 @@ export {
 } from './signature/plain.ts';
 export type { FieldValue, RefusalReason, Refused } from './signature/refusal.ts';
 export type { Hash, HmacRule, SignatureRule, TokenRule } from './signature/signature-rule.ts';
+export type { TimeWindow } from './signature/signed-fields.ts';
 export {
   type SignStandard,
   type StandardHeaders,
@@ -39,7 +32,6 @@ export {
   type VerifyStandard,
   verifyStandard,
 } from './signature/standard.ts';
-export type { TimeWindow } from './signature/time-window.ts';
 export {
   type SignTimestamped,
   signTimestamped,
@@ -47,3 +39,10 @@ export {
   type VerifyTimestamped,
   verifyTimestamped,
 } from './signature/timestamped.ts';
+export {
+  createKeyDiscovery,
+  type FetchKeys,
+  type KeyDiscovery,
+  KeyDiscoveryError,
+  type KeyDiscoveryOptions,
+} from './signature/trusted-keys.ts';

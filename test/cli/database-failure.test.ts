@@ -7,9 +7,9 @@ import { databaseFailure } from '../../src/cli/database-failure.ts';
 import { startFailure } from '../../src/cli/start-failure.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { ConnectFailed } from '../../src/store/postgres/connection/client.ts';
-import { unavailable } from '../../src/store/postgres/connection/failure.ts';
-import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/failure.ts';
-import { checkServer } from '../../src/store/postgres/schema/server-check.ts';
+import { unavailable } from '../../src/store/postgres/connection/connection-failure.ts';
+import { checkServer } from '../../src/store/postgres/schema/fitness.ts';
+import { DatabaseFailed, UnfitServer } from '../../src/store/postgres/schema/schema-failure.ts';
 import { runCommand } from '../harness/command-line.ts';
 import { listen } from '../harness/listening.ts';
 import { emptyDatabase } from '../harness/postgres-database.ts';
@@ -115,7 +115,7 @@ test('tells that there is no such database, and how to make it', async () => {
 test('tells which right is missing, and the statement that gives it', async () => {
   assert.equal(
     await refusal(urlWith(asRole)),
-    `cannot be used: the user ${role} lacks the right CREATE on the database, to make the schema comity; as its owner run: CREATE SCHEMA "comity" AUTHORIZATION "${role}"`,
+    `cannot be used: the user ${role} lacks the privilege CREATE on the database, to create the schema comity; as the owner run: CREATE SCHEMA "comity" AUTHORIZATION "${role}"`,
   );
 });
 
@@ -130,7 +130,10 @@ test('tells that the server takes no more connections, and what this program tak
 
 test('tells that transactions are read-only here', async () => {
   await client.query(`ALTER ROLE ${role} SET default_transaction_read_only = on`);
-  assert.match(await refusal(urlWith(asRole)), /^cannot be used: transactions of \S+ are read-only here/);
+  assert.match(
+    await refusal(urlWith(asRole)),
+    /^cannot be used: transactions of \S+ are read-only \(default_transaction_read_only is on\)/,
+  );
   await client.query(`ALTER ROLE ${role} RESET ALL`);
 });
 
@@ -138,7 +141,7 @@ test('tells a wrong encoding', async () => {
   await client.query(`CREATE DATABASE ${database}_latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`);
   assert.match(
     await refusal(urlWith({ pathname: `/${database}_latin` })),
-    /^cannot be used: the database has the encoding LATIN1; make one with CREATE DATABASE/,
+    /^cannot be used: the database has the encoding LATIN1, but Comity needs UTF8; create one with CREATE DATABASE/,
   );
   await client.query(`DROP DATABASE ${database}_latin`);
 });
@@ -154,7 +157,7 @@ test('tells what is wrong with the URL itself, and exits 2', async () => {
   for (const [url, told] of [
     ['mysql://localhost/app', 'must start with postgres://'],
     ['postgres://localhost', 'must name a database, such as /comity at its end'],
-    [urlWith({ search: 'sslmod=require' }), 'the URL of the database has a parameter "sslmod"'],
+    [urlWith({ search: 'sslmod=require' }), 'the URL of the database has an unknown parameter "sslmod"'],
     [urlWith({ search: 'sslmode=verify-ca&sslrootcert=/nowhere.pem' }), '/nowhere.pem'],
   ] as const) {
     const { code, stderr } = await runCommand(['serve'], { COMITY_CONFIG: shop, COMITY_DATABASE_URL: url });
@@ -170,7 +173,7 @@ test('tells that the schema was made by a newer program', async () => {
   await client.query(`INSERT INTO comity.comity_migrations VALUES (99, 'later', 1, 'next')`);
   assert.equal(
     await refusal(server.url),
-    'is not for this program: the schema "comity" was made by a newer version of the program (schema 99, this one knows 1); run the newer one',
+    'is not for this program: the schema "comity" was made by a newer version of Comity (schema 99; this version supports up to 1); run the newer one',
   );
   const migrated = await runCommand(['migrate'], environment);
   assert.equal(migrated.code, 1);
@@ -241,7 +244,7 @@ test('refuses a server that is older than 14', async () => {
   };
   await assert.rejects(checkServer(session), (error) => {
     assert.ok(error instanceof UnfitServer);
-    assert.equal(error.message, 'the server is PostgreSQL 13.21, and 14 is the least that serves');
+    assert.equal(error.message, 'the server is PostgreSQL 13.21, but Comity needs 14 or later');
     return true;
   });
 });

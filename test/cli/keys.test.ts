@@ -61,7 +61,7 @@ test('makes publishable keys, and keys with scopes and an end', async () => {
   assert.deepEqual(await keys('create', 'x', '--expires', '2020-01-01'), {
     code: 1,
     stdout: '',
-    stderr: 'comity: validation failed: expiresAt must lie in the future\n',
+    stderr: 'comity: validation failed: expiresAt must be in the future\n',
   });
 });
 
@@ -85,7 +85,7 @@ test('makes keys with hosts of their own to tunnel to', async () => {
   assert.deepEqual(closed.tunnel, { mode: 'enforce', allow: [], deny: [] });
   const { code, stderr } = await keys('create', 'x', '--tunnel-allow', 'https://a.example');
   assert.equal(code, 1);
-  assert.match(stderr, /tunnel goes with the scope tunnel alone/);
+  assert.match(stderr, /tunnel requires the scope "tunnel"/);
   assert.equal((await keys('create', 'x', ...scope, '--tunnel-mode', 'report')).code, 2);
   assert.equal(
     (await keys('create', 'x', ...scope, '--tunnel-mode', 'off', '--tunnel-deny', 'a.example')).code,

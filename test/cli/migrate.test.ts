@@ -93,7 +93,7 @@ test('keeps a server of the old configuration serving, and lets one of the new c
   assert.equal(refused.code, 1);
   assert.match(
     refused.stderr,
-    /^comity: PostgreSQL at \S+ is not ready: the schema "rolled" lacks what is declared: search text of words, .*; run "comity migrate"\n$/,
+    /^comity: PostgreSQL at \S+ is not ready: the schema "rolled" lacks what the configuration declares: search text of words, .*; run "comity migrate"\n$/,
   );
   let over = false;
   const writing = (async () => {
@@ -121,7 +121,7 @@ test('names the rows that stand against a unique field, and exits 1', async () =
   assert.equal(code, 1);
   assert.match(
     stderr,
-    /^comity: PostgreSQL at \S+ could not be migrated: cannot make index words\.unique\["name"\]: name must be unique in words, but 2 rows hold "twin", such as w1 and w2; nothing of it was kept\n$/,
+    /^comity: PostgreSQL at \S+ could not be migrated: cannot make index words\.unique\["name"\]: name must be unique in words, but 2 rows hold "twin", such as w1 and w2; the database is unchanged by this step\n$/,
   );
 });
 

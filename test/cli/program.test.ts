@@ -76,7 +76,7 @@ test('says where it looked for the configuration', async () => {
   assert.equal(code, 2);
   assert.match(
     stderr,
-    /^comity: there is no configuration file at .*comity\.config\.ts; make one with "comity init"/,
+    /^comity: there is no configuration file at .*comity\.config\.ts; create one with "comity init"/,
   );
 });
 
@@ -86,7 +86,7 @@ test('refuses half of a certificate', async () => {
     COMITY_CONFIG: shop,
   });
   assert.equal(code, 2);
-  assert.equal(stderr, 'comity: COMITY_TLS_CERT and COMITY_TLS_KEY need each other\n');
+  assert.equal(stderr, 'comity: COMITY_TLS_CERT and COMITY_TLS_KEY must be set together\n');
 });
 
 test('prints what a sound configuration would serve', async () => {

@@ -36,7 +36,7 @@ test('refuses a database or a folder that holds a store already, in one line', a
     [there.code, there.stderr],
     [
       1,
-      `comity: there is a store in ${data} already (comity.db); name an empty folder with --data or COMITY_DATA\n`,
+      `comity: the folder ${data} already holds a store (comity.db); name an empty folder with --data or COMITY_DATA\n`,
     ],
   );
 });

@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { after, test } from 'node:test';
 import { startReceiver } from '../../examples/receiver/start-receiver.ts';
 import { withMember } from '../../src/cli/events/set-member.ts';
-import { followEvents } from '../../src/cli/listen/follow-events.ts';
+import { followEvents, readEventStream } from '../../src/cli/listen/follow-events.ts';
 import { forwardEvent } from '../../src/cli/listen/forward-event.ts';
-import { readEventStream } from '../../src/cli/listen/read-stream.ts';
-import { pastTime } from '../../src/cli/past-time.ts';
+
+import { pastTime } from '../../src/cli/option-values.ts';
 import { openWebhookServer } from '../../src/cli/server-client.ts';
 import { openTerminal } from '../../src/cli/terminal.ts';
 import { schemes } from '../../src/model/endpoint.ts';

@@ -8,14 +8,14 @@ import { finished } from 'node:stream/promises';
 import { type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { Type } from 'typebox';
+import { starterFiles } from '../../src/cli/init.ts';
 import { showProgress } from '../../src/cli/progress.ts';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
-import { starterFiles } from '../../src/cli/starter.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Environment } from '../../src/config/load-settings.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
-import type { MadeSecret } from '../../src/webhooks/inbound/sender-secrets.ts';
+import type { MadeSecret } from '../../src/webhooks/receiving/sender-secrets.ts';
 
 const schema = Type.Object({ text: Type.String() });
 

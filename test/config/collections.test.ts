@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
-import { resolveCollections } from '../../src/config/collections.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
-import { countName } from '../../src/config/count-name.ts';
-import { tableOf } from '../../src/config/tables.ts';
+import { countName, resolveCollections } from '../../src/config/collections.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
 import type { Table } from '../../src/store/store.ts';
+import { tableOf } from '../../src/store-tables.ts';
 
 const schema = Type.Object({
   name: Type.String(),
@@ -174,7 +173,7 @@ test('takes names in kebab case and camel case up to 63 characters', () => {
 
 test('refuses two names that differ in case alone', () => {
   assert.deepEqual(mistakesOf({ orderLines: { schema }, orderlines: { schema } }), [
-    'collection orderlines: the name differs from orderLines in case alone',
+    'collection orderlines: the name differs from orderLines only in case',
   ]);
 });
 
@@ -190,11 +189,11 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ schema: Type.Object({}) }, 'schema has no properties'],
   [
     { schema: Type.Object({ id: Type.String() }) },
-    'schema declares "id", which the server makes; leave it out',
+    'schema declares "id", which the server sets; leave it out',
   ],
   [
     { schema: Type.Object({ deletedAt: Type.String() }) },
-    'schema declares "deletedAt", which the server makes; leave it out',
+    'schema declares "deletedAt", which the server sets; leave it out',
   ],
   [
     { schema: Type.Object({ 'a.b': Type.String() }) },
@@ -214,9 +213,9 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ indexes: ['address'] }, 'indexes names "address"; an index takes single values, not objects'],
   [{ unique: ['sku'] }, 'unique names "sku", which is not a field'],
   [{ unique: ['tags'] }, 'unique names "tags"; only single values can be unique, not lists'],
-  [{ unique: ['id'] }, 'unique names "id", which the server makes'],
+  [{ unique: ['id'] }, 'unique names "id", which the server sets'],
   [{ unpatchable: ['nme'] }, 'unpatchable names "nme", which is not a field; did you mean name?'],
-  [{ unpatchable: ['id'] }, 'unpatchable names "id", which no client can change anyway; leave it out'],
+  [{ unpatchable: ['id'] }, 'unpatchable names "id", which clients cannot change anyway; leave it out'],
   [
     { unpatchable: ['address.city'] },
     'unpatchable names "address.city"; only a field at the top level can be fixed',
@@ -225,7 +224,7 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ references: { ownerId: 'things' } }, "references.ownerId must be { collection: 'name' }"],
   [
     { references: { ownerId: { collection: 'thing' } } },
-    'references.ownerId points into "thing", which is not a collection; did you mean things?',
+    'references.ownerId refers to "thing", which is not a collection; did you mean things?',
   ],
   [
     { references: { price: { collection: 'things' } } },
@@ -261,7 +260,7 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [
     { formats: ['text'], textField: 'ownerId' },
-    'a text body becomes "ownerId" alone and could never be complete: "name" is required too',
+    'a text body sets only "ownerId", and "name" is required too: make it optional or leave text out of formats',
   ],
   [{ conceal: 'yes' }, 'conceal must be true or false, not a string'],
   [{ description: 5 }, 'description must be a string, not a number'],
@@ -276,15 +275,15 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ access: { read: { anyOf: [] } } }, 'access.read: anyOf must be a list of at least one rule'],
   [
     { access: { create: where } },
-    'access.create cannot have a where rule: there is no resource to look at yet; a function may look at what is proposed',
+    'access.create cannot have a where rule, because no resource exists yet; use a function, which sees the proposed resource',
   ],
   [
     { access: { create: { anyOf: ['administrator', where] } } },
-    'access.create cannot have a where rule: there is no resource to look at yet; a function may look at what is proposed',
+    'access.create cannot have a where rule, because no resource exists yet; use a function, which sees the proposed resource',
   ],
   [
     { access: { create: 'owner' } },
-    "access.create cannot be 'owner': nobody owns what is not there yet; use 'principal'",
+    "access.create cannot be 'owner': a resource that is being created has no owner yet; use 'principal'",
   ],
   [{ access: { read: { where: {} } } }, 'access.read: where must name at least one field and its value'],
   [
@@ -297,7 +296,7 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [
     { access: { read: { where: { tags: 'a' } } } },
-    'access.read: where can look only at single values at the top level, which "tags" is not',
+    'access.read: where can compare only single values at the top level, which "tags" is not',
   ],
   [{ deprecation: true }, 'deprecation must be an object, not a boolean'],
   [{ deprecation: {} }, 'deprecation.since must be an ISO 8601 UTC time such as 2027-01-31T00:00:00Z'],

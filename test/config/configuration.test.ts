@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { loadConfiguration } from '../../src/config/load-configuration.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'comity-configuration-'));
@@ -81,7 +81,7 @@ test('reports mistakes of the whole and of its collections together', () => {
   assert.deepEqual(
     mistakesIn({ collections: { auth: collections.things }, colections: {}, title: '', settings: 5 }),
     [
-      '"colections" is not a part of a configuration; did you mean collections?',
+      '"colections" is not a member of the configuration; did you mean collections?',
       'title must be a string of 1 to 200 characters',
       'settings must be an object, not a number',
       'collection auth: the name is reserved for a built-in resource',
@@ -130,20 +130,20 @@ test('loads the shop as the surface describes it', async () => {
 test('says where it looked for a file that is missing, and how to make one', async () => {
   const path = join(folder, 'missing.ts');
   assert.deepEqual(await mistakesOfFile(path), [
-    `there is no configuration file at ${path}; make one with "comity init", or say where it is with --config or COMITY_CONFIG`,
+    `there is no configuration file at ${path}; create one with "comity init", or give its path with --config or COMITY_CONFIG`,
   ]);
 });
 
 test('refuses a folder in place of a file', async () => {
   assert.deepEqual(await mistakesOfFile(folder), [
-    `${folder} is not a file; name the configuration file in it`,
+    `${folder} is not a file; give the path of the configuration file itself`,
   ]);
 });
 
 test('asks for a default export', async () => {
   const path = written('no-default.ts', 'export const collections = {};\n');
   assert.deepEqual(await mistakesOfFile(path), [
-    `${path} has no default export; end it in "export default defineConfig({ collections: { ... } })"`,
+    `${path} has no default export; end it with "export default defineConfig({ collections: { ... } })"`,
   ]);
 });
 

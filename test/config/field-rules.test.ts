@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { allow } from '../../src/model/access-function.ts';
 import type { Collection, CollectionDeclaration } from '../../src/model/collection.ts';
 
@@ -50,7 +50,7 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   ],
   [
     { access: { update: { anyOf: ['owner', 'tenant'] } } },
-    "access.update is 'tenant', which needs a tenantField to look at",
+    "access.update is 'tenant', which needs a tenantField",
   ],
   [{ access: { read: { allow: 'all' } } }, 'access.read: allow takes a function, not a string'],
   [
@@ -81,18 +81,18 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
         }),
       },
     },
-    'access.read: the function answers differently each time it is called for nobody',
+    'access.read: the function returns different results for the same caller: nobody',
   ],
   [
     {
       access: { read: allow(() => true) },
       schema: Type.Object({ name: Type.String(), owner: Type.String() }),
     },
-    'access.read is a function, to which "owner" is who created the resource; rename the field of that name',
+    'access.read is a function, to which "owner" means the creator of the resource; rename the field "owner"',
   ],
   [{ hidden: ['price'] }, 'hidden must be an object of fields and rules, not a list'],
   [{ readOnly: { prices: 'owner' } }, 'readOnly names "prices", which is not a field; did you mean price?'],
-  [{ readOnly: { id: 'owner' } }, 'readOnly names "id", which the server makes'],
+  [{ readOnly: { id: 'owner' } }, 'readOnly names "id", which the server sets'],
   [
     { hidden: { 'address.city': 'owner' } },
     'hidden names "address.city"; only a field at the top level can have a rule',
@@ -100,15 +100,15 @@ const refused: readonly (readonly [declaration: Loose, predicate: string])[] = [
   [{ hidden: { price: { rule: 'x' } } }, `hidden.price ${anyRule}`],
   [
     { hidden: { ownerId: 'owner' }, search: ['name', 'ownerId'] },
-    'search names "ownerId", which is hidden from some: a search would tell what stands in it',
+    'search names "ownerId", which some principals cannot see: a search would reveal its value to them',
   ],
   [
     { hidden: { ownerId: { anyOf: ['owner', { role: 'hr' }] } }, unique: ['ownerId'] },
-    'unique names "ownerId", which is hidden by resource: whoever may write one would learn which values the others have',
+    'unique names "ownerId", which some principals cannot see: a 409 would reveal to them which values exist',
   ],
   [
     { hidden: { price: { role: 'hr' } }, cacheControl: 'public, max-age=60' },
-    'cacheControl lets shared caches keep what hides "price" from some; say private or no-store',
+    'cacheControl lets shared caches store responses with "price", which some principals cannot see; use private or no-store',
   ],
   [{ tenantField: 'tenant' }, 'tenantField names "tenant", which is not a field'],
   [{ tenantField: 5 }, 'tenantField must hold names of fields, not a number'],
@@ -163,7 +163,7 @@ test('warns where a required field is closed to some who may create', () => {
   const declaration = { schema, readOnly: { name: { role: 'namer' } } };
   resolveCollections({ things: declaration }, (sentence) => warnings.push(sentence));
   assert.deepEqual(warnings, [
-    'collection things: "name" is required and in readOnly: whom its rule leaves out cannot create anything; give it a default or make it optional',
+    'collection things: "name" is required and in readOnly: a principal that its rule excludes could not create any resource; give the field a default or make it optional',
   ]);
   resolveCollections({ things: { ...declaration, access: { create: 'administrator' } } }, (sentence) =>
     assert.fail(sentence),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { withKeys } from '../../src/cli/server-client.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings } from '../../src/config/load-settings.ts';
 import { readSenderSecrets } from '../../src/config/sender-secrets.ts';
 
@@ -69,7 +69,7 @@ test('a value and a file together, and a file that cannot be taken, are refused 
   const cases: readonly (readonly [Environment, RegExp])[] = [
     [
       { COMITY_ADMIN_KEY: key, COMITY_ADMIN_KEY_FILE: path },
-      /^COMITY_ADMIN_KEY and COMITY_ADMIN_KEY_FILE exclude/,
+      /^COMITY_ADMIN_KEY and COMITY_ADMIN_KEY_FILE are both set/,
     ],
     [
       { COMITY_ADMIN_KEY_FILE: join(folder, 'none') },
@@ -80,7 +80,7 @@ test('a value and a file together, and a file that cannot be taken, are refused 
     [{ COMITY_ADMIN_KEY_FILE: long }, /is longer than 65536 bytes$/],
     [{ COMITY_ADMIN_KEY_FILE: file('two', `${key}\n\n`) }, /^COMITY_ADMIN_KEY may hold only/],
     [{ COMITY_SECRET_KEY_FILE: file('short', 'abcd') }, /^COMITY_SECRET_KEY must be 32 random octets/],
-    [{ COMITY_SECRET_KEY_PREVIOUS: 'ab'.repeat(32) }, /needs COMITY_SECRET_KEY/],
+    [{ COMITY_SECRET_KEY_PREVIOUS: 'ab'.repeat(32) }, /is set without COMITY_SECRET_KEY/],
   ];
   for (const [environment, expected] of cases) {
     const mistakes = mistakesOf(environment);

@@ -1,8 +1,8 @@
 /** Secrets of senders in the environment (§5.6): what is taken, and sentences that never repeat one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
 import { inspectSenders } from '../../src/config/inspect-senders.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import type { Environment } from '../../src/config/load-settings.ts';
 import { readSenderSecrets } from '../../src/config/sender-secrets.ts';
 
@@ -91,7 +91,7 @@ test('warns of a secret that could be guessed, whatever it begins with', () => {
 test('warns of a variable that is nearly one of a sender whose own is not set', () => {
   const { warnings } = read({ BILING_WEBHOOK_SECRET: good, GITHUB_WEBHOOK_SECRET: good });
   assert.deepEqual(warnings, [
-    "BILING_WEBHOOK_SECRET is no sender's and was ignored; did you mean BILLING_WEBHOOK_SECRET?",
+    'BILING_WEBHOOK_SECRET belongs to no sender and was ignored; did you mean BILLING_WEBHOOK_SECRET?',
   ]);
   assert.deepEqual(read({ BILING_WEBHOOK_SECRET: good, BILLING_WEBHOOK_SECRET: other }).warnings, []);
 });

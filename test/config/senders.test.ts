@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { reservedHeaderNames } from '../../src/config/reserved-names.ts';
 import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
-import { presetNames, presets } from '../../src/webhooks/presets/presets.ts';
-import { prepareKeys } from '../../src/webhooks/signature/prepared-keys.ts';
+import { presetNames, presets } from '../../src/webhooks/presets.ts';
+import { prepareKeys } from '../../src/webhooks/signature/mac-keys.ts';
 
 function resolve(senders: unknown): ReadonlyMap<string, DeclaredSender> {
   return resolveConfiguration({ collections: {}, senders } as never).senders;
@@ -161,7 +161,7 @@ const wholes: readonly (readonly [unknown, string])[] = [
   [{ x: 7 }, 'sender x: must be an object, not a number'],
   [
     { 'My Sender': { preset: 'plain', secretVariable: 'MINE' } },
-    'sender My Sender: the name stands in the path and must be up to 64 lower-case letters, digits and -, of which the first is no -; did you mean my-sender?',
+    'sender My Sender: the name is part of the path and must be up to 64 lower-case letters, digits and -, and not begin with -; did you mean my-sender?',
   ],
   [
     { '4eyes': { preset: 'plain' } },
@@ -169,15 +169,15 @@ const wholes: readonly (readonly [unknown, string])[] = [
   ],
   [
     { comity: { preset: 'standard' } },
-    'sender comity: must have a secretVariable: COMITY_WEBHOOK_SECRET must not begin with COMITY_, which is kept for settings',
+    'sender comity: must have a secretVariable: COMITY_WEBHOOK_SECRET must not begin with COMITY_, which is reserved for settings',
   ],
   [
     { a: { preset: 'plain', secretVariable: 'B_WEBHOOK_SECRET' }, b: { preset: 'plain' } },
-    'sender b: secretVariable is B_WEBHOOK_SECRET, which sender a has already: each secret needs its own',
+    'sender b: secretVariable is B_WEBHOOK_SECRET, which sender a uses already; each secret needs a variable of its own',
   ],
   [
     { a: forwarded({ secretVariable: 'A_WEBHOOK_SECRET' }) },
-    'sender a: forward.secretVariable is A_WEBHOOK_SECRET, which sender a has already: each secret needs its own',
+    'sender a: forward.secretVariable is A_WEBHOOK_SECRET, which sender a uses already; each secret needs a variable of its own',
   ],
 ];
 for (const [senders, sentence] of wholes) {
@@ -185,7 +185,7 @@ for (const [senders, sentence] of wholes) {
 }
 
 const single: readonly (readonly [unknown, ...string[]])[] = [
-  [{}, `must have a preset (${names}) or a signature, which say how it signs`],
+  [{}, `must have a preset (${names}) or a signature`],
   [{ preset: 'strpe' }, `preset must be one of ${names}; did you mean stripe?`],
   [{ preset: 7 }, `preset must be one of ${names}`],
   [{ preset: 'plain', handlr: 1 }, '"handlr" is not a property of a sender; did you mean handler?'],
@@ -197,7 +197,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'gitlab', signature: { header: 'x-token', hash: 'sha1' } }, 'signature has no member "hash"'],
   [
     { signature: { header: 'x', signed: '{body}', key: 'text' } },
-    'signature lacks hash, encoding, prefix, separator, toleranceSeconds; with a preset, such as "hmac", it need not be whole',
+    'signature lacks hash, encoding, prefix, separator, toleranceSeconds; add them, or set a preset such as "hmac", which has a default for each',
   ],
   [{ preset: 'plain', signature: { hader: 'x' } }, 'signature has no member "hader"; did you mean header?'],
   [signed({ header: 'a b' }), 'signature.header must be the name of a header field'],
@@ -229,7 +229,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [signed({ toleranceSeconds: 86_401 }), 'signature.toleranceSeconds must be a whole number from 0 to 86400'],
   [
     { preset: 'plain', signature: { toleranceSeconds: 300 } },
-    'signature.toleranceSeconds means nothing without a timestamp that is signed',
+    'signature.toleranceSeconds has no effect without a signed timestamp',
   ],
   [
     signed({ signed: '' }),
@@ -237,12 +237,12 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     signed({ signed: '{timestamp}.{bdy}.{body}' }),
-    'signature.signed holds {bdy}, which stands for nothing; did you mean body?',
+    'signature.signed holds {bdy}, which is not a placeholder; did you mean body?',
   ],
   [signed({ signed: '{timestamp}.{body}}' }), 'signature.signed has a brace without the other'],
   [
     signed({ signed: '{timestamp}.{url}' }),
-    'signature.signed must hold {body} or {form}: who does not sign what is said proves nothing of it',
+    'signature.signed must hold {body} or {form}: a signature without the content does not prove it',
   ],
   [
     signed({ signed: '{timestamp}.{body}{form}' }),
@@ -250,24 +250,24 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     signed({ signed: '{id}.{timestamp}.{body}' }),
-    'signature.signed holds {id}, which needs id to say where it stands',
+    'signature.signed holds {id}, which needs id to name its field',
   ],
   [
     signed({ timestamp: undefined, toleranceSeconds: 0 }),
-    'signature.signed holds {timestamp}, which needs timestamp to say where it stands',
+    'signature.signed holds {timestamp}, which needs timestamp to name its field',
   ],
   [
     signed({ signed: '{body}' }),
-    'signature.timestamp is there, but signed does not hold {timestamp}: anybody could change it',
+    'signature.timestamp is declared, but signed does not hold {timestamp}: an attacker could change it',
   ],
   [
     signed({ id: 7 }),
     'signature.id must be the name of a header field',
-    'signature.id is there, but signed does not hold {id}: anybody could change it',
+    'signature.id is declared, but signed does not hold {id}: an attacker could change it',
   ],
   [
     signed({ bodyDigestParameter: 'sum' }),
-    'signature.bodyDigestParameter means nothing where {url} and {form} are not signed',
+    'signature.bodyDigestParameter has no effect unless {url} and {form} are signed',
   ],
   // Places.
   [
@@ -313,15 +313,15 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'plain', secretVariable: 7 }, `secretVariable ${noVariable}`],
   [
     { preset: 'plain', secretVariable: 'COMITY_HOST' },
-    'secretVariable must not begin with COMITY_, which is kept for settings',
+    'secretVariable must not begin with COMITY_, which is reserved for settings',
   ],
   [
     { preset: 'plain', publicKeys: [key] },
-    'publicKeys means nothing, for no signature of this sender is made with a key pair',
+    'publicKeys has no effect, because no signature of this sender uses a key pair',
   ],
   [
     { preset: 'gitlab', keysUrl: 'https://x.example/keys' },
-    'keysUrl means nothing, for no signature of this sender is made with a key pair',
+    'keysUrl has no effect, because no signature of this sender uses a key pair',
   ],
   [
     { preset: 'standard', publicKeys: ['whpk_AAAA'] },
@@ -337,7 +337,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     { ...forwarded({}), handler: () => undefined },
-    'handler and forward exclude each other; a handler may send on what it likes',
+    'handler and forward must not both be set; a handler can forward messages itself',
   ],
   [{ preset: 'plain', forward: 'http://x' }, 'forward must be an object, not a string'],
   [{ preset: 'plain', forward: {} }, noForwardUrl],
@@ -349,7 +349,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [forwarded({ secretVariable: 'a' }), `forward.secretVariable ${noVariable}`],
   [forwarded({ headers: [] }), 'forward.headers must be an object, not a list'],
   [forwarded({ headers: { 'a b': '' } }), 'forward.headers["a b"] is not the name of a header field'],
-  [forwarded({ headers: { A: '1', a: '2' } }), 'forward.headers["a"] is there twice'],
+  [forwarded({ headers: { A: '1', a: '2' } }), 'forward.headers["a"] is declared twice'],
   [
     forwarded({ headers: { a: 'x\r\ny: z' } }),
     'forward.headers["a"] must be a text of at most 4096 characters that a header field can hold',
@@ -384,7 +384,7 @@ test('tells every mistake of every sender at once', () => {
 test('reserves the header fields that webhooks of our own have, and those that say where a message came from', () => {
   for (const name of [...reservedHeaderNames, 'Comity-Sender']) {
     assert.deepEqual(refusalsOf(forwarded({ headers: { [name]: 'x' } })), [
-      `forward.headers["${name}"] is a field that the program makes itself`,
+      `forward.headers["${name}"] is a field that Comity sets itself`,
     ]);
   }
 });

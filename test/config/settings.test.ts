@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings, type WrittenSettings } from '../../src/config/load-settings.ts';
 import type { Setting } from '../../src/config/setting.ts';
 import { type SettingOverrides, settings, variableOf } from '../../src/config/settings.ts';
@@ -158,7 +158,7 @@ test('warns about an unknown variable with the nearest known name', () => {
 for (const variable of ['COMITY_TLS_CERT', 'COMITY_TLS_KEY']) {
   test(`refuses ${variable} without the other`, () => {
     assert.deepEqual(mistakesOf({ [variable]: '/etc/hush.pem' }), [
-      'COMITY_TLS_CERT and COMITY_TLS_KEY need each other',
+      'COMITY_TLS_CERT and COMITY_TLS_KEY must be set together',
     ]);
   });
 }
@@ -171,10 +171,7 @@ test('listens on other than loopback addresses where no credential crosses the n
   loadSettings({ ...open, ...tls });
   loadSettings({ ...open, COMITY_BEHIND_PROXY: 'on' });
   // Beside a port of TLS the other one is cleartext.
-  assert.match(
-    mistakesOf({ ...open, ...tls, COMITY_TLS_PORT: '8443' })[0] ?? '',
-    /leave COMITY_TLS_PORT out/,
-  );
+  assert.match(mistakesOf({ ...open, ...tls, COMITY_TLS_PORT: '8443' })[0] ?? '', /remove COMITY_TLS_PORT/);
   loadSettings({ ...open, ...tls, COMITY_TLS_PORT: '8443', COMITY_BEHIND_PROXY: 'on' });
 });
 
@@ -199,7 +196,7 @@ test('reports every mistake at once', () => {
 
 test('never repeats an administrator key, not even the one it refuses', () => {
   const refused = mistakesOf({ COMITY_ADMIN_KEY: 'pk_hush_hush' });
-  assert.deepEqual(refused, ['COMITY_ADMIN_KEY must start with "sk_" and go on']);
+  assert.deepEqual(refused, ['COMITY_ADMIN_KEY must start with "sk_" and have at least one more character']);
   const [odd = ''] = mistakesOf({ COMITY_ADMIN_KEY: 'sk_hush hush' });
   assert.equal(odd, 'COMITY_ADMIN_KEY may hold only letters, digits and the characters - . _ ~ + / =');
   assert.deepEqual(mistakesOf({}, { adminKey: 12 as never }), ['settings.adminKey must be a string']);
@@ -210,13 +207,13 @@ test('never repeats an administrator key, not even the one it refuses', () => {
 test('warns of payloads and deliveries that are gone before they could be sent again', () => {
   const { warnings } = loadSettings({ COMITY_EVENT_RETENTION_SECONDS: '86400' });
   assert.deepEqual(warnings, [
-    'COMITY_EVENT_RETENTION_SECONDS is 86400, shorter than the 2592000 seconds in which a delivery may be sent again: what is gone by then cannot be',
+    'COMITY_EVENT_RETENTION_SECONDS is 86400, shorter than the 2592000 seconds in which a delivery may be sent again: deleted events and deliveries cannot be',
   ]);
 });
 
 test('refuses a lease that an attempt could outlast', () => {
   assert.deepEqual(mistakesOf({ COMITY_WEBHOOK_LEASE_MS: '22499', COMITY_WEBHOOK_TIMEOUT_MS: '15000' }), [
-    'webhookLeaseMs (22499) must be at least one and a half times webhookTimeoutMs (15000): what begins within a lease ends within it',
+    'webhookLeaseMs (22499) must be at least one and a half times webhookTimeoutMs (15000), so that an attempt ends within its lease',
   ]);
   assert.deepEqual(mistakesOf({ COMITY_WEBHOOK_LEASE_MS: '22500' }), []);
 });
@@ -266,7 +263,7 @@ test('refuses settings that contradict each other', () => {
   ]);
   assert.equal(mistakesOf({ COMITY_FIELDS_BYTES_MAX: '8000' }).length, 1);
   assert.deepEqual(mistakesOf({ COMITY_MEMORY_BYTES_MAX: '16777215' }), [
-    'memoryBytesMax (16777215) must be 0 or at least 16777216: with less, requests that are allowed could never be answered',
+    'memoryBytesMax (16777215) must be 0 or at least 16777216: with less, Comity could not answer every request that its other limits allow',
   ]);
   for (const bytes of ['0', '16777216']) assert.deepEqual(mistakesOf({ COMITY_MEMORY_BYTES_MAX: bytes }), []);
 });

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
-import { ConfigurationError } from '../../src/config/configuration-error.ts';
 import { canonicalHostGlob } from '../../src/config/host-rules.ts';
+import { ConfigurationError } from '../../src/config/inspection.ts';
 import { createHostLists, type TunnelDeclaration } from '../../src/config/tunnel.ts';
-import type { Known } from '../../src/model/credential.ts';
 import { type HostRules, judgeHosts } from '../../src/model/host-rules.ts';
-import { authenticated } from '../../src/model/principal.ts';
+import { authenticated, type Known } from '../../src/model/principal.ts';
+
 import { knownAs } from '../resources/known.ts';
 
 type Caller = { readonly id?: string; readonly roles?: readonly string[] } & Partial<Known>;
@@ -159,16 +159,16 @@ test('reports every mistake with its place', () => {
     7,
   ];
   assert.deepEqual(mistakesOf({ rules }), [
-    'tunnel.rules[0] names nobody by roles, users or keys; what holds for all others stands in tunnel.others',
+    'tunnel.rules[0] must name at least one role, user or key; rules for all other callers belong in tunnel.others',
     'tunnel.rules[1].mode must be enforce or report',
     'tunnel.rules[1].allow must be a list of hosts, not a string',
     'tunnel.rules[1].deny[0] must be a host such as api.example.com, *.example.com or 192.0.2.1, without scheme, port and path, or *',
     'tunnel.rules[1].deny[1] must be a host such as api.example.com, *.example.com or 192.0.2.1, without scheme, port and path, or *',
     'tunnel.rules[2] has no member "role"; did you mean roles?',
-    'tunnel.rules[2].keys holds "sk_x", which is no id of a key (key_...)',
-    'tunnel.rules[2].users holds "ada@shop.example", which is no id of a principal (usr_...)',
+    'tunnel.rules[2].keys holds "sk_x", which is not the id of a key (key_...)',
+    'tunnel.rules[2].users holds "ada@shop.example", which is not the id of a principal (usr_...)',
     'tunnel.rules[3].roles must be a list of 1000 texts at most',
-    'tunnel.rules[3] names nobody by roles, users or keys; what holds for all others stands in tunnel.others',
+    'tunnel.rules[3] must name at least one role, user or key; rules for all other callers belong in tunnel.others',
     'tunnel.rules[4] must be an object, not a number',
   ]);
   const globs = Array.from({ length: 1001 }, () => 'a.example');

@@ -8,7 +8,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import { contentCodingsMax, decodeContent } from '../../src/resources/content/decode-content.ts';
+import { contentCodingsMax, decodeContent } from '../../src/kernel/content/decode-content.ts';
 
 const brotli = (bytes: Uint8Array) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });

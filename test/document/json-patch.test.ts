@@ -207,7 +207,7 @@ describe('operations that cannot be applied', () => {
 
   test('says in the message which operation failed and why', () => {
     const result = apply({}, [{ op: 'remove', path: '/tags/0' }]);
-    const expected = 'operation 0 (remove "/tags/0") cannot be applied: there is no value at this place';
+    const expected = 'operation 0 (remove "/tags/0") cannot be applied: there is no value at this path';
     assert.equal(result.ok ? '' : result.problem.message, expected);
   });
 
@@ -222,7 +222,7 @@ describe('the bounds of a JSON Patch', () => {
     const operations = Array.from({ length: 40 }, () => ({ op: 'copy', from: '/a', path: '/a/-' }));
     const limits = { ...patchLimitsDefault, depthMax: 1000 };
     const result = apply({ a: ['x'.repeat(1000)] }, operations, limits);
-    assert.match(result.ok ? '' : (result.problem.message ?? ''), /copies or moves too much/);
+    assert.match(result.ok ? '' : (result.problem.message ?? ''), /copies or moves more than/);
   });
 
   test('stops a nesting that grows by copies one level beyond depthMax', () => {
@@ -231,7 +231,7 @@ describe('the bounds of a JSON Patch', () => {
       Array.from({ length: times }, () => ({ op: 'copy', from: '', path: '/a' }));
     assert.equal(apply({}, nest(3), limits).ok, true);
     const over = apply({}, nest(4), limits);
-    assert.match(over.ok ? '' : (over.problem.message ?? ''), /nested too deeply/);
+    assert.match(over.ok ? '' : (over.problem.message ?? ''), /would nest deeper than/);
   });
 
   test('stops a nesting that grows by moves', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import type { Json } from '../../src/http/syntax/json.ts';
+import { compileValidator } from '../../src/kernel/content/validator.ts';
 import {
   type Proposed,
   proposeCreate,
@@ -9,7 +10,6 @@ import {
   proposeReplace,
 } from '../../src/resources/document/propose.ts';
 import { referencesOf } from '../../src/resources/document/references.ts';
-import { compileValidator } from '../../src/resources/document/validator.ts';
 import { products, sampleCollection } from './sample-collections.ts';
 
 const validator = compileValidator(products);
@@ -133,7 +133,7 @@ describe('PUT', () => {
   }
 
   test('refuses another value of an unpatchable field, and leaving it out', () => {
-    const expected = ['field_unpatchable', ['/sku is fixed at creation']];
+    const expected = ['field_unpatchable', ['/sku cannot be changed after creation']];
     assert.deepEqual(refusal(replace({ ...given, sku: 'other' })), expected);
     const { sku: _, ...without } = given;
     assert.deepEqual(refusal(replace(without)), expected);
@@ -192,7 +192,7 @@ describe('PATCH by merge patch', () => {
   }
 
   test('refuses changing, removing or adding an unpatchable field', () => {
-    const expected = ['field_unpatchable', ['/sku is fixed at creation']];
+    const expected = ['field_unpatchable', ['/sku cannot be changed after creation']];
     assert.deepEqual(refusal(merge({ sku: 'other' })), expected);
     assert.deepEqual(refusal(merge({ sku: null })), expected);
     const { sku: _, ...without } = current;
@@ -319,7 +319,7 @@ describe('a member with a default', () => {
 
   test('stays refused where the field is fixed at creation', () => {
     const refused = refusal(patched({ colour: null }, 'merge-patch'));
-    assert.deepEqual(refused, ['field_unpatchable', ['/colour is fixed at creation']]);
+    assert.deepEqual(refused, ['field_unpatchable', ['/colour cannot be changed after creation']]);
   });
 
   test('is added to a resource that is older than the declaration, by a PATCH and by a PUT', () => {

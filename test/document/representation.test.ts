@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { buildRepresentation } from '../../src/resources/document/representation.ts';
-import { formatTimestamp } from '../../src/resources/document/timestamp.ts';
+import { buildRepresentation, formatTimestamp } from '../../src/resources/document/representation.ts';
+
 import { products } from './sample-collections.ts';
 
 const at = Date.UTC(2026, 0, 2, 3, 4, 5, 6);

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Type } from 'typebox';
 import { Settings } from 'typebox/system';
-import { compileValidator } from '../../src/resources/document/validator.ts';
+import { compileValidator } from '../../src/kernel/content/validator.ts';
 import { products, profiles, sampleCollection } from './sample-collections.ts';
 
 const product = { name: 'Chair', price: 12.5, categoryId: 'c1' };
@@ -149,7 +149,7 @@ describe('the bounds of validation', () => {
   });
 
   test('points at the array whose fault lies beyond those', () => {
-    const message = 'does not fit the schema (in its number of items, or far behind)';
+    const message = 'does not match the schema, in its number of items or in a later item';
     const far = [...new Array(20_000).fill('x'), 5];
     assert.deepEqual(shop.check({ ...product, tags: far }), {
       missing: [],
@@ -166,7 +166,9 @@ describe('the bounds of validation', () => {
 
   test('points at the object that holds an unknown property with an endless name', () => {
     const { invalid } = shop.check({ ...product, ['x'.repeat(100_000)]: 1 });
-    assert.deepEqual(invalid, [{ pointer: '', message: 'unknown property (at a member with a long name)' }]);
+    assert.deepEqual(invalid, [
+      { pointer: '', message: 'unknown property (in a member whose name is too long to show)' },
+    ]);
   });
 
   test('leaves the settings of TypeBox as they were', () => {
@@ -177,7 +179,7 @@ describe('the bounds of validation', () => {
 
   test('works where the process forbids code made from strings', () => {
     const script = `
-      import { compileValidator } from ${JSON.stringify(new URL('../../src/resources/document/validator.ts', import.meta.url).href)};
+      import { compileValidator } from ${JSON.stringify(new URL('../../src/kernel/content/validator.ts', import.meta.url).href)};
       import { products } from ${JSON.stringify(new URL('./sample-collections.ts', import.meta.url).href)};
       let forbidden = false;
       try { new Function('return 1'); } catch { forbidden = true; }

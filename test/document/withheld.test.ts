@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
 import type { Json } from '../../src/http/syntax/json.ts';
+import { compileValidator } from '../../src/kernel/content/validator.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
 import { anonymous, authenticated, type Principal } from '../../src/model/principal.ts';
 import { patchLimitsDefault } from '../../src/resources/document/json-patch.ts';
@@ -13,7 +14,6 @@ import {
   proposePatch,
   proposeReplace,
 } from '../../src/resources/document/propose.ts';
-import { compileValidator } from '../../src/resources/document/validator.ts';
 
 const schema = Type.Object({
   name: Type.String(),
@@ -130,7 +130,7 @@ describe('POST', () => {
   test('sets the tenant of the writer and refuses another, but an administrator may name one', () => {
     const tenantOf = (value: object, principal: Principal) =>
       (told(create({ name: 'x', ...value }, principal)) as { tenantId?: string }).tenantId;
-    const refusal = ['field_unpatchable', '/tenantId is the tenant of who creates it'];
+    const refusal = ['field_unpatchable', '/tenantId must be your own tenant'];
     assert.equal(tenantOf({}, bob), 'north');
     assert.equal(tenantOf({ tenantId: 'north' }, bob), 'north');
     assert.deepEqual(told(create({ name: 'x', tenantId: 'south' }, bob)), refusal);
@@ -145,7 +145,7 @@ describe('POST', () => {
   test('counts every fault, the gravest first', () => {
     assert.deepEqual(told(create({ status: 'x', secret: 'y', tenantId: 'south' }, bob)), [
       'field_unpatchable',
-      '/tenantId is the tenant of who creates it',
+      '/tenantId must be your own tenant',
       '/status is read-only',
       '/name is required',
       '/secret unknown property',
@@ -198,7 +198,7 @@ describe('PUT', () => {
     for (const principal of [bob, root]) {
       assert.deepEqual(told(replace({ name: 'New', tenantId: 'south' }, principal)), [
         'field_unpatchable',
-        '/tenantId is fixed at creation',
+        '/tenantId cannot be changed after creation',
       ]);
     }
   });
@@ -288,7 +288,7 @@ describe('PATCH', () => {
   test('refuses to move a resource to another tenant', () => {
     assert.deepEqual(told(merge({ tenantId: 'south' }, bob)), [
       'field_unpatchable',
-      '/tenantId is fixed at creation',
+      '/tenantId cannot be changed after creation',
     ]);
   });
 });

@@ -5,7 +5,7 @@ import { createServer } from 'node:tls';
 import { createDialer, type DialDecision, type DialerOptions, newProgress } from '../../src/egress/dial.ts';
 import { DialFailure } from '../../src/egress/dial-failure.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
-import { cert, key } from '../auth/mail/certificate.ts';
+import { cert, key } from '../accounts/mail/certificate.ts';
 import { type Listening, listen } from '../harness/listening.ts';
 import { plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
@@ -184,7 +184,7 @@ test('tells a name that does not resolve from a server that is not there and fro
   const notFound = await failureOf(dialerWith({ lookup: () => Promise.reject(missing) })(call));
   assert.deepEqual([notFound.kind, notFound.message], ['dns', 'The name does not resolve']);
   const late = await failureOf(dialerWith({ lookup: () => never, egressDnsMs: 20 })(call));
-  assert.deepEqual([late.kind, late.message], ['dns', 'The name did not resolve in time']);
+  assert.deepEqual([late.kind, late.message], ['dns', 'The lookup of the name timed out']);
   const nothing = await failureOf(dialerWith({ lookup: async () => [] })(call));
   assert.deepEqual([nothing.kind, nothing.message], ['dns', 'The name has no address']);
   const many = Array.from({ length: 257 }, (_, at) => `127.0.${at >> 8}.${at & 255}`);
@@ -262,6 +262,6 @@ test('tells a server that speaks no TLS, or none in time, from one without a con
   await babbling.close();
   const silent = await startRawReceiver(() => undefined, { onHead: () => undefined });
   const late = await failureOf(dialerWith({ egressConnectMs: 50 })({ ...call, port: silent.port }));
-  assert.deepEqual([late.kind, late.message], ['timeout', 'The TLS handshake did not end in time']);
+  assert.deepEqual([late.kind, late.message], ['timeout', 'The TLS handshake timed out']);
   await silent.close();
 });

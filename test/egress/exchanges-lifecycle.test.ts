@@ -61,7 +61,7 @@ test('opens no more connections to an origin than it may; a call whose time ends
   assert.ok(waiting.kind === 'failed');
   assert.deepEqual(
     [waiting.failure, waiting.message],
-    ['timeout', '30 ms were over before a connection was free'],
+    ['timeout', 'The limit of 30 ms was reached before a connection was free'],
   );
   const next = exchanges.exchange(callTo(receiver.url, { body: 'next' }));
   for (const socket of held.splice(0)) socket.write(plainAnswer(200, ''));

@@ -3,7 +3,7 @@ import { constants, createSecureServer, type ServerHttp2Stream } from 'node:http
 import { createServer } from 'node:https';
 import { after, before, test } from 'node:test';
 import type { Exchanges } from '../../src/egress/exchanges.ts';
-import { cert, key } from '../auth/mail/certificate.ts';
+import { cert, key } from '../accounts/mail/certificate.ts';
 import { type Listening, listen } from '../harness/listening.ts';
 import { callTo, exchangesWith, kindOf } from './exchanges-under-test.ts';
 import { startRawReceiver } from './raw-receiver.ts';

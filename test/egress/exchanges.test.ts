@@ -121,7 +121,7 @@ test('ends with the time that the call has, and says where it stood', async () =
       assert.ok(silent.kind === 'failed');
       assert.deepEqual(
         [silent.failure, silent.message],
-        ['timeout', '40 ms were over before there was an answer'],
+        ['timeout', 'The limit of 40 ms was reached before there was an answer'],
       );
       assert.ok(silent.timing.totalMs >= 38 && (silent.timing.connectMs ?? -1) >= 0);
     },
@@ -130,7 +130,7 @@ test('ends with the time that the call has, and says where it stood', async () =
   const nameless = exchangesWith({ dialer: { lookup: never } });
   const outcome = await nameless.exchange(callTo('http://hooks.example/', { timeoutMs: 20 }));
   assert.ok(outcome.kind === 'failed');
-  assert.equal(outcome.message, '20 ms were over before the name resolved');
+  assert.equal(outcome.message, 'The limit of 20 ms was reached before the name resolved');
   await nameless.close();
 });
 

@@ -3,8 +3,8 @@ import { BlockList } from 'node:net';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { contains, parseAddress, parseBlock } from '../../src/egress/address.ts';
-import { judgeAddress } from '../../src/egress/judge-address.ts';
-import { specialPurposeIpv4, specialPurposeIpv6 } from '../../src/egress/special-purpose.ts';
+import { judgeAddress, specialPurposeIpv4, specialPurposeIpv6 } from '../../src/egress/judge-address.ts';
+
 import { readVectors } from './vectors.ts';
 
 const octets = (count: number) => fc.uint8Array({ minLength: count, maxLength: count });

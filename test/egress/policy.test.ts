@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { judgeAddress } from '../../src/egress/judge-address.ts';
-import { createEgressPolicy, type EgressPolicyOptions, hostnameOf } from '../../src/egress/policy.ts';
-import { blockedPorts } from '../../src/egress/port-ranges.ts';
+import {
+  blockedPorts,
+  createEgressPolicy,
+  type EgressPolicyOptions,
+  hostnameOf,
+} from '../../src/egress/policy.ts';
+
 import { readVectors } from './vectors.ts';
 
 const defaults: EgressPolicyOptions = {

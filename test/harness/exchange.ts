@@ -53,7 +53,15 @@ export async function send(
   const sent = { port, method, path, headers, body };
   const answer = await (process.env.COMITY_TEST_PROTOCOL === 'h2c' ? sendHttp2(sent) : sendHttp1(sent));
   if (exchanges.hasSubscribers) exchanges.publish(textOf(sent, answer));
+  if (tracedPorts.has(port)) delete answer.headers['comity-trace'];
   return answer;
+}
+
+/** Ports of servers whose answers carry the trace of their decisions for the report of a failing test alone. */
+const tracedPorts = new Set<number>();
+
+export function traceExchanges(port: number): void {
+  tracedPorts.add(port);
 }
 
 /** Each exchange, for the report of a test that fails (scripts/testing/preload.ts). */
@@ -108,7 +116,8 @@ function sessionOf(port: number): ClientHttp2Session {
 }
 
 /** Ends the HTTP/2 connection to a server that has stopped. */
-export function forgetConnection(port: number): void {
+export function forgetServer(port: number): void {
+  tracedPorts.delete(port);
   sessions.get(port)?.destroy();
   sessions.delete(port);
 }

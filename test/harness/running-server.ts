@@ -10,10 +10,17 @@ import { fileURLToPath } from 'node:url';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
 import { compose } from '../../src/compose.ts';
-import { fanOut } from '../../src/observe/fan-out.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { type Answer, adminKey, forgetConnection, type RequestOptions, send } from './exchange.ts';
+import { fanOut } from '../../src/observe/observation.ts';
+import {
+  type Answer,
+  adminKey,
+  forgetServer,
+  type RequestOptions,
+  send,
+  traceExchanges,
+} from './exchange.ts';
 import type { TestDatabase } from './postgres-database.ts';
 import { databaseOfProgram } from './program-database.ts';
 
@@ -44,7 +51,7 @@ export type RunningServer = {
 export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const place = await placeOf(options);
   let stderr = '';
-  const environment = environmentOf(options, place);
+  const environment = { COMITY_DEVELOPMENT: 'on', ...environmentOf(options, place) };
   const { warnings, ...reading } = await readConfiguration(environment, {});
   for (const warning of warnings) stderr += `comity: warning: ${warning}\n`;
   const { configuration, settings } = reading;
@@ -59,9 +66,10 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   const { url, tlsUrl, adminKey: madeKey, madeSecrets: senderSecrets } = running;
   const welcome = { url, tlsUrl, data: place.folder, adminKey: madeKey, senderSecrets, configuration };
   const port = Number(new URL(url).port);
+  if (options.env?.COMITY_DEVELOPMENT === undefined) traceExchanges(port);
   const stop = async (): Promise<void> => {
     await running.stop('the end of its test');
-    forgetConnection(port);
+    forgetServer(port);
     await place.remove();
   };
   let stopped: Promise<void> | undefined;

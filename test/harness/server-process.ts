@@ -1,7 +1,7 @@
 /** The server as a process of its own, for tests whose subject is a process: signals, kills, exit codes, memory, several processes. */
 import type { ChildProcess } from 'node:child_process';
 import { type CommandProcess, type SpawnOptions, spawnCommand } from './command-line.ts';
-import { forgetConnection, send } from './exchange.ts';
+import { forgetServer, send } from './exchange.ts';
 import { environmentOf, placeOf, type RunningServer, type StartOptions } from './running-server.ts';
 
 /** How long the program may take to be ready before the test gives up. */
@@ -41,7 +41,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     async stop() {
       child.kill('SIGTERM');
       const code = await exited;
-      forgetConnection(port);
+      forgetServer(port);
       await place.remove();
       return code;
     },

@@ -9,20 +9,20 @@ import type { Settings } from '../../src/config/settings.ts';
 import type { Handler, Response } from '../../src/http/message.ts';
 import { readRequestFields } from '../../src/http/request-fields.ts';
 import { createHttpDateCache } from '../../src/http/syntax/http-date.ts';
+import { corsPolicy } from '../../src/kernel/answer/cors.ts';
+import { decodeContent } from '../../src/kernel/content/decode-content.ts';
+import { createIdempotency } from '../../src/kernel/idempotency.ts';
+import { createOperations } from '../../src/kernel/operations/operations.ts';
+import { principalOf } from '../../src/kernel/operations/stored-request.ts';
+import { createRateLimiter } from '../../src/kernel/rate-limit/rate-limiter.ts';
+import type { Resource } from '../../src/kernel/resource.ts';
+import { createRouter } from '../../src/kernel/router.ts';
+import { Walk } from '../../src/kernel/walk.ts';
+import type { WalkContext } from '../../src/kernel/walk-context.ts';
 import { createIdSource } from '../../src/model/id.ts';
 import { type Authenticated, anonymous, authenticated, operatorId } from '../../src/model/principal.ts';
 import type { Observe } from '../../src/observe/observation.ts';
-import { corsPolicy } from '../../src/resources/answer/cors.ts';
-import { decodeContent } from '../../src/resources/content/decode-content.ts';
-import { createIdempotency } from '../../src/resources/idempotency.ts';
-import { createOperations } from '../../src/resources/operations/operations.ts';
-import { principalOf } from '../../src/resources/operations/stored-request.ts';
-import { createRateLimiter } from '../../src/resources/rate-limit/rate-limiter.ts';
-import type { Resource } from '../../src/resources/resource.ts';
-import type { Room } from '../../src/resources/room.ts';
-import { createRouter } from '../../src/resources/router.ts';
 import { createRoutes, type RoutesOptions } from '../../src/resources/routes.ts';
-import { Walk } from '../../src/resources/walk.ts';
 import { createListener } from '../../src/server/listener.ts';
 import type { Store } from '../../src/store/store.ts';
 import { knownAs } from '../resources/known.ts';
@@ -88,7 +88,7 @@ export function routed(surroundings: Surroundings, options: Partial<RoutesOption
   });
 }
 
-export type RoomOptions = Partial<Room> & {
+export type RoomOptions = Partial<WalkContext> & {
   readonly observe?: Observe;
   /** Besides those above, or in their place. */
   readonly others?: Readonly<Record<string, Authenticated>>;
@@ -99,7 +99,7 @@ export function roomOf(
   { store, settings, newId, clock }: Surroundings,
   resources: readonly Resource[],
   options: RoomOptions = {},
-): Room {
+): WalkContext {
   const { observe = ({ kind }) => assert.notEqual(kind, 'operation-failed'), others, ...given } = options;
   const known = { ...people, ...others };
   const operations = createOperations(
@@ -109,7 +109,7 @@ export function roomOf(
       return Promise.resolve(new Walk(room, request, { identify, companions }).run());
     },
   );
-  const room: Room = {
+  const room: WalkContext = {
     router: createRouter(resources),
     limits: { ...settings, traceEnabled: false },
     clock,
@@ -135,7 +135,7 @@ export function roomOf(
 export type Served = { readonly port: number; stop(): Promise<unknown> };
 
 /** The room behind a listener of the server on the loopback address. */
-export async function serve(room: Room, observe: Observe = () => undefined): Promise<Served> {
+export async function serve(room: WalkContext, observe: Observe = () => undefined): Promise<Served> {
   const handler: Handler = (request) => new Walk(room, request).run();
   const listener = createListener({ handler, observe, apiVersion: '1' });
   const { port } = await listener.listen('127.0.0.1', 0);
@@ -164,7 +164,7 @@ export type Answered = {
 };
 
 /** One request through the walk. */
-export async function exchange(room: Room, message: Message): Promise<Answered> {
+export async function exchange(room: WalkContext, message: Message): Promise<Answered> {
   const { method, target, fields = [], chunked = false } = message;
   const body = message.body === undefined ? undefined : Buffer.from(message.body as string);
   const framing = chunked ? ['Transfer-Encoding', 'chunked'] : ['Content-Length', String(body?.length)];
@@ -209,7 +209,7 @@ export type AskAs = (
   asking?: Asking,
 ) => Promise<Answered>;
 
-export function askerOf(room: Room): AskAs {
+export function askerOf(room: WalkContext): AskAs {
   return (who, method, path, { json, headers = {} } = {}) => {
     const given = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
     const isTyped = json === undefined || given.has('content-type');

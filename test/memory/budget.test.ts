@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Holder, MemoryBudget, type MemoryRefusal } from '../../src/memory/budget.ts';
-import { defaultMemoryBytes, memoryBytesMin } from '../../src/memory/machine-memory.ts';
+import { defaultMemoryBytes, mappableBytes, memoryBytesMin } from '../../src/memory/machine-memory.ts';
 import { OctetLine } from '../../src/memory/octet-line.ts';
 
 const one: Holder = { name: '192.0.2.1', isReserved: false };
@@ -187,4 +187,12 @@ test('the default is a fourth of what the control group allows, and at most half
   assert.equal(defaultMemoryBytes({ constrained: 2 ** 64, total, heap: 4192 * MiB }), 2096 * MiB);
   assert.equal(defaultMemoryBytes({ constrained: 0, total: 1024 * MiB, heap: 524 * MiB }), 256 * MiB);
   assert.equal(defaultMemoryBytes({ constrained: 32 * MiB, total, heap: 20 * MiB }), memoryBytesMin);
+});
+
+test('an eighth of the memory that the process may have is worth mapping', () => {
+  const MiB = 1024 * 1024;
+  const heap = 268 * MiB;
+  assert.equal(mappableBytes({ constrained: 512 * MiB, total: 24_576 * MiB, heap }), 64 * MiB);
+  assert.equal(mappableBytes({ constrained: 2 ** 64, total: 24_576 * MiB, heap }), 3072 * MiB);
+  assert.equal(mappableBytes({ constrained: 0, total: 1024 * MiB, heap }), 128 * MiB);
 });

@@ -1,9 +1,8 @@
 /** Metrics: names, labels and sums as a scraper reads them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fanOut } from '../../src/observe/fan-out.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import type { Observation } from '../../src/observe/observation.ts';
+import { fanOut, type Observation } from '../../src/observe/observation.ts';
 
 const route = '/api/v1/products/{id}';
 

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fanOut } from '../../src/observe/fan-out.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import type { Observation } from '../../src/observe/observation.ts';
+import { fanOut, type Observation } from '../../src/observe/observation.ts';
+
 import { createListener } from '../../src/server/listener.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { openRaw } from '../wire/server/raw-client.ts';

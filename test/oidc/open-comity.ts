@@ -4,24 +4,24 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import { createFindUser } from '../../src/auth/accounts/find-user.ts';
-import { createAudit } from '../../src/auth/audit.ts';
-import { createCrossSiteCheck } from '../../src/auth/cross-site.ts';
-import { createOAuth } from '../../src/auth/oauth/oauth.ts';
-import { sessionCookieName } from '../../src/auth/sessions/cookie.ts';
-import { createSessions } from '../../src/auth/sessions/create-sessions.ts';
-import type { Sessions } from '../../src/auth/sessions/sessions.ts';
-import { createAccessTokens } from '../../src/auth/tokens/access-token.ts';
-import { createSigningKeys } from '../../src/auth/tokens/signing-keys.ts';
-import type { Verdict } from '../../src/auth/verdict.ts';
+import { createAudit } from '../../src/accounts/audit.ts';
+import { createCrossSiteCheck } from '../../src/accounts/cross-site.ts';
+import { createOAuth } from '../../src/accounts/oauth/oauth.ts';
+import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { sessionCookieName } from '../../src/accounts/sessions/cookie.ts';
+import { createSessions } from '../../src/accounts/sessions/create-sessions.ts';
+import type { Sessions } from '../../src/accounts/sessions/sessions.ts';
+import { createAccessTokens } from '../../src/accounts/tokens/access-token.ts';
+import { createSigningKeys } from '../../src/accounts/tokens/signing-keys.ts';
+import { createFindUser } from '../../src/accounts/users/find-user.ts';
+import type { Verdict } from '../../src/accounts/verdict.ts';
 import type { OAuthProvider } from '../../src/config/oauth-providers.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import type { Request } from '../../src/http/message.ts';
 import { readCookie } from '../../src/http/syntax/cookie.ts';
+import type { Identified } from '../../src/kernel/resource.ts';
 import { anonymous, authenticated } from '../../src/model/principal.ts';
 import type { Observation, Observe } from '../../src/observe/observation.ts';
-import { oauthResources } from '../../src/resources/accounts/oauth.ts';
-import type { Identified } from '../../src/resources/resource.ts';
 import type { Store } from '../../src/store/store.ts';
 import { base, roomOf, type Surroundings, serve, surround } from '../harness/walked-resources.ts';
 import { knownAs } from '../resources/known.ts';
@@ -94,6 +94,7 @@ async function partsOf(surroundings: Surroundings, options: ComityOptions, wirin
   });
   const redirectOrigins = new Set(options.allowedOrigins);
   const resources = oauthResources({
+    providers: [],
     base,
     oauth,
     redirectOrigins,

@@ -6,7 +6,7 @@ import {
   sessionsTable,
   signInsTable,
   usersTable,
-} from '../../src/auth/tables.ts';
+} from '../../src/accounts/account-tables.ts';
 import { idField } from '../../src/model/field.ts';
 import { always } from '../../src/model/filter.ts';
 import type { Store } from '../../src/store/store.ts';

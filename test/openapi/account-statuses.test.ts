@@ -31,7 +31,7 @@ const table: Statuses = [
   ['get', 'keys', '200 304 401 403 406 412 429'],
   ['post', 'keys', '201 401 403 406 409 412 413 415 422 429'],
   ['get', 'keys/{id}', '200 304 401 403 404 406 412 429'],
-  ['patch', 'keys/{id}', '200 202 204 401 403 404 406 409 412 413 415 422 429'],
+  ['patch', 'keys/{id}', '200 204 401 403 404 406 409 412 413 415 422 429'],
   ['delete', 'keys/{id}', '200 202 204 401 403 404 406 412 429'],
   ['post', 'keys/{id}/rotate', '200 401 403 404 406 412 413 415 422 429'],
   ['get', 'audit', '200 304 401 403 406 412 429'],
@@ -131,7 +131,6 @@ test('leaves the names of its own schemas to no collection', () => {
 });
 
 test('describes no accounts where the program keeps none', () => {
-  const { accounts: _accounts, ...without } = { accounts };
-  const bare = documentOf(new Map(), '3.2', { ...without, accounts: undefined as never });
+  const bare = documentOf(new Map(), '3.2', { accounts: undefined });
   assert(!operationsOf(bare).some(({ path }) => path.includes('/auth/') || path.includes('/users')));
 });

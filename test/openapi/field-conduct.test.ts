@@ -6,7 +6,7 @@ import { resolveCollections } from '../../src/config/collections.ts';
 import type { Access, Action } from '../../src/model/access.ts';
 import { allow } from '../../src/model/access-function.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
-import { memberTraits } from '../../src/openapi/member-traits.ts';
+import { memberStanding } from '../../src/openapi/member-standing.ts';
 import { documentOf, faults, type Item, operation } from './fixture.ts';
 
 const schema = Type.Object({
@@ -69,7 +69,7 @@ type Conduct = Partial<CollectionDeclaration> & { readonly access: Partial<Acces
 function traitsOf(action: Action, declaration: Conduct) {
   const offers = resolveCollections({ offers: { schema, ...declaration } }).get('offers');
   assert(offers);
-  const { mayBeHidden, mayBeClosed } = memberTraits(offers, action);
+  const { mayBeHidden, mayBeClosed } = memberStanding({ collection: offers, action }, false);
   return [mayBeHidden ? 'hidden' : '', mayBeClosed ? 'closed' : ''].join(' ').trim();
 }
 

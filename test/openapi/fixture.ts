@@ -5,20 +5,16 @@ import shop from '../../examples/shop/comity.config.ts';
 import { resolveCollections } from '../../src/config/collections.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Collection } from '../../src/model/collection.ts';
-import type { AccountOptions } from '../../src/openapi/accounts/account-paths.ts';
 import { type OpenApiOptions, type OpenApiVersion, openApiDocument } from '../../src/openapi/document.ts';
-import type { ReceivingOptions } from '../../src/openapi/webhooks/receiving-setting.ts';
+import { eventTypesOf } from '../../src/webhooks/sending/event-types/event-types.ts';
 import {
-  auditCollection,
-  keysCollection,
-  usersCollection,
-} from '../../src/resources/accounts/collections.ts';
-import { inboxCollection } from '../../src/resources/webhooks/received/collection.ts';
-import { webhooksOf } from './webhooks-options.ts';
+  type AccountsSetting,
+  type ProgramSetting,
+  type ReceivingSetting,
+  resourcesOf,
+} from './program-resources.ts';
 
 export type Item = { readonly [name: string]: unknown };
-
-export const limits = { listLimitDefault: 20, listLimitMax: 1000, bulkDeleteIdsMax: 1000 };
 
 /** What the shop has not: deprecation, nested objects, times, nullable fields, names of two words, disclosed existence. */
 export const variety: ReadonlyMap<string, Collection> = resolveCollections({
@@ -48,45 +44,38 @@ export const variety: ReadonlyMap<string, Collection> = resolveCollections({
 });
 
 /** As the defaults of the settings have it, and one provider. */
-export const accounts: AccountOptions = {
-  collections: { users: usersCollection, keys: keysCollection, audit: auditCollection },
-  limits: { passwordCharactersMin: 8, passwordBytesMax: 1024, keyOverlapSecondsMax: 604_800 },
-  registration: 'open',
-  verifiedEmailRequired: false,
-  providers: ['example'],
-};
+export const accounts: AccountsSetting = { providers: ['example'] };
 
 export const shopConfiguration = resolveConfiguration(shop);
 export const shopCollections = shopConfiguration.collections;
 
 /** As the defaults of the settings have it. */
-export const shopReceiving: ReceivingOptions = {
-  collection: inboxCollection,
-  senders: shopConfiguration.senders,
-  receivedBytesMax: 25 * 1024 * 1024,
-  receivedReplayMax: 10_000,
-  secretOverlapSecondsMax: 86_400,
-};
+export const shopReceiving: ReceivingSetting = { senders: shopConfiguration.senders };
+
+/** How the program is set up: by default with default settings, accounts, a provider and sending, without receiving. */
+export type DocumentSetting = Partial<Omit<ProgramSetting, 'collections'>> &
+  Partial<Pick<OpenApiOptions, 'traceEnabled' | 'corsEnabled'>>;
 
 export function documentOf(
   collections: ReadonlyMap<string, Collection>,
   version: OpenApiVersion = '3.2',
-  options: Partial<OpenApiOptions> = {},
+  setting: DocumentSetting = {},
 ): Item {
+  const declared = collections === shopCollections ? shopConfiguration.eventTypes : new Map();
+  const program: ProgramSetting = {
+    ...{ accounts, receiving: undefined, eventTypes: eventTypesOf({ collections, eventTypes: declared }) },
+    ...setting,
+    collections,
+  };
   const document = openApiDocument({
     title: 'Test',
     apiVersion: '1',
-    base: '/api/v1',
-    collections,
-    traceEnabled: false,
-    corsEnabled: false,
-    limits,
-    accounts,
-    webhooks: webhooksOf(
-      collections === shopCollections ? shopConfiguration : { collections, eventTypes: new Map() },
-    ),
+    resources: resourcesOf(program),
+    traceEnabled: setting.traceEnabled ?? false,
+    corsEnabled: setting.corsEnabled ?? false,
+    verifiedEmailRequired: program.accounts?.verifiedEmailRequired ?? false,
+    ...(program.eventTypes === undefined ? {} : { eventTypes: [...program.eventTypes.values()] }),
     version,
-    ...options,
   });
   // What clients get is the JSON of it.
   return JSON.parse(JSON.stringify(document)) as Item;

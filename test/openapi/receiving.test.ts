@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import type { DeclaredSender } from '../../src/config/senders.ts';
-import { inboxCollection } from '../../src/resources/webhooks/received/collection.ts';
 import { senderOf, timestamped } from '../webhooks/received/walked-inbox.ts';
 import {
   documentOf,
@@ -34,10 +33,7 @@ const senders = new Map<string, DeclaredSender>(
     senderOf('forge', { kind: 'inbox' }, { kind: 'token', header: 'x-gitlab-token' }),
   ].map((sender) => [sender.name, sender]),
 );
-const receiving = {
-  ...{ collection: inboxCollection, senders, receivedBytesMax: 1000, receivedReplayMax: 10_000 },
-  secretOverlapSecondsMax: 86_400,
-};
+const receiving = { senders, receivedBytesMax: 1000 };
 const document = documentOf(shopCollections, '3.2', { receiving });
 const base = '/api/v1';
 

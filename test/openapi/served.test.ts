@@ -32,6 +32,8 @@ test('answers the life of a product as the document says', async () => {
   await ask('POST', products, { json: kettle, headers: { 'Idempotency-Key': '"one"' } });
   await ask('POST', products, { json: { ...kettle, price: 1 }, headers: { 'Idempotency-Key': '"one"' } });
   await ask('POST', products, { json: { ...kettle, sku: 'L' }, headers: { Prefer: 'return=minimal' } });
+  const onlyIf = await ask('POST', products, { json: kettle, headers: { 'If-Match': '"0"' } });
+  assert.equal(onlyIf.status, 412);
   for (const json of [
     kettle,
     { name: 'x' },

@@ -1,50 +1,16 @@
-/** Tables that the document keeps of its own, because its room may not import another, against those that answer requests. */
+/** What the document says in its own way, against what answers requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { problems } from '../../src/http/problem-registry.ts';
-import type { Field } from '../../src/model/field.ts';
-import { withTextBounds } from '../../src/openapi/text-bounds.ts';
-import { closeSchema } from '../../src/resources/document/closed-schema.ts';
-import { eventFields } from '../../src/resources/events/visibility.ts';
-import { operatorsOf } from '../../src/resources/query/comparison.ts';
+import { closeSchema } from '../../src/kernel/content/validator.ts';
+
+import { withTextBounds } from '../../src/openapi/resource-schemas.ts';
+
 import type { Answer } from '../harness/exchange.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
-import { documentOf, type Item, operation, resolved, shopCollections, variety } from './fixture.ts';
+import { documentOf, type Item, operation, shopCollections, variety } from './fixture.ts';
 
 const schemasOf = (document: Item) => (document.components as { schemas: Record<string, Item> }).schemas;
-
-test('offers for each field the operators that the query compilers take', () => {
-  for (const [collections, name] of [
-    [shopCollections, 'products'],
-    [variety, 'people'],
-  ] as const) {
-    const document = documentOf(collections);
-    const collection = collections.get(name);
-    assert(collection);
-    compareOperators(document, collection.fields.values(), `/api/v1/${name}`);
-  }
-});
-
-test('lets events be filtered by the fields that the log can be filtered by', () => {
-  compareOperators(documentOf(shopCollections), eventFields.values(), '/api/v1/events');
-});
-
-function compareOperators(document: Item, fields: Iterable<Field>, path: string): void {
-  const { parameters } = operation(document, 'get', path) as { parameters: readonly Item[] };
-  const offered = new Map(
-    parameters
-      .map((item) => resolved(document, item))
-      .filter(({ style }) => style === 'deepObject')
-      .map(
-        ({ name, schema }) =>
-          [String(name), Object.keys(resolved(document, schema).properties as Item)] as const,
-      ),
-  );
-  const taken = [...fields].filter((field) => operatorsOf(field).length > 0);
-  assert.deepEqual([...offered.keys()].sort(), taken.map(({ name }) => name).sort());
-  for (const field of taken)
-    assert.deepEqual(offered.get(field.name)?.sort(), [...operatorsOf(field)].sort());
-}
 
 test('closes what clients send exactly as the validator does', () => {
   for (const [collections, name, schema] of [

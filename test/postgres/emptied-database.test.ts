@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
-import { openPostgresStore } from '../../src/store/postgres/open.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import type { Table } from '../../src/store/store.ts';
 import { commitAll, event, notes, put, suiteTables, things } from '../contract/fixture.ts';
 import { databaseWith, type TestDatabase } from '../harness/postgres-database.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseQueryString } from '../../src/http/syntax/query-string.ts';
-import type { Compiled } from '../../src/resources/query/asked.ts';
-import { compileForm } from '../../src/resources/query/form.ts';
+import { compileForm } from '../../src/resources/query/form-query.ts';
+import type { Compiled } from '../../src/resources/query/list-query.ts';
 import { askedOf, faultsOf, limits, plain, products, sortNames } from './shop.ts';
 
 function compile(text: string): Compiled {
@@ -187,7 +187,11 @@ describe('faults', () => {
     ['createdAt=2026-02-30', 'createdAt', /takes a time in UTC/],
     ['name=a%00b', 'name', /^name takes a string without U\+0000/],
     ['name[like]=a%5C', 'name[like]', /^a pattern must not end in the escape character/],
-    [`name[like]=${'a'.repeat(1001)}`, 'name[like]', /^a pattern has at most 1000 characters$/],
+    [
+      `name[like]=${'a'.repeat(1001)}`,
+      'name[like]',
+      /^a pattern must have at most 1000 characters, not 1001$/,
+    ],
     ['limit=0', 'limit', /^limit must be an integer from 1 to 1000, not "0"$/],
     ['limit=1001', 'limit', /^limit must be an integer from 1 to 1000/],
     ['limit=abc', 'limit', /^limit must be an integer/],
@@ -202,8 +206,8 @@ describe('faults', () => {
     ['cursor=a&cursor=b', 'cursor', /^cursor is given more than once$/],
     ['q=a&q=b', 'q', /^q is given more than once$/],
     ['sort=prize', 'sort', /^unknown field "prize"/],
-    ['sort=', 'sort', /^sort names no field$/],
-    ['sort=price,', 'sort', /^sort names no field$/],
+    ['sort=', 'sort', /^sort has an empty field name$/],
+    ['sort=price,', 'sort', /^sort has an empty field name$/],
     ['sort=--price', 'sort', /^unknown field "-price"/],
     ['sort=price,-price', 'sort', /^sort names "price" twice$/],
     ['sort=tags', 'sort', /^cannot sort by "tags"; sortable fields: id, name/],
@@ -214,10 +218,10 @@ describe('faults', () => {
       /^sort takes at most 8 fields$/,
     ],
     ['order=up', 'order', /^order must be asc or desc, not "up"$/],
-    ['fields=', 'fields', /^fields names no field$/],
+    ['fields=', 'fields', /^fields has an empty field name$/],
     ['fields=name,prize', 'fields', /^unknown field "prize"/],
     ['q=a+b+c+d', 'q', /^q takes at most 3 words, not 4$/],
-    [`q=${'a'.repeat(201)}`, 'q', /^a word of q has at most 200 characters/],
+    [`q=${'a'.repeat(201)}`, 'q', /^a word of q must have at most 200 characters/],
     ['price[in]=1,2,3,4,5,6', 'price[in]', /^"price" takes at most 5 values$/],
     ['price=1&price=2&price=3&price=4&price=5&price=6', 'price', /^"price" takes at most 5 values$/],
   ];

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Compiled } from '../../src/resources/query/asked.ts';
-import { compileForm } from '../../src/resources/query/form.ts';
-import { compileJson } from '../../src/resources/query/json.ts';
+import { compileForm } from '../../src/resources/query/form-query.ts';
+import { compileJson } from '../../src/resources/query/json-query.ts';
+import type { Compiled } from '../../src/resources/query/list-query.ts';
 import { askedOf, faultsOf, limits, plain, products, sortNames } from './shop.ts';
 
 const compile = (value: unknown): Compiled => compileJson(value, products, limits);
@@ -115,7 +115,7 @@ describe('a filter', () => {
 describe('faults', () => {
   const deep = { not: { not: { not: { not: { price: 1 } } } } };
   const cases: readonly (readonly [value: unknown, pointer: string, message: RegExp])[] = [
-    [[], '', /^a query is an object with the members filter, sort, .*, not an array$/],
+    [[], '', /^a query must be an object with the members filter, sort, .*, not an array$/],
     ['text', '', /not "text"$/],
     [null, '', /not null$/],
     [{ filtr: {} }, '', /^unknown member "filtr"; members: filter, sort/],
@@ -132,9 +132,9 @@ describe('faults', () => {
     [{ sort: ['price', '-prize'] }, '/sort/1', /^unknown field "prize"/],
     [{ sort: new Array(9).fill('price') }, '/sort', /^sort takes at most 8 names, not 9$/],
     [{ fields: ['name', 'prize'] }, '/fields/1', /^unknown field "prize"/],
-    [{ fields: [] }, '/fields', /^fields names no field$/],
+    [{ fields: [] }, '/fields', /^fields must name at least one field$/],
     [{ fields: {} }, '/fields', /^fields takes an array of field names, not an object$/],
-    [{ filter: [] }, '/filter', /^a filter is an object of fields, and, or, not; not an array$/],
+    [{ filter: [] }, '/filter', /^a filter must be an object of fields, and, or and not; it is an array$/],
     [{ filter: { prize: 1 } }, '/filter/prize', /^unknown field "prize"/],
     [{ filter: { 'a/b~c': 1 } }, '/filter/a~1b~0c', /^unknown field/],
     [{ filter: { price: '10' } }, '/filter/price', /^price takes a number, not "10"$/],
@@ -144,7 +144,7 @@ describe('faults', () => {
     [{ filter: { price: { above: 1 } } }, '/filter/price/above', /^unknown operator "above" for "price"/],
     [{ filter: { price: { null: true } } }, '/filter/price/null', /^unknown operator "null"/],
     [{ filter: { price: { gt: null } } }, '/filter/price/gt', /^price takes a number, not null$/],
-    [{ filter: { price: {} } }, '/filter/price', /^"price" is given no operator$/],
+    [{ filter: { price: {} } }, '/filter/price', /^"price" needs an operator, such as {"eq": ...}$/],
     [{ filter: { price: [1, 2] } }, '/filter/price', /use \{"in": \[...\]\}$/],
     [{ filter: { price: { in: 5 } } }, '/filter/price/in', /^in takes an array of values, not 5$/],
     [{ filter: { price: { in: [1, 'x'] } } }, '/filter/price/in/1', /^price takes a number, not "x"$/],
@@ -156,7 +156,7 @@ describe('faults', () => {
       /^"address" can be selected, not compared$/,
     ],
     [{ filter: { and: { price: 1 } } }, '/filter/and', /^and takes an array of filters, not an object$/],
-    [{ filter: { or: [{ price: 1 }, 5] } }, '/filter/or/1', /^a filter is an object/],
+    [{ filter: { or: [{ price: 1 }, 5] } }, '/filter/or/1', /^a filter must be an object/],
     [{ filter: { not: deep } }, '/filter/not/not/not/not/not', /nest at most 4 levels$/],
     [{ filter: { name: 'a\0b' } }, '/filter/name', /without U\+0000/],
   ];

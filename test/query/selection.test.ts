@@ -20,8 +20,8 @@ describe('the query component of one resource', () => {
 
   const faults: readonly (readonly [query: string, message: RegExp])[] = [
     ['fields=prize', /^unknown field "prize"; fields: id/],
-    ['fields=', /^fields names no field$/],
-    ['fields=a&fields=b', /^fields is given twice$/],
+    ['fields=', /^fields has an empty field name$/],
+    ['fields=a&fields=b', /^fields is given more than once$/],
     ['page=2', /^unknown parameter "page"; parameters: fields$/],
     ['fields=%', /^malformed query string$/],
   ];

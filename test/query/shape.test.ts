@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseQueryString } from '../../src/http/syntax/query-string.ts';
-import { compileForm } from '../../src/resources/query/form.ts';
-import { compileJson } from '../../src/resources/query/json.ts';
+import { compileForm } from '../../src/resources/query/form-query.ts';
+import { compileJson } from '../../src/resources/query/json-query.ts';
 import { shapeOf } from '../../src/resources/query/shape.ts';
-import { compileSql } from '../../src/resources/query/sql.ts';
+import { compileSql } from '../../src/resources/query/sql-query.ts';
 import { askedOf, limits, products } from './shop.ts';
 
 const form = (text: string) => shapeOf(askedOf(compileForm(parseQueryString(text) ?? [], products, limits)));

@@ -1,7 +1,7 @@
 /** A collection with a field of each kind, and limits small enough to reach. */
 import type { Field, Fields, Scalar } from '../../src/model/field.ts';
 import type { Filter, Sort } from '../../src/model/filter.ts';
-import type { Asked, Compiled, Fault, QueryLimits, Target } from '../../src/resources/query/asked.ts';
+import type { Asked, Compiled, Fault, QueryLimits, Target } from '../../src/resources/query/list-query.ts';
 
 const declared: readonly Field[] = [
   { name: 'id', path: ['id'], type: 'string', column: 'id' },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { compileSql } from '../../src/resources/query/sql.ts';
+import { compileSql } from '../../src/resources/query/sql-query.ts';
 import { isLike, matches } from './matches.ts';
 import { askedOf, limits, products, type Resource } from './shop.ts';
 

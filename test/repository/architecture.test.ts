@@ -64,9 +64,14 @@ test('nothing at module level changes', () => {
   assert.deepEqual(find(['src/**/*.ts'], changing), []);
 });
 
-test('src/resources names no status: they come from the answers and the error registry', () => {
+test('no handler names a status: they come from the answers and the error registry', () => {
+  const handlers = ['kernel', 'resources', 'accounts', 'realtime', 'webhooks/{routes,sending,receiving}'];
   const choosing = /\bstatus(?:Code)?: ?[1-5]\d\d\b|\b\w*[rR]esponse\([1-5]\d\d\b|\bstatus = [1-5]\d\d\b/;
-  assert.deepEqual(find(['src/resources/**/*.ts'], choosing), []);
+  // An example in the OpenAPI document shows what a receiver answered to a delivery.
+  const example = 'src/webhooks/sending/deliveries/delivery-routes.ts:';
+  const files = handlers.map((folder) => `src/${folder}/**/*.ts`);
+  const chosen = find(files, choosing).filter((place) => !place.startsWith(example));
+  assert.deepEqual(chosen, []);
   // The two tables that do name them, so that the pattern is known to find what it looks for.
   assert.notEqual(find(['src/http/conduct/answers.ts'], choosing).length, 0);
 });
@@ -74,7 +79,7 @@ test('src/resources names no status: they come from the answers and the error re
 test('a plain read and a list parse no stored document but those at the edges of a page, for cursors', () => {
   const reading = [
     'src/resources/collection/{read,list,listing,list-answer,row}.ts',
-    'src/resources/answer/*.ts',
+    'src/kernel/answer/*.ts',
     'src/resources/document/representation.ts',
     'src/store/*.ts',
     'src/store/sqlite/**/*.ts',

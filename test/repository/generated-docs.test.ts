@@ -37,6 +37,33 @@ for (const [fault, [page, line]] of Object.entries(pages)) {
   });
 }
 
+test('takes a renderer of several pages, and finds the one that differs', async (t) => {
+  const several =
+    "export const renderPages = () => ['a', 'b'].map((name) => ({ path: 'docs/' + name + '.md', text: '# ' + name }));\n";
+  const root = makeTree(t, {
+    'scripts/docs/several.ts': several,
+    'docs/a.md': '# a',
+    'docs/b.md': '# changed',
+  });
+  assert.deepEqual(
+    (await findGeneratedDocsProblems(root)).map(({ file }) => file),
+    ['docs/b.md'],
+  );
+});
+
+test('links a section sign in a page to its clause', async (t) => {
+  const sign = '\u00a7';
+  const root = makeTree(t, {
+    'scripts/docs/errors.ts': renderer.replace('not_found', `${sign}4.5 and RFC 9110 ${sign}4.5`),
+    'docs/specification/4-methods.md': '<a id="s4-5"></a>\n\n## 4.5 PUT\n',
+  });
+  const [page] = await renderGeneratedPages(root);
+  assert.equal(
+    page?.text,
+    `# Errors\n\n[${sign}4.5](../specification/4-methods.md#s4-5) and RFC 9110 ${sign}4.5\n`,
+  );
+});
+
 test('finds a page that has not been written', async (t) => {
   const root = makeTree(t, { 'scripts/docs/errors.ts': renderer });
   assert.deepEqual(

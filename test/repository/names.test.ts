@@ -9,8 +9,8 @@ test('finds names that say nothing, as a file, a folder or an ending', (t) => {
   const root = makeTree(
     t,
     treeOf(
-      'src/auth/types.ts',
-      'src/auth/session-manager.ts',
+      'src/accounts/types.ts',
+      'src/accounts/session-manager.ts',
       'src/lib/token.ts',
       'src/model/interfaces.ts',
       'test/helpers/open.ts',
@@ -19,8 +19,8 @@ test('finds names that say nothing, as a file, a folder or an ending', (t) => {
   );
   assert.deepEqual(placesOf(findNameProblems(root)), [
     'bench/utils.test.ts',
-    'src/auth/session-manager.ts',
-    'src/auth/types.ts',
+    'src/accounts/session-manager.ts',
+    'src/accounts/types.ts',
     'src/lib',
     'src/model/interfaces.ts',
     'test/helpers',
@@ -40,11 +40,17 @@ test('leaves names of things alone', (t) => {
   const root = makeTree(
     t,
     treeOf(
-      'src/auth/shared-secret.ts',
+      'src/accounts/shared-secret.ts',
       'src/http/base64.ts',
       'src/http/media-type.ts',
       'examples/shop/comity.config.ts',
     ),
   );
   assertNoProblems(findNameProblems(root));
+});
+
+test('finds names of source files that say what they are only with their folder', (t) => {
+  const paths = ['src/accounts/resources.ts', 'src/store/reader-thread.ts', 'test/accounts/parts.ts'];
+  const root = makeTree(t, treeOf(...paths));
+  assert.deepEqual(placesOf(findNameProblems(root)), ['src/accounts/resources.ts']);
 });

@@ -1,8 +1,7 @@
 /** A POST as operations see it, for tests of what stands behind the walk. */
 import { readRequestFields } from '../../src/http/request-fields.ts';
+import { type Ask, noPreferences } from '../../src/kernel/resource.ts';
 import { authenticated } from '../../src/model/principal.ts';
-import { noPreferences } from '../../src/resources/preferences.ts';
-import type { Ask } from '../../src/resources/resource.ts';
 
 export type AskParts = Partial<Pick<Ask, 'principal' | 'preferences' | 'now'>> & {
   readonly target?: string;

@@ -1,6 +1,5 @@
 /** A principal whose credential is beyond doubt, for tests that are about something else. */
-import type { Known } from '../../src/model/credential.ts';
-import type { Authenticated } from '../../src/model/principal.ts';
+import type { Authenticated, Known } from '../../src/model/principal.ts';
 
 export function knownAs(principal: Authenticated): Known {
   return {

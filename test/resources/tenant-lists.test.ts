@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveCollections } from '../../src/config/collections.ts';
-import { tableOf } from '../../src/config/tables.ts';
 import { visibleTo } from '../../src/model/access.ts';
 import { ownerField } from '../../src/model/field.ts';
 import { authenticated } from '../../src/model/principal.ts';
+import { tableOf } from '../../src/store-tables.ts';
 import { openEmbedded } from '../harness/stores.ts';
 
 test('an index serves the list of a tenant, in order of id', async (context) => {

@@ -18,7 +18,7 @@ import type { Address } from '../../src/store/postgres/connection/address.ts';
 import { addressOf } from '../../src/store/postgres/connection/address.ts';
 import type { Call } from '../../src/store/postgres/connection/connection.ts';
 import { createConnection } from '../../src/store/postgres/connection/connection.ts';
-import { isRetryable } from '../../src/store/postgres/connection/failure.ts';
+import { isRetryable } from '../../src/store/postgres/connection/connection-failure.ts';
 import { createReadLane } from '../../src/store/postgres/connection/read-lane.ts';
 import { createScanLane } from '../../src/store/postgres/connection/scan-lane.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';

@@ -2,7 +2,7 @@
  * A process that commits units without end and prints the id of each once it is acknowledged: what a crash test
  * kills; pipes are written synchronously. `node crash-child.ts FOLDER [failures]`: ends by itself after that many refused units.
  */
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { event, put, tables, things, unit } from '../contract/fixture.ts';
 
 const [folder = '', failuresMax = 'Infinity'] = process.argv.slice(2);

@@ -118,7 +118,7 @@ test('an empty file, one that is none, and a log without its file are refused', 
   }
   rmSync(path);
   writeFileSync(`${path}-wal`, 'frames');
-  await assert.rejects(folder.open(), /is damaged \(the file is gone, and its log is still there\)/);
+  await assert.rejects(folder.open(), /is damaged \(the file is missing, but its log is there\)/);
   assert.ok(statSync(path, { throwIfNoEntry: false }) === undefined);
 });
 

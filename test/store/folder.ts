@@ -3,7 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { openSqliteStore, type SqliteOptions, type SqliteStore } from '../../src/store/sqlite/open.ts';
+import {
+  openSqliteStore,
+  type SqliteOptions,
+  type SqliteStore,
+} from '../../src/store/sqlite/sqlite-store.ts';
 import { tables } from '../contract/fixture.ts';
 
 export type Folder = { readonly path: string; open(options?: Partial<SqliteOptions>): Promise<SqliteStore> };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -45,6 +45,29 @@ test('refuses a folder that this process has open, and takes it once that is clo
   await commitAll(store, put(things, 'still here', {}));
   await store.close();
   assert.notEqual(await rowAt(await folder.open(), things, 'still here'), undefined);
+});
+
+test('maps no more of the file than the bound, and nothing with a bound of 0', {
+  skip: process.platform !== 'linux',
+}, async (context) => {
+  const folder = folderFor(context);
+  const mappedBytes = async (bytesMax: number) => {
+    const store = await folder.open({ mappedBytesMax: bytesMax });
+    if (bytesMax === 0) {
+      for (let n = 0; n < 4; n += 1)
+        await commitAll(store, put(things, `long ${n}`, { text: 'x'.repeat(65_536) }));
+    }
+    await rowAt(store, things, 'long 1');
+    const spans = readFileSync('/proc/self/maps', 'utf8')
+      .split('\n')
+      .filter((line) => line.endsWith(join(folder.path, 'comity.db')))
+      .map((line) => line.split(/[- ]/, 2).map((address) => Number.parseInt(address, 16)))
+      .map(([from = 0, to = 0]) => to - from);
+    await store.close();
+    return Math.max(0, ...spans);
+  };
+  assert.equal(await mappedBytes(0), 0);
+  assert.equal(await mappedBytes(131_072), 131_072);
 });
 
 test('keeps other processes out also after this one was refused the folder once more', async (context) => {

@@ -11,8 +11,8 @@ import { shapeFilter } from '../../src/store/filter-shape.ts';
 import { serve } from '../../src/store/serve.ts';
 import { encoding } from '../../src/store/sqlite/compile/filter.ts';
 import { bind, compilePage } from '../../src/store/sqlite/compile/select.ts';
-import { layoutsOf } from '../../src/store/sqlite/layout.ts';
 import { seedTable } from '../../src/store/sqlite/seed.ts';
+import { layoutsOf } from '../../src/store/sqlite/table-layout.ts';
 import type { Position } from '../../src/store/store.ts';
 import { fields, nextRow, tables, things } from '../contract/fixture.ts';
 

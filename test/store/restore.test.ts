@@ -15,7 +15,7 @@ import { type TestContext, test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
 import { columnNamesOf } from '../../src/store/backup-file/layout.ts';
 import { readFile } from '../../src/store/backup-file/read-file.ts';
-import { startRestore } from '../../src/store/sqlite/restore.ts';
+import { startRestore } from '../../src/store/sqlite/sqlite-restore.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { commitAll, event, put, rowAt, things } from '../contract/fixture.ts';
 import { type Folder, folderFor } from './folder.ts';
@@ -77,7 +77,7 @@ test('refuses a folder with a store, and one that is in use, and changes neither
   const before = readFileSync(join(folder.path, 'comity.db'));
   assert.throws(() => startRestore(folder.path, file, () => undefined), {
     name: 'NotEmpty',
-    message: /^there is a store in .* already \(comity\.db\)$/,
+    message: /^the folder .* already holds a store \(comity\.db\)$/,
   });
   assert.ok(before.equals(readFileSync(join(folder.path, 'comity.db'))));
   await folder.open();

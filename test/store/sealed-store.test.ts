@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { keptRow } from '../../src/store/kept-row.ts';
-import { openPostgresStore } from '../../src/store/postgres/open.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { rotateSecretKey, sealStore } from '../../src/store/secrets/sealed-store.ts';
 import { keyRowId, type SealOptions } from '../../src/store/secrets/secret-key-ring.ts';
 import { type SecretKey, secretKeyOf } from '../../src/store/secrets/secret-keys.ts';
-import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../src/store/store.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
 
@@ -149,7 +149,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       );
       await assert.rejects(
         withStore(sealed(at, []), async () => undefined),
-        new RegExp(`encrypted with the key ${one.id}, which is not at hand: .*secret\\.key$`),
+        new RegExp(`encrypted with the key ${one.id}, which this process does not have: .*secret\\.key$`),
       );
       assert.ok(!existsSync(at.options.file));
       await withStore(sealed(at), async (store) => assert.equal(await docOf(store, 'tokens', 'a'), secret));
@@ -257,7 +257,7 @@ test('of processes that start together on one database with no key between them,
   await put(same[0], 'tokens', 'a', secret);
   assert.equal(await docOf(same[1], 'tokens', 'a'), secret);
   const stranger = { ...at, options: { ...at.options, file: join(elsewhere, 'secret.key') } };
-  await assert.rejects(sealed(stranger).open(), /which is not at hand: set COMITY_SECRET_KEY/);
+  await assert.rejects(sealed(stranger).open(), /which this process does not have: set COMITY_SECRET_KEY/);
   for (const store of same) await store.close();
 });
 
@@ -265,7 +265,7 @@ test('a key file that holds no key is refused, and not replaced', async () => {
   const at = await place('SQLite', []);
   await withStore(sealed(at), async () => undefined);
   writeFileSync(at.options.file, 'gone\n');
-  await assert.rejects(sealed(at).open(), /the key file .* holds no key: bring it back/);
+  await assert.rejects(sealed(at).open(), /the key file .* holds no valid key: restore your copy/);
   assert.equal(readFileSync(at.options.file, 'utf8'), 'gone\n');
   chmodSync(at.options.file, 0o600);
 });

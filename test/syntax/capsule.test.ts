@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CapsuleReader, datagramHeadBytes, writeDatagramHead } from '../../src/http/syntax/capsule.ts';
-import { writeVariableInteger } from '../../src/http/syntax/variable-integer.ts';
+import {
+  CapsuleReader,
+  datagramHeadBytes,
+  writeDatagramHead,
+  writeVariableInteger,
+} from '../../src/http/syntax/capsule.ts';
 
 const datagramBytesMax = 100;
 

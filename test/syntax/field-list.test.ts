@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseContentCoding } from '../../src/http/syntax/content-coding.ts';
+import { parseContentCoding } from '../../src/http/syntax/accept-encoding.ts';
 import { parseFieldList } from '../../src/http/syntax/field-list.ts';
 import { maxForwardsMax, parseMaxForwards } from '../../src/http/syntax/max-forwards.ts';
 import { isUnderstoodTransferCoding } from '../../src/http/syntax/transfer-coding.ts';

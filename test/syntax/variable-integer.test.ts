@@ -5,7 +5,7 @@ import {
   readVariableInteger,
   variableIntegerBytes,
   writeVariableInteger,
-} from '../../src/http/syntax/variable-integer.ts';
+} from '../../src/http/syntax/capsule.ts';
 
 function bytesOf(hex: string): Uint8Array {
   return Uint8Array.from(Buffer.from(hex, 'hex'));

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { describe, test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { type TObject, Type } from 'typebox';
-import { compileValidator } from '../../src/resources/document/validator.ts';
+import { compileValidator } from '../../src/kernel/content/validator.ts';
 
 type Group = {
   readonly description: string;

@@ -1,7 +1,7 @@
 /** The examples of RFC 7396, Appendix A: original, patch, result. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mergePatch } from '../../src/resources/document/merge-patch.ts';
+import { mergePatch } from '../../src/resources/document/propose.ts';
 
 const vectors: readonly (readonly [original: string, patch: string, result: string])[] = [
   ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],

@@ -1,16 +1,16 @@
 /** Posts one event to a program on this machine: body and fields are those that the sender of webhooks gives its deliveries (§5.6). */
 import { createSecretKey } from 'node:crypto';
 import type { Scheme } from '../../model/endpoint.ts';
-import { objectOf } from '../../webhooks/outbound/send/event-object.ts';
+import { objectOf } from '../../webhooks/sending/sent-event.ts';
 import {
   messageId,
   plainFields,
   type Signed,
   standardFields,
   timestampedFields,
-} from '../../webhooks/outbound/send/scheme-fields.ts';
-import { standardKey, textKey } from '../../webhooks/signature/secret.ts';
-import type { StreamEvent } from './read-stream.ts';
+} from '../../webhooks/sent-headers.ts';
+import { standardKey, textKey } from '../../webhooks/signature/mac-keys.ts';
+import type { StreamEvent } from './follow-events.ts';
 
 export type ForwardOptions = { readonly target: URL; readonly scheme: Scheme; readonly secret: string };
 

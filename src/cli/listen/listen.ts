@@ -6,15 +6,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Scheme } from '../../model/endpoint.ts';
 import { eventPatternFault, matchesEventPattern } from '../../model/event-pattern.ts';
-import { standardKey } from '../../webhooks/signature/secret.ts';
+import { standardKey } from '../../webhooks/signature/mac-keys.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
-import { onInterrupt } from '../interrupt.ts';
+import { onInterrupt } from '../progress.ts';
 import { openWebhookServer, type ServerArguments, withKeys } from '../server-client.ts';
 import { printable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
-import { followEvents } from './follow-events.ts';
+import { followEvents, type StreamEvent } from './follow-events.ts';
 import { type Forwarded, forwardEvent } from './forward-event.ts';
-import type { StreamEvent } from './read-stream.ts';
 
 export type ListenArguments = ServerArguments & {
   readonly forwardTo: string;

@@ -1,9 +1,9 @@
-/** Checks who a sender's messages are said to be handed on to (§4.14.5), how often that is tried, and how many at once. */
+/** Checks how a sender's messages are processed (§4.14.5): by a handler or by forwarding, on which schedule, and how many at once. */
 import { isRecord, kindOf } from '../inspection.ts';
+import { reservedHeaderNames } from '../reserved-names.ts';
 import { type ForwardDeclaration, type HandOnTo, handOnScheduleDefault } from '../senders.ts';
 import { isSchedule, scheduleRule } from '../webhook-schedules.ts';
-import { inspectForwardHeaders } from './inspect-forward-headers.ts';
-import { isWhole, membersOf, type Refuse } from './refuse.ts';
+import { headerNameOf, isWhole, membersOf, type Refuse } from './refuse.ts';
 
 type Written = Readonly<Record<string, unknown>>;
 
@@ -18,14 +18,14 @@ const forwardMembers: ReadonlySet<string> = new Set<keyof ForwardDeclaration>([
   'headers',
 ]);
 
-/** @param variableOf takes what is written as the variable of the secret that forwarding signs with */
+/** @param variableOf resolves the variable of the secret that signs forwarded messages */
 export function inspectHandOn(
   { handler, forward }: Written,
   variableOf: (written: unknown) => string,
   refuse: Refuse,
 ): HandOnTo {
   if (handler !== undefined && forward !== undefined) {
-    refuse('handler and forward exclude each other; a handler may send on what it likes');
+    refuse('handler and forward must not both be set; a handler can forward messages itself');
   }
   if (handler !== undefined) {
     inspectHandler(handler, refuse);
@@ -63,7 +63,7 @@ function inspectForward(
   const forward = membersOf('forward', written, forwardMembers, refuse) ?? {};
   const { url: text, scheme = 'standard', secretVariable, headers = {} } = forward;
   const url = typeof text === 'string' && text.length <= urlCharactersMax ? URL.parse(text) : null;
-  // What is no object was told of.
+  // A value that is not an object is reported already.
   if (isRecord(written) && (url === null || !isReachable(url))) {
     refuse('forward.url must be an http or https URL without user, password and fragment');
   }
@@ -78,7 +78,44 @@ function inspectForward(
   };
 }
 
-/** A password would stand in logs; it goes into `headers`. */
+/** A password would appear in logs; it belongs in `headers`. */
 function isReachable({ protocol, username, password, hash }: URL): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username === '' && password === '' && hash === '';
+}
+
+const headersMax = 32;
+const valueCharactersMax = 4096;
+
+/** Comity's own fields, which identify the origin of a message. */
+const ownPrefix = 'comity-';
+
+/** RFC 9110 §5.5. */
+const fieldValue = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/;
+
+/**
+ * Checks the header fields of forwarded messages. As for endpoints, fields that frame the message, belong to the connection or identify the
+ * signer are refused.
+ */
+function inspectForwardHeaders(written: unknown, refuse: Refuse): Readonly<Record<string, string>> {
+  if (!isRecord(written)) {
+    refuse(`forward.headers must be an object, not ${kindOf(written)}`);
+    return {};
+  }
+  const entries = Object.entries(written);
+  if (entries.length > headersMax) refuse(`forward.headers may hold ${headersMax} fields at most`);
+  const headers = new Map<string, string>();
+  for (const [field, value] of entries) {
+    const name = headerNameOf(field);
+    const place = `forward.headers["${field}"]`;
+    if (name === undefined) refuse(`${place} is not the name of a header field`);
+    else if (reservedHeaderNames.has(name) || name.startsWith(ownPrefix))
+      refuse(`${place} is a field that Comity sets itself`);
+    else if (headers.has(name)) refuse(`${place} is declared twice`);
+    else if (typeof value !== 'string' || value.length > valueCharactersMax || !fieldValue.test(value)) {
+      refuse(
+        `${place} must be a text of at most ${valueCharactersMax} characters that a header field can hold`,
+      );
+    } else headers.set(name, value);
+  }
+  return Object.fromEntries(headers);
 }

@@ -1,18 +1,17 @@
 /**
- * Checks how a sender is said to sign (§5.6): the rule of its preset with single parts replaced, or a whole one. A rule that does not sign
- * the body, or keeps a window by a time that it does not sign, is refused: it would prove nothing.
+ * Checks how a sender signs (§5.6): the rule of its preset with single parts replaced, or a complete one. A rule that does not sign the body,
+ * or checks a time that it does not sign, proves nothing and is refused.
  */
 import type { HmacRule, SignatureRule, TokenRule } from '../../webhooks/signature/signature-rule.ts';
 import { isRecord, kindOf } from '../inspection.ts';
 import { suggestion } from '../nearest.ts';
-import { inspectSigned } from './inspect-signed.ts';
-import { headerNameOf, isWhole, membersOf, type Refuse } from './refuse.ts';
+import { headerNameOf, isText, isWhole, membersOf, type Refuse } from './refuse.ts';
 
 type Written = Readonly<Record<string, unknown>>;
 
 const toleranceSecondsMax = 86_400;
 const prefixCharactersMax = 32;
-/** What a field can hold, without the spaces that a reader of header fields takes away. */
+/** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
 const kinds = ['hmac', 'token'] as const;
@@ -36,7 +35,7 @@ const choices = {
   key: ['text', 'base64'],
 } as const;
 
-/** @param preset what parts are replaced of; undefined: the rule must be whole */
+/** @param preset the rule whose parts are replaced; undefined: the written rule must be complete */
 export function inspectSignature(
   written: unknown,
   preset: SignatureRule | undefined,
@@ -71,7 +70,9 @@ function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Ref
   const rule = merged(written, preset);
   const missing = needed.filter((name) => rule[name] === undefined);
   if (missing.length > 0) {
-    refuse(`signature lacks ${missing.join(', ')}; with a preset, such as "hmac", it need not be whole`);
+    refuse(
+      `signature lacks ${missing.join(', ')}; add them, or set a preset such as "hmac", which has a default for each`,
+    );
     return undefined;
   }
   let sound = true;
@@ -93,11 +94,11 @@ function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Ref
   inspectSigned(rule, fault);
   inspectTolerance(rule, written, fault);
   if (!sound) return undefined;
-  // Each member was looked at above.
+  // The code above checked each member.
   return { ...rule, header, id, timestamp } as HmacRule;
 }
 
-/** An `undefined` that is written takes away what may be missing, and nothing else. */
+/** A written `undefined` removes an optional member only. */
 function merged(written: Written, preset: HmacRule | undefined): Record<string, unknown> {
   const rule: Record<string, unknown> = { ...preset, kind: 'hmac' };
   for (const name of needed) if (written[name] !== undefined) rule[name] = written[name];
@@ -119,7 +120,7 @@ function inspectTimestamp({ timestamp, separator }: Written, fault: Refuse): Hma
   return undefined;
 }
 
-/** What a part of the field begins with must tell what it is. */
+/** The prefixes of one field must distinguish its parts. */
 function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault: Refuse): void {
   const { prefix, asymmetricPrefix, separator } = rule;
   if (!isPrefix(prefix)) fault(`prefix must be up to ${prefixCharactersMax} printable characters`);
@@ -146,10 +147,54 @@ function inspectTolerance(rule: Written, written: Written, fault: Refuse): void 
   if (!isWhole(toleranceSeconds, 0, toleranceSecondsMax)) {
     fault(`toleranceSeconds must be a whole number from 0 to ${toleranceSecondsMax}`);
   } else if (timestamp === undefined && Number(written.toleranceSeconds ?? 0) > 0) {
-    fault('toleranceSeconds means nothing without a timestamp that is signed');
+    fault('toleranceSeconds has no effect without a signed timestamp');
   }
 }
 
 function isPrefix(value: unknown): value is string {
   return typeof value === 'string' && value.length <= prefixCharactersMax && prefixText.test(value);
+}
+
+const templateCharactersMax = 500;
+const parameterCharactersMax = 64;
+const placeholders = ['body', 'timestamp', 'id', 'url', 'form'] as const;
+const inBraces = /\{([^{}]*)\}/g;
+
+/**
+ * Checks which parts a sender signs, and that the signature covers the body.
+ * @param rule its members as written, valid or not
+ */
+function inspectSigned(rule: Readonly<Record<string, unknown>>, fault: Refuse): void {
+  const { signed } = rule;
+  if (!isText(signed, templateCharactersMax)) {
+    fault(`signed must be a text of 1 to ${templateCharactersMax} characters, such as {timestamp}.{body}`);
+    return;
+  }
+  const names = new Set([...signed.matchAll(inBraces)].map(([, name = '']) => name));
+  for (const name of names) {
+    if (!placeholders.some((known) => known === name)) {
+      fault(`signed holds {${name}}, which is not a placeholder${suggestion(name, placeholders)}`);
+    }
+  }
+  const rest = signed.replaceAll(inBraces, '');
+  if (rest.includes('{') || rest.includes('}')) fault('signed has a brace without the other');
+  if (!names.has('body') && !names.has('form')) {
+    fault('signed must hold {body} or {form}: a signature without the content does not prove it');
+  }
+  if (names.has('body') && names.has('form'))
+    fault('signed may hold one of {body} and {form}: each is the whole body');
+  for (const name of ['timestamp', 'id'] as const) {
+    if (names.has(name) && rule[name] === undefined) {
+      fault(`signed holds {${name}}, which needs ${name} to name its field`);
+    } else if (!names.has(name) && rule[name] !== undefined) {
+      fault(`${name} is declared, but signed does not hold {${name}}: an attacker could change it`);
+    }
+  }
+  const { bodyDigestParameter } = rule;
+  if (bodyDigestParameter === undefined) return;
+  if (!isText(bodyDigestParameter, parameterCharactersMax)) {
+    fault('bodyDigestParameter must be the name of a parameter of the URL');
+  } else if (!names.has('url') || !names.has('form')) {
+    fault('bodyDigestParameter has no effect unless {url} and {form} are signed');
+  }
 }

@@ -1,18 +1,14 @@
-/**
- * Whether a text can be a secret of a sender, and whether it is a good one. No sentence repeats any of it: who reads the sentence may not
- * be who may know the secret.
- */
-import { standardKey } from '../../webhooks/signature/secret.ts';
+/** Checks the secrets of senders. No message repeats any part of one: its reader may not be permitted to know the secret. */
+import { standardKey } from '../../webhooks/signature/mac-keys.ts';
 import type { DeclaredSender } from '../senders.ts';
-import type { SecretUse } from './secret-use.ts';
 
 export const secretCharactersMax = 1024;
 const secretCharactersAdvised = 16;
 const prefix = 'whsec_';
-/** What a header field can hold (RFC 9110 §5.5), spaces inside included. */
+/** The characters of a field value (RFC 9110 §5.5), inner spaces included. */
 const fieldText = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** Why the sender cannot have this secret, as the predicate of a sentence; undefined: it can. */
+/** Why the secret is refused, as the predicate of a sentence; undefined for a valid one. */
 export function refuseSenderSecret(
   { rule, handOn }: Pick<DeclaredSender, 'rule' | 'handOn'>,
   use: SecretUse['use'],
@@ -46,7 +42,24 @@ function isStandardKey(secret: string): boolean {
     standardKey(secret);
     return true;
   } catch {
-    // It throws for whatever is no key, and its sentence is said above.
+    // It throws for anything that is not a key; the caller reports the reason.
     return false;
   }
+}
+
+export type SecretUse = { readonly name: string; readonly use: 'receive' | 'forward' };
+
+export type SecretPlace = SecretUse & { readonly sender: DeclaredSender; readonly variable: string };
+
+/**
+ * Every secret that the senders need, in the order of their declaration: one that verifies received messages, and one that signs forwarded
+ * ones.
+ */
+export function secretPlaces(senders: Iterable<DeclaredSender>): readonly SecretPlace[] {
+  return [...senders].flatMap((sender) => {
+    const { name, secretVariable, handOn } = sender;
+    const receive = { sender, name, use: 'receive', variable: secretVariable } as const;
+    if (handOn.kind !== 'forward') return [receive];
+    return [receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
+  });
 }

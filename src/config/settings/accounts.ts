@@ -12,12 +12,12 @@ export const accountsSettings = section('Accounts', {
   publicUrl: text(
     undefined,
     { charactersMax: 2000, refuse: refusePublicUrl },
-    'Origin that clients see, such as `https://api.example`: issuer and audience of access tokens, and where OpenID providers lead back to. Without it tokens name the store that they are good for, and providers lead back to the address listened on.',
+    'Origin that clients see, such as `https://api.example`: issuer and audience of access tokens, and the origin that OpenID providers redirect to. Without it, tokens name the store in which they are valid, and providers redirect to the address that Comity listens on.',
   ),
   registration: choice(
     ['open', 'closed'],
     'open',
-    'Whether anyone may register, or administrators alone make accounts.',
+    '`open`: anyone may register. `closed`: only administrators create accounts.',
   ),
   verifiedEmailRequired: toggle('Refuses logins to an account until its e-mail address is verified.'),
   accessTokenSeconds: integer(
@@ -26,25 +26,25 @@ export const accountsSettings = section('Accounts', {
   ),
   refreshTokenSeconds: integer(
     { unit: 'seconds', default: 14 * dayS, least: 1, most: yearS },
-    'Time in which a refresh token must be used.',
+    'Lifetime of a refresh token.',
   ),
   sessionIdleSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: yearS },
-    'Time without a request after which a session cookie is no longer good.',
+    'Time without a request after which a session cookie is no longer valid.',
   ),
   sessionSeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: 1, most: yearS },
-    'Time after which a session ends however busy it is, with its refresh tokens and its cookie.',
+    'Time after its login at which a session ends, with its refresh tokens and its cookie, even if it is in use.',
   ),
   sessionsPerAccountMax: integer(
     { unit: 'sessions', default: 100, least: 1, most: 10_000 },
-    'Sessions that an account may have; a further login ends the oldest.',
+    'Sessions that one account may have; a further login ends the oldest.',
   ),
   sessionSameSite: choice(['Lax', 'Strict'], 'Lax', '`SameSite` of the session cookie.'),
   signingAlgorithm: choice(['EdDSA', 'ES256', 'RS256'], 'EdDSA', 'Algorithm of new signing keys.'),
   signingKeySeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: minuteS, most: 10 * yearS },
-    'Age at which a signing key is replaced. The next one is published before it is used, the last one until its tokens are over.',
+    'Age at which a signing key is replaced. The next key is published before its first use, the previous one until its last token has expired.',
   ),
   tokenCharactersMax: integer(
     { unit: 'characters', default: 8192, least: 256, most: 65_536 },
@@ -52,11 +52,11 @@ export const accountsSettings = section('Accounts', {
   ),
   passwordCharactersMin: integer(
     { unit: 'characters', default: 8, least: 1, most: 256 },
-    'Least length of a new password; then 422.',
+    'Least length of a new password; a shorter one is answered 422.',
   ),
   passwordBytesMax: integer(
     { unit: 'bytes', default: 1024, least: 64, most: 65_536 },
-    'Length of a password in UTF-8; a longer new one is 422, and no password at a login.',
+    'Length of a password in UTF-8; a longer new one is answered 422, and a longer one is wrong at every login.',
   ),
   passwordMemoryKibibytes: integer(
     { unit: 'KiB', default: 19_456, least: 8, most: 4_194_304 },
@@ -72,7 +72,7 @@ export const accountsSettings = section('Accounts', {
   ),
   loginAttempts: integer(
     { unit: 'attempts', default: 5, least: 0, most: 1_000_000 },
-    'Failed logins within `loginWindowSeconds`, for each account and for each address on its own; then 429. 0 sets no limit.',
+    'Failed logins within `loginWindowSeconds`, counted by account and by address; further ones are answered 429. 0 sets no limit.',
   ),
   loginWindowSeconds: integer(
     { unit: 'seconds', default: 15 * minuteS, least: 1, most: dayS },
@@ -80,39 +80,39 @@ export const accountsSettings = section('Accounts', {
   ),
   verificationCodeSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
-    'Time that the code which verifies an e-mail address is good.',
+    'Lifetime of the code that verifies an e-mail address.',
   ),
   resetCodeSeconds: integer(
     { unit: 'seconds', default: hourS, least: 1, most: dayS },
-    'Time that the code which resets a password is good.',
+    'Lifetime of the code that resets a password.',
   ),
   signInSeconds: integer(
     { unit: 'seconds', default: 10 * minuteS, least: 1, most: hourS },
-    'Time that a sign-in by an OpenID provider may take.',
+    'Time that a sign-in with an OpenID provider may take.',
   ),
   keyOverlapSecondsMax: integer(
     { unit: 'seconds', default: 7 * dayS, least: 0, most: yearS },
-    'Longest time that a rotated API key may stay good beside its successor; then 422.',
+    'Longest time that a rotated API key may stay valid beside its successor; a longer one is answered 422.',
   ),
   keyUseSeconds: integer(
     { unit: 'seconds', default: 5 * minuteS, least: 1, most: dayS },
-    'Least time between two notes of when an API key was last used.',
+    'Least time between two updates of the time at which an API key was last used.',
   ),
   verifiedCredentialsBytesMax: integer(
     { unit: 'bytes', default: 48 * MiB, least: 0, most: 65_536 * MiB },
-    'Memory for verified credentials, each kept until it ends or is revoked: about 2 KiB for one; others are verified anew.',
+    'Memory for verified credentials, about 2 KiB each. Comity keeps each until it expires or is revoked, and verifies the others again with each request.',
   ),
   issuerTimeoutMs: integer(
     { unit: 'ms', default: 5000, least: 100, most: 60_000 },
-    'Time that a trusted issuer or an OpenID provider has to answer.',
+    'Time within which a trusted issuer or an OpenID provider must answer.',
   ),
   auditSeconds: integer(
     { unit: 'seconds', default: yearS, least: minuteS, most: 100 * yearS },
-    'Time that the audit trail is kept.',
+    'Time after which entries of the audit trail are deleted.',
   ),
   auditWaitingMax: integer(
     { unit: 'facts', default: 10_000, least: 1, most: 1_000_000 },
-    'Facts that change nothing else and wait to be written to the audit trail; further ones are only logged.',
+    'Audit entries that belong to no other write and wait to be written; further ones are only logged.',
   ),
 });
 
@@ -143,10 +143,10 @@ export const mailSettings = section('Mail', {
   ),
   mailAttemptsMax: integer(
     { unit: 'attempts', default: 4, least: 1, most: 100 },
-    'Attempts to send a mail, further apart each time.',
+    'Attempts to send a mail; the time between two grows with each.',
   ),
   mailsWaitingMax: integer(
     { unit: 'mails', default: 1000, least: 1, most: 1_000_000 },
-    'Mails that may wait to be sent; further ones are given up and logged.',
+    'Mails that may wait to be sent; further ones are dropped and logged.',
   ),
 });

@@ -1,5 +1,5 @@
-/** Settings of what a connection can become: TLS, HTTP/2, a WebSocket, a tunnel (§4.10, §4.13, §8). */
-import { refusePortNumber, refusePorts } from '../refuse-addresses.ts';
+/** Settings of TLS, HTTP/2, WebSockets, tunnels and outgoing connections (§4.10, §4.13, §6.8, §8). */
+import { refuseCidrs, refusePortNumber, refusePorts } from '../refusals.ts';
 import { choice, integer, section, text } from '../setting.ts';
 
 const KiB = 1024;
@@ -9,7 +9,7 @@ export const tlsSettings = section('TLS', {
   tlsCert: text(
     undefined,
     { charactersMax: 4096 },
-    'Path of a PEM file with the certificate and those that it depends on. With `COMITY_TLS_KEY` the port speaks TLS; both files are read again when they change.',
+    'Path of a PEM file with the certificate and its chain. With `COMITY_TLS_KEY`, the port uses TLS; Comity reads both files again when they change.',
   ),
   tlsKey: text(
     undefined,
@@ -19,12 +19,12 @@ export const tlsSettings = section('TLS', {
   tlsPort: text(
     undefined,
     { charactersMax: 5, refuse: refusePortNumber },
-    'Port that speaks TLS beside `COMITY_PORT`, which then stays cleartext; 0 picks a free one, which is printed. Unset: with a certificate, `COMITY_PORT` speaks TLS itself.',
+    'Port for TLS in addition to `COMITY_PORT`, which then stays cleartext; 0 picks a free port, which is printed. Unset: with a certificate, `COMITY_PORT` itself uses TLS.',
   ),
   tlsAlpn: choice(
     ['h2,http/1.1', 'http/1.1'],
     'h2,http/1.1',
-    'Protocols that are offered by ALPN. Some clients that take HTTP/2 from a proxy over TLS never connect by it; for those `http/1.1` alone.',
+    'Protocols that Comity offers by ALPN. Some clients negotiate HTTP/2 with a proxy over TLS and then fail to use it; set `http/1.1` for those.',
   ),
 });
 
@@ -35,23 +35,23 @@ export const http2Settings = section('HTTP/2', {
   ),
   http2StreamWindowBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 65_535, most: 16 * MiB },
-    'What a client may send on one stream before it is read.',
+    'Bytes that a client may send on one stream before Comity reads them.',
   ),
   http2ConnectionWindowBytesMax: integer(
     { unit: 'bytes', default: MiB, least: 65_535, most: 64 * MiB },
-    'What a client may send on all streams of a connection before it is read.',
+    'Bytes that a client may send on all streams of a connection before Comity reads them.',
   ),
   http2ResetsPerSecondMax: integer(
     { unit: 'streams/s', default: 33, least: 1, most: 100_000 },
-    'Streams of one connection that a client may reset, on average; thirty times as many at once. Then the connection is closed.',
+    'Streams that a client may reset on one connection, on average; up to thirty times as many in a burst. Beyond it, the connection is closed.',
   ),
   h2cTimeoutMs: integer(
     { unit: 'ms', default: 5000, least: 100, most: 60_000 },
-    'Time for the connection preface of HTTP/2 after `Upgrade: h2c` was taken, and for the first octets of any connection in cleartext to tell the protocol.',
+    'Time for the connection preface of HTTP/2 after an accepted `Upgrade: h2c`, and for the first octets of any cleartext connection, which tell its protocol.',
   ),
   h2cContentBytesMax: integer(
     { unit: 'bytes', default: 32 * KiB, least: 0, most: 32 * KiB },
-    'Content of a request with `Upgrade: h2c`; with more, the request is answered over HTTP/1.1.',
+    'Length of the content of a request with `Upgrade: h2c`; a request with more is answered over HTTP/1.1.',
   ),
 });
 
@@ -66,7 +66,7 @@ export const realtimeSettings = section('Realtime', {
   ),
   realtimeSocketsPerAddressMax: integer(
     { unit: 'sockets', default: 1000, least: 0, most: 1_000_000 },
-    'Open WebSockets of one address, opened without a credential; further ones are answered 429. 0 sets no limit.',
+    'Open WebSockets of one address that were opened without a credential; further ones are answered 429. 0 sets no limit.',
   ),
   realtimeSocketsReservedMax: integer(
     { unit: 'sockets', default: 100, least: 0, most: 10_000 },
@@ -74,15 +74,15 @@ export const realtimeSettings = section('Realtime', {
   ),
   realtimeAttemptMs: integer(
     { unit: 'ms', default: 1000, least: 0, most: 60_000 },
-    'Time after which one more attempt to open a WebSocket is granted to a principal, or without one to an address. 0 sets no limit.',
+    'Time after which one principal, or one address without a credential, may make one more attempt to open a WebSocket. 0 sets no limit.',
   ),
   realtimeAttemptsMax: integer(
     { unit: 'attempts', default: 10, least: 1, most: 10_000 },
-    'Attempts to open a WebSocket that may come at once; further ones are answered 429 until `realtimeAttemptMs` grants one.',
+    'Attempts to open a WebSocket in a burst; further ones are answered 429 until `realtimeAttemptMs` allows one.',
   ),
   realtimePingMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
-    'Time between two pings of a WebSocket; one that answered none of them until the next is cut.',
+    'Time between two pings of a WebSocket; a client that has not answered by the next ping is disconnected.',
   ),
   realtimeMessageBytesMax: integer(
     { unit: 'bytes', default: 16 * KiB, least: 64, most: 16 * MiB },
@@ -90,24 +90,24 @@ export const realtimeSettings = section('Realtime', {
   ),
   realtimeBufferBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
-    'What may wait for a slow client, whose WebSocket is then closed with 1013 and can be resumed.',
+    'Bytes that may wait for a slow client; beyond it, its WebSocket is closed with 1013 and can be resumed.',
   ),
   realtimePatternsMax: integer(
     { unit: 'patterns', default: 100, least: 1, most: 10_000 },
-    'Patterns that one WebSocket may be subscribed to.',
+    'Patterns that one WebSocket may subscribe to.',
   ),
   realtimeTicketSeconds: integer(
     { unit: 's', default: 30, least: 1, most: 3600 },
-    'Time in which a ticket opens a WebSocket, once.',
+    'Lifetime of a ticket, which opens one WebSocket.',
   ),
   realtimeCloseMs: integer(
     { unit: 'ms', default: 2000, least: 10, most: 60_000 },
-    'Time for a client to answer the end of a WebSocket; then it is cut.',
+    'Time for a client to answer a Close frame; then the connection is cut.',
   ),
   realtimeCompression: choice(
     ['on', 'off'],
     'on',
-    'Whether permessage-deflate is agreed to where a client offers it (RFC 7692).',
+    '`on`: Comity accepts permessage-deflate where a client offers it (RFC 7692).',
   ),
   realtimeCompressionBytesMin: integer(
     { unit: 'bytes', default: 1024, least: 0, most: 16 * MiB },
@@ -119,12 +119,12 @@ export const tunnelSettings = section('Tunnel', {
   tunnel: choice(
     ['on', 'off'],
     'on',
-    'Whether CONNECT, connect-udp and requests for other servers are served, to principals with the scope `tunnel`. Off: CONNECT is answered 405.',
+    '`on`: principals with the scope `tunnel` may use CONNECT, connect-udp and requests for other servers. `off`: CONNECT is answered 405.',
   ),
   tunnelPorts: text(
     '443',
     { charactersMax: 2048, refuse: refusePorts },
-    'Ports that a tunnel may lead to, and a request be forwarded to: a comma-separated list of ports and ranges.',
+    'Ports that tunnels and forwarded requests may connect to: a comma-separated list of ports and ranges.',
   ),
   tunnelsMax: integer(
     { unit: 'tunnels', default: 10_000, least: 0, most: 1_000_000 },
@@ -136,15 +136,15 @@ export const tunnelSettings = section('Tunnel', {
   ),
   tunnelBytesPerDayMax: integer(
     { unit: 'bytes', default: 0, least: 0, most: 100_000_000_000_000 },
-    'Octets in both directions that tunnels of one principal may carry at one process in a day (UTC); then they are cut and further ones answered 429. 0 sets no limit.',
+    'Octets in both directions that the tunnels of one principal may carry at one process in a day (UTC). Beyond it, Comity cuts its tunnels and answers further ones 429. 0 sets no limit.',
   ),
   tunnelIdleMs: integer(
     { unit: 'ms', default: 600_000, least: 100, most: 86_400_000 },
-    'Time in which a tunnel carries nothing; then both sides are closed.',
+    'Time without traffic after which both sides of a tunnel are closed.',
   ),
   tunnelHalfClosedMs: integer(
     { unit: 'ms', default: 60_000, least: 100, most: 86_400_000 },
-    'Time in which a tunnel carries nothing after one side has ended; then both sides are closed.',
+    'Time without traffic after which a tunnel is closed once one side has ended.',
   ),
   tunnelAnswerMs: integer(
     { unit: 'ms', default: 60_000, least: 100, most: 3_600_000 },
@@ -152,10 +152,59 @@ export const tunnelSettings = section('Tunnel', {
   ),
   tunnelUdpIdleMs: integer(
     { unit: 'ms', default: 120_000, least: 1000, most: 3_600_000 },
-    'Time in which a connect-udp tunnel carries nothing; then it is closed.',
+    'Time without traffic after which a connect-udp tunnel is closed.',
   ),
   tunnelUdpBufferBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 65_536, most: 64 * MiB },
-    'What may wait for the slow client of a connect-udp tunnel; further datagrams are dropped.',
+    'Bytes that may wait for a slow client of a connect-udp tunnel; further datagrams are dropped.',
+  ),
+});
+
+export const egressSettings = section('Egress', {
+  egressAllow: text(
+    '',
+    { charactersMax: 8192, refuse: refuseCidrs },
+    'Addresses that Comity may connect to besides public ones, at any port that the Fetch standard does not block: a comma-separated list such as `127.0.0.0/8,fd00::/8`. Empty: only public addresses.',
+  ),
+  egressPorts: text(
+    '80,443,1024-65535',
+    { charactersMax: 2048, refuse: refusePorts },
+    'Ports of public addresses that webhooks may be sent to: a comma-separated list of ports and ranges. Ports that the Fetch standard blocks stay blocked.',
+  ),
+  egressDnsMs: integer(
+    { unit: 'ms', default: 5000, least: 10, most: 60_000 },
+    'Time for a name to resolve; then the attempt fails.',
+  ),
+  egressConnectMs: integer(
+    { unit: 'ms', default: 10_000, least: 10, most: 60_000 },
+    'Time for a connection with its TLS handshake; then the attempt fails.',
+  ),
+  egressConnectionsPerOriginMax: integer(
+    { unit: 'connections', default: 64, least: 1, most: 4096 },
+    'Requests under way to one origin, each on an HTTP/1.1 connection of its own; a further one waits, unless its endpoint has fewer than `COMITY_EGRESS_CONNECTIONS_PER_ENDPOINT_MIN`.',
+  ),
+  egressConnectionsPerEndpointMin: integer(
+    { unit: 'connections', default: 4, least: 1, most: 1024 },
+    'Requests to one origin that each endpoint, or each sender whose messages are forwarded, may always have under way.',
+  ),
+  egressOriginsMax: integer(
+    { unit: 'origins', default: 4096, least: 1, most: 1_000_000 },
+    'Origins to which connections are kept; a further one closes those of the least recently used.',
+  ),
+  egressIdleMs: integer(
+    { unit: 'ms', default: 10_000, least: 1, most: 600_000 },
+    'Time after which a connection without a request is closed.',
+  ),
+  egressHeadBytesMax: integer(
+    { unit: 'bytes', default: 16 * KiB, least: KiB, most: MiB },
+    'Length of the header section of an answer; a longer one fails the attempt.',
+  ),
+  egressAnswerBytesMax: integer(
+    { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
+    'Length of the content of an answer, before and after decompression; Comity closes the connection at a longer one.',
+  ),
+  egressAnswerMs: integer(
+    { unit: 'ms', default: 2000, least: 1, most: 60_000 },
+    'Time for the content of an answer after its header section; then the connection is closed.',
   ),
 });

@@ -1,5 +1,7 @@
-/** Settings of sockets, connections and streams (§8). */
-import { integer, section, text, toggle } from '../setting.ts';
+/** Settings of the program as a whole, and of its sockets, connections and streams (§8). */
+
+import { refuseKey, refuseSecretKey, refuseSecretKeys } from '../refusals.ts';
+import { choice, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -12,22 +14,22 @@ export const listeningSettings = section('Listening', {
   ),
   port: integer(
     { unit: 'port number', default: 4000, least: 0, most: 65_535 },
-    'Port to listen on; 0 picks a free one, which is printed.',
+    'Port to listen on; 0 picks a free port, which is printed.',
   ),
   behindProxy: toggle(
-    'Declares that a proxy which speaks TLS stands in front, so that any address may be listened on, and that it appends the address of its client to `X-Forwarded-For`, whose last one is then what rate limits count by.',
+    'Declares that a TLS proxy is in front, so that Comity may listen on any address, and that it appends the address of its client to `X-Forwarded-For`: rate limits count by the last address there.',
   ),
   connectionsMax: integer(
     { unit: 'connections', default: 10_000, least: 1, most: 1_000_000 },
-    'Open connections. When they are used up, one that owes no answer is closed for each that comes; see `connectionsReservedMax`.',
+    'Open connections. At the limit, Comity closes an idle connection for each new one; see `connectionsReservedMax`.',
   ),
   connectionsPerAddressMax: integer(
     { unit: 'connections', default: 2000, least: 0, most: 1_000_000 },
-    'Open connections of one address, of IPv6 of one /64. 0 sets no limit; behind a proxy none applies, because all connections have its address.',
+    'Open connections of one address, or of one /64 of IPv6. 0 sets no limit; behind a proxy there is none, because all connections have its address.',
   ),
   connectionsReservedMax: integer(
     { unit: 'connections', default: 100, least: 0, most: 10_000 },
-    'Connections accepted when the bounds above are used up by connections that are busy. Each is answered once, for `/health` and for administrators; others get 503.',
+    'Connections that Comity accepts beyond the limits above when every other connection is busy. Each serves one request, for `/health` or of an administrator; any other is answered 503.',
   ),
   headersTimeoutMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },
@@ -35,11 +37,11 @@ export const listeningSettings = section('Listening', {
   ),
   contentTimeoutMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
-    'Time for the content of a request to arrive once it is read; then 408.',
+    'Time for the content of a request to arrive, from the start of reading it; then 408.',
   ),
   contentGraceMs: integer(
     { unit: 'ms', default: 5000, least: 100, most: 600_000 },
-    'Time after which content must have come at `contentBytesPerSecondMin` on average; else 408.',
+    'Time after which content must have arrived at `contentBytesPerSecondMin` on average; else 408.',
   ),
   contentBytesPerSecondMin: integer(
     { unit: 'bytes/s', default: 500, least: 0, most: MiB },
@@ -55,19 +57,19 @@ export const listeningSettings = section('Listening', {
   ),
   pipelinedRequestsMax: integer(
     { unit: 'requests', default: 100, least: 1, most: 10_000 },
-    'Requests of one connection that may wait for their answers; it closes after the last of them.',
+    'Pipelined requests of one connection that may wait for their answers; the connection closes after the last of them.',
   ),
   answerStallTimeoutMs: integer(
     { unit: 'ms', default: 30_000, least: 100, most: 3_600_000 },
-    'Time that a client may take nothing of its answer, event stream or WebSocket before it is cut, a WebSocket after a Close with 1013.',
+    'Time without progress in sending an answer, an event stream or a WebSocket message, after which the connection is cut (a WebSocket after a Close with 1013).',
   ),
   drainMs: integer(
     { unit: 'ms', default: 10_000, least: 0, most: 600_000 },
-    'Time for requests under way to end after SIGTERM or SIGINT; what is left is cut off.',
+    'Time for requests under way to end after SIGTERM or SIGINT; then Comity cuts the remaining connections.',
   ),
   drainIdleMs: integer(
     { unit: 'ms', default: 250, least: 0, most: 60_000 },
-    'While draining, a connection that was answered less than this long ago stays open for one more request.',
+    'While draining, a connection with an answer less than this long ago stays open for one more request.',
   ),
   streamsMax: integer(
     { unit: 'streams', default: 1000, least: 0, most: 1_000_000 },
@@ -79,7 +81,7 @@ export const listeningSettings = section('Listening', {
   ),
   streamsPerAddressMax: integer(
     { unit: 'streams', default: 100, least: 0, most: 1_000_000 },
-    'Open event streams of one address, opened without a credential; further ones are answered 429. 0 sets no limit.',
+    'Open event streams of one address that were opened without a credential; further ones are answered 429. 0 sets no limit.',
   ),
   streamsReservedMax: integer(
     { unit: 'streams', default: 20, least: 0, most: 10_000 },
@@ -87,14 +89,48 @@ export const listeningSettings = section('Listening', {
   ),
   streamBufferBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: 4 * KiB, most: 64 * MiB },
-    'What may wait for the slow reader of an event stream, who is then cut off and can resume.',
+    'Bytes that may wait for a slow client of an event stream; beyond it, the stream is cut and can be resumed.',
   ),
   eventBatchBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: KiB, most: 64 * MiB },
-    'Length of the events that an event stream or a WebSocket reads from the log at once; a batch ends with the event that reaches it, and a slow client has one batch in memory.',
+    'Length of a batch of events that Comity reads from the log for event streams and WebSockets. A batch ends with the event that reaches it; a slow client holds one batch in memory.',
   ),
   streamHeartbeatMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },
-    'Time between two comments on an event stream that has nothing to say.',
+    'Time between two comments on an idle event stream.',
   ),
+});
+
+export const programSettings = section('Program', {
+  config: text(
+    'comity.config.ts',
+    {},
+    'Path of the configuration file; `npm start` serves `examples/shop/comity.config.ts`.',
+  ),
+  data: text('./data', {}, 'Folder of the embedded store and its files; created when missing.'),
+  adminKey: text(
+    undefined,
+    { charactersMax: 255, secret: true, refuse: refuseKey },
+    'Key of the administrator, starting with `sk_`. Without it, Comity creates one at the first start and prints it once.',
+  ),
+  secretKey: text(
+    undefined,
+    { charactersMax: 64, secret: true, refuse: refuseSecretKey },
+    'Key that encrypts the secrets in the store: 32 random octets in base64 or hexadecimal. Without it, Comity creates a key file `secret.key` in the folder `data`. A backup cannot be used without the key.',
+  ),
+  secretKeyPrevious: text(
+    undefined,
+    { secret: true, refuse: refuseSecretKeys },
+    'Keys that `COMITY_SECRET_KEY` replaces, separated by commas: Comity still decrypts with them. After `comity secrets rotate` they are no longer needed.',
+  ),
+  logLevel: choice(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
+    'info',
+    'Least level of a log line. `debug` logs every answer, and shows the stack of an error that ends the program.',
+  ),
+  loopHeldMs: integer(
+    { unit: 'ms', default: 50, least: 5, most: 60_000 },
+    'Time for which one request may hold the event loop before the log names it (`the event loop was held`).',
+  ),
+  development: toggle('Adds `Comity-Trace` to every answer: the decisions that led to its status.'),
 });

@@ -8,15 +8,15 @@ const dayS = 86_400;
 export const listsSettings = section('Lists and queries', {
   listLimitDefault: integer(
     { unit: 'items', default: 20, least: 1, most: 10_000 },
-    'Items on a page when the request names no `limit`.',
+    'Items on a page when the request has no `limit`.',
   ),
   listLimitMax: integer(
     { unit: 'items', default: 1000, least: 1, most: 10_000 },
-    'Greatest `limit` that a request may name; then 400.',
+    'Greatest `limit` of a request; a greater one is answered 400.',
   ),
   pageBytesMax: integer(
     { unit: 'bytes', default: 4 * MiB, least: KiB, most: 256 * MiB },
-    'Length of the items on a page after which it takes no further one, though `limit` allows more; `nextCursor` goes on. A page has at least one item.',
+    'Length of the items on a page. A page ends with the item that reaches it, even if `limit` allows more; `nextCursor` leads to the next page.',
   ),
   filterDepthMax: integer(
     { unit: 'levels', default: 16, least: 1, most: 64 },
@@ -30,7 +30,7 @@ export const listsSettings = section('Lists and queries', {
     { unit: 'values', default: 1000, least: 1, most: 10_000 },
     'Values that one `in` may list.',
   ),
-  searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may hold.'),
+  searchTermsMax: integer({ unit: 'terms', default: 8, least: 1, most: 64 }, 'Words that `q` may contain.'),
   queryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: KiB, most: 16 * MiB },
     'Length of the content of a QUERY, with and without content codings; then 413.',
@@ -41,7 +41,7 @@ export const listsSettings = section('Lists and queries', {
   ),
   storedQuerySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
-    'Time that the `Location` of a QUERY repeats it.',
+    'Time for which the `Location` of a QUERY repeats it.',
   ),
   storedQueryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: 0, most: 16 * MiB },
@@ -49,11 +49,11 @@ export const listsSettings = section('Lists and queries', {
   ),
   storedQueriesPerOwnerBytesMax: integer(
     { unit: 'bytes', default: 4 * MiB, least: 0, most: 1024 * MiB },
-    'Disk for QUERYs that a principal, or an address without one, may have stored within `storedQuerySeconds`; further ones are answered without `Location`.',
+    'Disk space for the QUERYs that one principal, or one address without a credential, may store within `storedQuerySeconds`; further ones are answered without `Location`.',
   ),
   storedQueriesBytesMax: integer(
     { unit: 'bytes', default: 256 * MiB, least: 0, most: 65_536 * MiB },
-    'Disk for the QUERYs that all may have stored within `storedQuerySeconds`; further ones are answered without `Location`.',
+    'Disk space for the QUERYs that all callers may store within `storedQuerySeconds`; further ones are answered without `Location`.',
   ),
   resultCacheBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
@@ -61,6 +61,6 @@ export const listsSettings = section('Lists and queries', {
   ),
   planCacheBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
-    'Memory for compiled lists and queries, each kept for the next request that asks the same; 0 keeps none.',
+    'Memory for compiled lists and queries, each kept for the next request with the same query; 0 keeps none.',
   ),
 });

@@ -9,7 +9,7 @@ const dayS = 86_400;
 export const requestsSettings = section('Requests', {
   targetBytesMax: integer(
     { unit: 'bytes', default: 8000, least: 256, most: 64 * KiB },
-    'Length of a request target; then 414. Longer queries go into the content of a QUERY.',
+    'Length of a request target; then 414. Send longer queries as the content of a QUERY.',
   ),
   fieldsBytesMax: integer(
     { unit: 'bytes', default: 16 * KiB, least: KiB, most: MiB },
@@ -25,35 +25,35 @@ export const requestsSettings = section('Requests', {
   ),
   decodedBytesMax: integer(
     { unit: 'bytes', default: MiB, least: KiB, most: 256 * MiB },
-    'Length of request content once its content codings are undone; then 413.',
+    'Length of request content after decompression; then 413.',
   ),
   contentInlineBytesMax: integer(
     { unit: 'bytes', default: 32 * KiB, least: 0, most: 256 * MiB },
-    'Length of content, or of the resource that it changes, up to which the event loop parses and checks it; longer is for the content threads. Where the schema has `uniqueItems`, 4 KiB at most.',
+    'Length of content, or of the resource that it changes, up to which the event loop parses and checks it; content threads do it for longer content. 4 KiB at most where the schema has `uniqueItems`.',
   ),
   contentThreads: integer(
     { unit: 'threads', default: 0, least: 0, most: 64 },
-    'Threads that parse and check long content; one principal or address takes at most all but one of them. 0: as many as processors, from 2 to 4.',
+    'Threads that parse and check long content; one principal or address uses at most all but one of them. 0: one for each processor, from 2 to 4.',
   ),
   contentQueueBytesMax: integer(
     { unit: 'bytes', default: 64 * MiB, least: KiB, most: 4096 * MiB },
-    'Content that may wait for such a thread; then the newest of who has most waiting is 503.',
+    'Content that may wait for such a thread. Beyond it, Comity answers 503 to the newest request of the caller that has the most waiting.',
   ),
   contentWorkTimeoutMs: integer(
     { unit: 'ms', default: 10_000, least: 100, most: 600_000 },
-    'Time that such a thread may take for one content, which a pattern of the schema can make endless; then 422.',
+    'Time that such a thread may take for the content of one request, which a pattern of the schema can make endless; then 422.',
   ),
   documentCharactersMax: integer(
     { unit: 'characters', default: 2 * MiB, least: KiB, most: 256 * MiB },
-    'Length that the representation of a resource may grow to by patches; then 413.',
+    'Length of the representation of a resource after a patch; then 413.',
   ),
   unreadContentBytesMax: integer(
     { unit: 'bytes', default: 64 * KiB, least: 0, most: 16 * MiB },
-    'Content that is read and thrown away after an early answer, so that the client sees the answer.',
+    'Content that Comity reads and discards after an early answer, so that the client sees the answer.',
   ),
   unreadContentTimeoutMs: integer(
     { unit: 'ms', default: 2000, least: 0, most: 60_000 },
-    'Time that such content is waited for before the connection is cut.',
+    'Time that Comity waits for such content before it cuts the connection.',
   ),
   jsonDepthMax: integer(
     { unit: 'levels', default: 64, least: 4, most: 1000 },
@@ -93,11 +93,11 @@ export const requestsSettings = section('Requests', {
   ),
   idempotencySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
-    'Time that the answer to a request with an Idempotency-Key is kept for replay.',
+    'Time for which the answer to a request with an Idempotency-Key is kept for replay.',
   ),
   operationSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
-    'Time that the outcome of a request with `Prefer: respond-async` is kept.',
+    'Time for which the outcome of a request with `Prefer: respond-async` is kept.',
   ),
   compressionBytesMin: integer(
     { unit: 'bytes', default: KiB, least: 0, most: 256 * MiB },
@@ -107,15 +107,46 @@ export const requestsSettings = section('Requests', {
   corsOrigins: text(
     '',
     { refuse: refuseOrigins },
-    'Comma-separated origins that browsers may call from, or `*` for any; empty for none.',
+    'Comma-separated origins whose pages may call the API from a browser, or `*` for any; empty for none.',
   ),
   corsCredentials: choice(
     ['auto', 'on', 'off'],
     'auto',
-    'Whether pages of `corsOrigins` may send cookies and other credentials of the browser. `auto`: where the origins are named; `on` with `*` is refused.',
+    'Whether pages of `corsOrigins` may send cookies and other credentials of the browser. `auto`: only where the origins are listed; `on` with `*` is refused.',
   ),
   corsMaxAgeSeconds: integer(
     { unit: 'seconds', default: dayS, least: 0, most: dayS },
-    'Time that a browser may keep the answer to a preflight request.',
+    'Time for which a browser may cache the answer to a preflight request.',
+  ),
+});
+
+/** Settings of the memory budget and of rate limits (§7, §8). */
+export const memorySettings = section('Memory', {
+  memoryBytesMax: integer(
+    { unit: 'bytes', default: 0, least: 0, most: 1_000_000_000_000 },
+    'Memory for requests under way: request content, answers and events that clients have not received yet. Beyond it, requests are answered 503 and streams wait; an eighth is reserved for administrators. 0: a fourth of the memory of the control group or the machine, and at most half of the heap; other values are at least 16 MiB.',
+  ),
+  memorySharePercentMax: integer(
+    { unit: '%', default: 50, least: 1, most: 100 },
+    'Part of that memory that one principal, or one address without a credential, may use.',
+  ),
+});
+
+export const limitsSettings = section('Rate limits', {
+  rateLimitReads: integer(
+    { unit: 'requests/min', default: 6000, least: 0, most: 1_000_000_000 },
+    'GET, HEAD and QUERY requests that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
+  ),
+  rateLimitWrites: integer(
+    { unit: 'requests/min', default: 3000, least: 0, most: 1_000_000_000 },
+    'Requests with other methods that one principal, or one address without a credential, may make in a minute; then 429. 0 sets no limit.',
+  ),
+  rateLimitSyncMs: integer(
+    { unit: 'ms', default: 250, least: 10, most: 60_000 },
+    'Time between two exchanges of the counts of processes on one database; what they admit in between may exceed the limit.',
+  ),
+  rateLimitKeysMax: integer(
+    { unit: 'callers', default: 25_000, least: 16, most: 10_000_000 },
+    'Principals and addresses counted in a minute, each for reads and for writes. A further one replaces one with few requests, or else shares one count with other callers.',
   ),
 });

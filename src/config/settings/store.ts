@@ -1,5 +1,7 @@
-/** Settings of storage that hold for both engines or for the embedded one; those of PostgreSQL alone are in postgres.ts. */
-import { integer, section } from '../setting.ts';
+/** Settings of the store: for both engines, for the embedded one, and for PostgreSQL. */
+
+import { refuseDatabaseUrl, refuseSchema } from '../refusals.ts';
+import { integer, section, text } from '../setting.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -8,11 +10,11 @@ const dayS = 86_400;
 export const storeSettings = section('Store', {
   readerThreads: integer(
     { unit: 'threads', default: 0, least: 0, most: 64 },
-    'Threads for reads whose cost grows with the collection; one principal or address takes at most all but one of them. 0: as many as processors, from 2 to 4.',
+    'Threads for reads whose cost grows with the collection; one principal or address uses at most all but one of them. 0: one for each processor, from 2 to 4.',
   ),
   readerQueueMax: integer(
     { unit: 'reads', default: 256, least: 1, most: 100_000 },
-    'Such reads that may wait for a thread, or a connection to PostgreSQL, where each 64 KiB of values count as a further one; then the newest of who has most waiting is 503.',
+    'Such reads that may wait for a thread, or for a connection to PostgreSQL; each 64 KiB of values count as one more. Beyond it, Comity answers 503 to the newest read of the caller that has the most waiting.',
   ),
   scanTimeoutMs: integer(
     { unit: 'ms', default: 10_000, least: 10, most: 600_000 },
@@ -32,30 +34,68 @@ export const storeSettings = section('Store', {
   ),
   charactersPerTransactionMax: integer(
     { unit: 'characters', default: 8 * MiB, least: KiB, most: 1024 * MiB },
-    'Length of documents after which a transaction takes no further write.',
+    'Length of documents at which a transaction takes no further write.',
   ),
   cacheKibibytes: integer(
     { unit: 'KiB', default: 16 * KiB, least: 64, most: 16 * MiB },
     'Page cache of each connection to the database.',
   ),
+  mappedMebibytesMax: integer(
+    { unit: 'MiB', default: 1024, least: 0, most: 1_048_576 },
+    'Part of the file of the embedded store that reads map into memory instead of copying, and at most an eighth of the memory of the machine or the container. 0 maps nothing.',
+  ),
   changeWaitMs: integer(
     { unit: 'ms', default: 30_000, least: 10, most: 100_000 },
-    'Time that a change may wait for its turn at a row that others change; then 503.',
+    'Time that a change may wait for earlier changes of the same row; then 503.',
   ),
   changesWaitingMax: integer(
     { unit: 'changes', default: 10_000, least: 0, most: 1_000_000 },
-    'Changes that may wait for their turn in this process; then 503.',
+    'Changes that may wait for earlier changes of the same row in one process; then 503.',
   ),
   startCheckMebibytes: integer(
     { unit: 'MiB', default: 256, least: 0, most: 1_048_576 },
-    'Greatest file of the embedded store that a start has read through for damage; `comity check --store` reads any. 0 reads none.',
+    'Largest file of the embedded store that Comity checks for damage at the start; `comity check --store` checks any. 0: no check.',
   ),
   logTruncateSeconds: integer(
     { unit: 'seconds', default: 60, least: 1, most: 86_400 },
-    'Time after a write in which the write-ahead log of the embedded store is truncated, and with it whatever was deleted.',
+    'Time after a write in which the write-ahead log of the embedded store is truncated, which removes deleted data from it.',
   ),
   eventRetentionSeconds: integer(
     { unit: 'seconds', default: 31 * dayS, least: 60, most: 3650 * dayS },
-    'Time that events are kept, hence how far back an event stream can resume.',
+    'Time for which events are kept, and so how far back an event stream can resume.',
+  ),
+});
+
+/** Without `databaseUrl` the embedded store is used, and the other settings here have no effect. */
+export const postgresSettings = section('PostgreSQL', {
+  databaseUrl: text(
+    undefined,
+    { secret: true, refuse: refuseDatabaseUrl },
+    'A `postgres://` URL keeps the data in that database instead of the folder `data`; any number of processes may share it.',
+  ),
+  databaseSchema: text(
+    'comity',
+    { charactersMax: 63, refuse: refuseSchema },
+    'Schema of the database that holds every table of Comity; created when missing.',
+  ),
+  databaseConnectTimeoutMs: integer(
+    { unit: 'ms', default: 5000, least: 100, most: 600_000 },
+    'Time to connect to the database.',
+  ),
+  databaseTimeoutMs: integer(
+    { unit: 'ms', default: 5000, least: 100, most: 600_000 },
+    'Time for the database to answer a read by id, a page or a commit; then 503. Scans have `scanTimeoutMs`.',
+  ),
+  databaseReadConnections: integer(
+    { unit: 'connections', default: 2, least: 1, most: 64 },
+    'Connections for reads whose cost does not grow with the collection; each carries any number of reads at once.',
+  ),
+  databaseScanConnections: integer(
+    { unit: 'connections', default: 4, least: 1, most: 256 },
+    'Connections for reads whose cost grows with the collection, one at a time on each.',
+  ),
+  databasePollMs: integer(
+    { unit: 'ms', default: 1000, least: 10, most: 600_000 },
+    'Time between two polls for changes of other processes. Notifications arrive in between, except where the connection does not support LISTEN.',
   ),
 });

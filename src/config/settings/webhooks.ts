@@ -1,4 +1,4 @@
-/** Settings of webhooks that are sent (§6, §8). */
+/** Settings of sent webhooks (§6, §8) and of received ones (§4.14, §8). */
 import { refuseMail } from '../refusals.ts';
 import { integer, section, text, toggle } from '../setting.ts';
 
@@ -12,27 +12,27 @@ const yearS = 366 * dayS;
 export const webhooksSettings = section('Webhooks out', {
   webhookTimeoutMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 30_000 },
-    'Time in which a receiver must answer; then the attempt has failed.',
+    'Time within which a receiver must answer; then the attempt fails.',
   ),
   webhookInFlightMax: integer(
     { unit: 'attempts', default: 512, least: 1, most: 65_536 },
-    'Attempts that one process has under way at once. Where several tenants or owners have endpoints, the last eighth is for those that have less than an eighth, so that endpoints of one that hang do not stop another.',
+    'Attempts that one process has under way at once. Where several tenants or owners have endpoints, the last eighth is reserved for those that use less than an eighth, so that slow endpoints of one do not stop the others.',
   ),
   webhookEndpointInFlightDefault: integer(
     { unit: 'attempts', default: 16, least: 1, most: 1024 },
-    'Attempts under way at once to an endpoint that does not say `maxInFlight`.',
+    'Attempts under way at once to an endpoint without `maxInFlight`.',
   ),
   webhookResendsInFlightMax: integer(
     { unit: 'attempts', default: 4, least: 1, most: 1024 },
-    'Resends and tests under way at once to one endpoint, besides the attempts by schedule. They begin at once, whatever `Retry-After` or failures say; further ones wait for an end of these.',
+    'Resends and tests under way at once to one endpoint, besides scheduled attempts. They start at once, regardless of `Retry-After` and earlier failures; further ones wait.',
   ),
   webhookLeaseMs: integer(
     { unit: 'ms', default: 25_000, least: 200, most: 600_000 },
-    'Time after which another process on the same database takes over the endpoints of one that is silent. At least one and a half times `COMITY_WEBHOOK_TIMEOUT_MS`.',
+    'Time after which another process on the same database takes over the endpoints of a process that has stopped responding. At least one and a half times `COMITY_WEBHOOK_TIMEOUT_MS`.',
   ),
   webhookContentBytesMax: integer(
     { unit: 'bytes', default: 256 * KiB, least: KiB, most: 16 * MiB },
-    'Content of an event that is posted; then 413.',
+    'Length of the content of a posted event; then 413.',
   ),
   webhookHttpsRequired: toggle('Refuses endpoints whose URL is not https.'),
   webhookHeadersMax: integer(
@@ -45,23 +45,23 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   webhookRetryAfterSecondsMax: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 30 * dayS },
-    'Longest Retry-After of a receiver that is honoured; a longer one is cut to this.',
+    'Longest Retry-After that Comity honours; a longer one is cut to this.',
   ),
   webhookBreakerFailuresMax: integer(
     { unit: 'failures', default: 10, least: 1, most: 10_000 },
-    'Failures in a row after which an endpoint is left alone for a while, and then tried with one delivery.',
+    'Consecutive failures after which Comity pauses an endpoint, and then tries it with one delivery.',
   ),
   webhookBreakerSeconds: integer(
     { unit: 'seconds', default: 30, least: 1, most: hourS },
-    'How long it is left alone at first; twice as long each time the one delivery fails, up to `COMITY_WEBHOOK_BREAKER_SECONDS_MAX`.',
+    'First pause; it doubles each time that one delivery fails, up to `COMITY_WEBHOOK_BREAKER_SECONDS_MAX`.',
   ),
   webhookBreakerSecondsMax: integer(
     { unit: 'seconds', default: 10 * minuteS, least: 1, most: dayS },
-    'How long it is left alone at most.',
+    'Longest such pause.',
   ),
   webhookSnippetCharactersMax: integer(
     { unit: 'characters', default: 1024, least: 0, most: 64 * KiB },
-    'Beginning of an answer that the log of attempts keeps.',
+    'Beginning of an answer that is stored with its attempt.',
   ),
   endpointsMax: integer(
     { unit: 'endpoints', default: 100_000, least: 1, most: 10_000_000 },
@@ -69,7 +69,7 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   endpointsPerOwnerMax: integer(
     { unit: 'endpoints', default: 1000, least: 1, most: 10_000_000 },
-    'Endpoints of one owner; then 409. Administrators, who make endpoints for tenants, are bound by `COMITY_ENDPOINTS_MAX` alone.',
+    'Endpoints of one owner; then 409. For administrators, who create endpoints for tenants, only `COMITY_ENDPOINTS_MAX` applies.',
   ),
   endpointWarnSeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: yearS },
@@ -77,16 +77,16 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   endpointDisableSeconds: integer(
     { unit: 'seconds', default: 5 * dayS, least: 1, most: yearS },
-    'Time without a success after which a failing endpoint is disabled and its owner told.',
+    'Time without a success after which a failing endpoint is disabled and its owner notified.',
   ),
   operatorMail: text(
     undefined,
     { charactersMax: 254, refuse: refuseMail },
-    'Address that is told of endpoints whose owner is no account, such as those made with the administrator key.',
+    'Address that receives the mails about endpoints whose owner is not an account, such as those created with the administrator key.',
   ),
   secretOverlapSecondsMax: integer(
     { unit: 'seconds', default: dayS, least: 0, most: dayS },
-    'How long a secret that was rotated away may go on signing beside the new one; then 422.',
+    'Longest time for which a rotated secret may keep signing beside the new one; a longer one is answered 422.',
   ),
   resendSeconds: integer(
     { unit: 'seconds', default: 15 * dayS, least: 1, most: yearS },
@@ -94,10 +94,53 @@ export const webhooksSettings = section('Webhooks out', {
   ),
   resendCommandLineSeconds: integer(
     { unit: 'seconds', default: 30 * dayS, least: 1, most: yearS },
-    'The same for the command line.',
+    'Age up to which a delivery may be sent again from the command line.',
   ),
   deliveryRetentionSeconds: integer(
     { unit: 'seconds', default: 31 * dayS, least: minuteS, most: 10 * yearS },
-    'How long deliveries and their attempts are kept after their last change.',
+    'Time for which deliveries and their attempts are kept after their last change.',
+  ),
+});
+
+export const sendersSettings = section('Webhooks in', {
+  receivedBytesMax: integer(
+    { unit: 'bytes', default: 25 * MiB, least: 1024, most: 256 * MiB },
+    'Body of a message that a sender posts; then 413.',
+  ),
+  receivedRetentionSeconds: integer(
+    { unit: 'seconds', default: 31 * dayS, least: minuteS, most: 10 * yearS },
+    'Time for which messages are kept after their last change, and their bodies after their receipt. Comity recognises a repeated message for as long as it keeps the body.',
+  ),
+  receivedReplayMax: integer(
+    { unit: 'messages', default: 10_000, least: 1, most: 1_000_000 },
+    'Messages that one replay request may put back into the queue; `more` in the answer says that others are left.',
+  ),
+  handOnInFlightMax: integer(
+    { unit: 'messages', default: 64, least: 1, most: 65_536 },
+    'Messages of all senders that one process processes at once.',
+  ),
+  senderInFlightDefault: integer(
+    { unit: 'messages', default: 8, least: 1, most: 1024 },
+    'Messages processed at once of a sender without `inFlightMax`.',
+  ),
+  handlerThreads: integer(
+    { unit: 'threads', default: 1, least: 1, most: 64 },
+    'Threads that run handlers, started with the first message that needs one.',
+  ),
+  handlerTimeoutMs: integer(
+    { unit: 'ms', default: 30_000, least: 10, most: 3_600_000 },
+    'Time for a handler to process a message; then the attempt fails and its writes are dropped.',
+  ),
+  handlerHeapBytesMax: integer(
+    { unit: 'bytes', default: 256 * MiB, least: 16 * MiB, most: 16_384 * MiB },
+    'Memory of the JavaScript heap of one such thread; Comity replaces a thread that needs more.',
+  ),
+  handlerChangesMax: integer(
+    { unit: 'changes', default: 1000, least: 1, most: 100_000 },
+    'Resources that a handler may write, and events that it may emit, for one message.',
+  ),
+  handlerReadsMax: integer(
+    { unit: 'reads', default: 10_000, least: 1, most: 1_000_000 },
+    'Reads and lists that a handler may make for one message.',
   ),
 });

@@ -1,9 +1,9 @@
 /**
- * Walks the decision graph: facts in, an end or a want out, and the trace of nodes between (design §2).
- * Pure: the caller gathers what is wanted, writes it into the facts and walks on from where it stopped.
+ * Walks the decision graph: from facts to an end, or to a want, with the trace of visited nodes. Pure: the caller gathers what is wanted,
+ * writes it into the facts, and continues from the node where the walk stopped.
  *
- * The table is linked once into objects that point at each other: in profiles of reads by id the walk took 0.2 µs so,
- * and 1.3 µs with a lookup by name at each node (two-core machine, Node 26).
+ * The table is linked once into objects that point at each other: in profiles of reads by id a walk took 0.2 µs, and 1.3 µs with a lookup by
+ * name at each node (two-core machine, Node 26).
  */
 import type { ProblemCode } from '../problem-registry.ts';
 import type { AnswerName } from './answers.ts';
@@ -14,7 +14,7 @@ import type { Edge, NodeName } from './node.ts';
 export type Step =
   | { readonly kind: 'answer'; readonly answer: AnswerName }
   | { readonly kind: 'refuse'; readonly code: ProblemCode }
-  /** Gather this, then `decide` again from `node`. */
+  /** Gather this, then call `decide` again from `node`. */
   | { readonly kind: 'want'; readonly want: Want; readonly node: NodeName };
 
 type Linked = {
@@ -25,23 +25,22 @@ type Linked = {
   no: Target;
 };
 
-/** Where an edge leads: a node, a step that is always the same, or one that `pick` completes. */
+/** The end of an edge: a node, a constant step, or one that `pick` completes. */
 type Target = {
   readonly node: Linked | undefined;
   readonly step: Step | undefined;
   readonly pick: ((facts: Facts) => ProblemCode | null | undefined) | undefined;
 };
 
-/** More nodes than a walk can pass: it would have looped without gathering anything. */
+/** More nodes than a walk can pass: beyond it, the walk loops. */
 const nodesMax = 1000;
 
 const unlinked: Target = { node: undefined, step: undefined, pick: undefined };
 const linked = link();
 
 /**
- * @param trace receives the name of each node that was answered, in order; pass the same array when walking on,
- *   or none where nobody reads it
- * @throws {Error} when a fact stays unknown at a node without a want: a defect of the caller
+ * @param trace receives the names of visited nodes in order; pass the same array when continuing, or none if nothing reads it
+ * @throws {Error} if a fact is unknown at a node without a want: a defect of the caller
  */
 export function decide(facts: Facts, trace?: NodeName[], from: NodeName = start): Step {
   let node = at(from);

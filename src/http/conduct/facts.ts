@@ -1,67 +1,58 @@
 /**
- * What the decision graph looks at. The first group is known from the message alone; each later
- * group is undefined until the walk reaches a node that needs it and returns the matching want, so that a
- * request refused early never costs a body or a store read (design §2).
+ * The facts of the decision graph. The first group comes from the message alone; each later one is undefined until the walk reaches a node
+ * that needs it and returns the matching want, so that an early refusal costs neither a body nor a store read.
  */
 import type { ProblemCode } from '../problem-registry.ts';
 
 export type Facts = {
   readonly method: string;
-  /** The server knows the method at all (RFC 9110 §9.1). */
   readonly methodKnown: boolean;
   readonly targetFits: boolean;
   readonly targetValid: boolean;
   readonly hostValid: boolean;
-  /** No singleton field came twice. */
+  /** No singleton field is repeated. */
   readonly fieldsSound: boolean;
   readonly transferCodingUnderstood: boolean;
   readonly expectationMet: boolean;
-  /** The target is `*`. */
   readonly serverWide: boolean;
   readonly traceEnabled: boolean;
-  /** The message announces content. */
   readonly hasContent: boolean;
-  /** A resource stands behind the path, whether or not a representation exists. */
+  /** A resource exists for the path, with or without a representation. */
   readonly routed: boolean;
   readonly methodAllowed: boolean;
   /** OPTIONS with Origin and Access-Control-Request-Method (§4.8). */
   readonly preflight: boolean;
-  /** Some representation fits Accept. */
   readonly acceptable: boolean;
-  /** GET whose Accept asks for the event stream of a resource that has one. */
+  /** GET whose Accept requests the event stream of a resource that has one. */
   readonly streamAsked: boolean;
-  /** The resource is spoken to over an upgraded connection and has no representation (§4.13). */
+  /** The resource is available only over an upgraded connection and has no representation (§4.13). */
   readonly conversing: boolean;
-  /** The message asks for that: `absent` where no field of a handshake came. */
+  /** The opening handshake: `absent` without any of its fields. */
   readonly handshake: 'absent' | 'sound' | 'malformed';
-  /** The resource gives a meaning to content with this method. */
   readonly contentDefined: boolean;
-  /** Content is taken as it came, whatever its type and coding, or none (§4.14.1). */
+  /** The resource accepts content as received, of any type and coding, or none (§4.14.1). */
   readonly contentRaw: boolean;
   readonly contentTypeGiven: boolean;
   readonly contentTypeSupported: boolean;
   readonly contentCodingSupported: boolean;
-  /** Content-Length, where given, is within the limit. */
   readonly contentFits: boolean;
   readonly matchRequired: boolean;
   readonly asyncAsked: boolean;
   readonly minimalAsked: boolean;
   readonly representationAsked: boolean;
-  /** A form sent by a browser that wants a page (§4.12). */
+  /** The content is a form from a browser that wants a page (§4.12). */
   readonly browserForm: boolean;
-  /** POST and PATCH with Idempotency-Key. */
   readonly idempotencyKey: 'absent' | 'given' | 'malformed';
 
   /** Want `principal`. */
   credential: 'absent' | 'accepted' | 'refused' | undefined;
-  /** Which refusal, where `credential` is `refused`. */
   credentialProblem: ProblemCode | undefined;
-  /** Whether the principal may do this, before any resource is looked at. */
+  /** Whether the principal may do this, before any resource is read. */
   permission: 'granted' | 'denied' | 'depends' | undefined;
-  /** Whether that principal, or the address of a caller without one, has used up the requests that it may make. */
+  /** Whether the principal, or the address of a caller without one, has reached its rate limit. */
   rateExceeded: boolean | undefined;
 
-  /** Want `content`: null when it was read and parsed. */
+  /** Want `content`: null if it was read and parsed. */
   contentProblem: ProblemCode | null | undefined;
 
   /** Want `idempotency`; `replay` brings the stored `result` with it. */
@@ -69,37 +60,33 @@ export type Facts = {
 
   /** Want `state`. */
   exists: boolean | undefined;
-  /** The principal may know that it exists. */
   visible: boolean | undefined;
   permitted: boolean | undefined;
-  /** The answer to a read of this state lies at another URI (§4.12). */
+  /** This state is read at another URI (§4.12). */
   elsewhere: boolean | undefined;
-  /** PUT is defined to create here. */
   readonly createsHere: boolean;
 
-  /** Want `proposal`: null when the change or query that the content describes is sound. */
+  /** Want `proposal`: null if the change or query in the content is valid. */
   proposalProblem: ProblemCode | null | undefined;
 
-  /** Want `preconditions`, each evaluated against what stands; `absent` where the field did not come. */
+  /** Want `preconditions`, each evaluated against the current state; `absent` without the field. */
   ifMatch: Condition | undefined;
   ifUnmodifiedSince: Condition | undefined;
   ifNoneMatch: Condition | undefined;
   ifModifiedSince: Condition | undefined;
 
-  /** Want `result`: what became of the change. */
+  /** Want `result`: the outcome of the change. */
   result: 'made' | 'superseded' | 'refused' | undefined;
   resultProblem: ProblemCode | undefined;
-  /** The change made a resource that did not exist. */
   created: boolean | undefined;
-  /** What was asked for is kept, and done after the answer. */
+  /** The request is queued and carried out after the response. */
   queued: boolean | undefined;
-  /** There is something to tell of the change. */
+  /** The response has content about the change. */
   told: boolean | undefined;
 };
 
 export type Condition = 'absent' | 'true' | 'false';
 
-/** What the walk can stop for. */
 export type Want =
   | 'principal'
   | 'content'

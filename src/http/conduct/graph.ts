@@ -1,10 +1,9 @@
 /**
- * The decision graph (§4, §7; RFC 9110 §13.2.2): which question is asked after which, and where each answer leads.
- * `decide` walks this very table and docs/reference/conduct.md draws it, so neither can drift from the other.
+ * The decision graph (§4, §7; RFC 9110 §13.2.2): the order of questions, and the next node or the end for each answer. `decide` walks this
+ * table and docs/reference/conduct.md draws it, so neither can diverge.
  *
- * Order, and why. What the message itself shows comes first; then who asks; then what the content is; then what stands.
- * Preconditions come after every other refusal, because RFC 9110 §13.2.1 ignores them where the
- * plain answer would not be 2xx or 412; the change itself comes last, inside the store's transaction.
+ * The order: the message itself; the caller; the content; the state of the resource; then preconditions, because RFC 9110 §13.2.1 ignores
+ * them where the response without them would not be 2xx or 412; then the change, inside the store's transaction.
  */
 import type { Node, NodeName } from './node.ts';
 import { contentNodes } from './nodes/content-nodes.ts';

@@ -1,6 +1,4 @@
-/**
- * A node of the decision graph: one question about the facts, and where each answer leads.
- */
+/** A node of the decision graph: one question about the facts, and an edge for each answer. */
 import type { ProblemCode } from '../problem-registry.ts';
 import type { AnswerName } from './answers.ts';
 import type { Facts, Want } from './facts.ts';
@@ -8,14 +6,14 @@ import type { Facts, Want } from './facts.ts';
 export type Node = {
   readonly section: string;
   readonly question: string;
-  /** Undefined: the fact is not known yet, and `want` says how to come by it. */
+  /** Undefined: the fact is unknown, and `want` says how to gather it. */
   readonly ask: (facts: Facts) => boolean | undefined;
   readonly want?: Want;
   readonly yes: Edge;
   readonly no: Edge;
 };
 
-/** To another node, to a success, or to a refusal with one of these codes; `pick` says which. */
+/** To another node, to a success, or to a refusal with one of these codes, which `pick` chooses. */
 export type Edge =
   | { readonly to: NodeName }
   | { readonly answer: AnswerName }
@@ -24,7 +22,6 @@ export type Edge =
       readonly pick?: (facts: Facts) => ProblemCode | null | undefined;
     };
 
-/** Some nodes of the graph, by name. */
 export type Nodes = { readonly [N in NodeName]?: Node };
 
 export type NodeName =
@@ -91,3 +88,16 @@ export type NodeName =
   | 'created'
   | 'browser_form'
   | 'minimal_asked';
+
+/** The three kinds of edges, with short names so that a node reads as a sentence. */
+export function to(node: NodeName): Edge {
+  return { to: node };
+}
+
+export function answer(name: AnswerName): Edge {
+  return { answer: name };
+}
+
+export function refuse(code: ProblemCode): Edge {
+  return { refuse: [code] };
+}

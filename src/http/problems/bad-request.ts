@@ -1,4 +1,4 @@
-/** Entries of the error registry, 400: what the client sent is not well-formed, or asks for what may never be (§7). */
+/** Entries of the error registry, 400: malformed requests, and requests that can never be allowed (§7). */
 import type { ProblemEntry } from './problem-entry.ts';
 
 export const badRequestProblems = {
@@ -31,13 +31,13 @@ export const badRequestProblems = {
     message: 'invalid opening handshake',
     retry: 'no',
     meaning:
-      'Fields of the opening handshake of a WebSocket or of connect-udp are missing or malformed, its version is not 13, or no subprotocol is spoken here (RFC 6455 §4.2.1; RFC 9298 §3).',
+      'Fields of the opening handshake of a WebSocket or of connect-udp are missing or malformed, its version is not 13, or the server supports none of its subprotocols (RFC 6455 §4.2.1; RFC 9298 §3).',
   },
   tunnel_target_invalid: {
     status: 400,
     message: 'the target must be host:port',
     retry: 'no',
-    meaning: 'What a tunnel was asked to is no host with a port (RFC 9110 §9.3.6; RFC 9298 §3).',
+    meaning: 'The target of the tunnel is not a host with a port (RFC 9110 §9.3.6; RFC 9298 §3).',
   },
   query_parameter_invalid: {
     status: 400,
@@ -50,7 +50,7 @@ export const badRequestProblems = {
     message: 'only one credential may be sent',
     retry: 'no',
     meaning:
-      'A request brings credentials in more than one place, such as a header field and the query component.',
+      'The request carries credentials in more than one place, such as a header field and the query component. Send exactly one.',
   },
   code_invalid: {
     status: 400,
@@ -63,7 +63,7 @@ export const badRequestProblems = {
     message: 'this sign-in cannot be finished; start it again',
     retry: 'no',
     meaning:
-      'The callback of an OpenID provider does not belong to a sign-in that this browser began, came twice or too late, or tells of a refusal.',
+      'The callback of an OpenID provider belongs to no sign-in that this browser started, arrived twice or too late, or reports that the provider refused.',
   },
   signature_invalid: {
     status: 400,
@@ -77,13 +77,13 @@ export const badRequestProblems = {
     message: 'the signed time is too far from now',
     retry: 'no',
     meaning:
-      'A webhook was signed longer ago, or further ahead, than its sender is given (§5.6, §8); `reason` is `stale` or `ahead`.',
+      'The signed time of a webhook is further in the past or in the future than the tolerance of its sender allows (§5.6, §8); `reason` is `stale` or `ahead`.',
   },
   content_missing: {
     status: 400,
     message: 'request content is required',
     retry: 'no',
-    meaning: 'The method needs content here and none came.',
+    meaning: 'The method needs content here, and the request has none.',
   },
   content_unexpected: {
     status: 400,

@@ -1,4 +1,4 @@
-/** Entries of the error registry, 401 and 403: who asks is not known, or may not (§5, §7). */
+/** Entries of the error registry, 401, 403 and 407: the caller is not authenticated or not permitted (§5, §7). */
 import type { ProblemEntry } from './problem-entry.ts';
 
 export const refusedAccessProblems = {
@@ -18,7 +18,7 @@ export const refusedAccessProblems = {
     status: 401,
     message: 'API key required',
     retry: 'with-credentials',
-    meaning: 'A key carrier was used without a key in it.',
+    meaning: 'The field, cookie or parameter for an API key is there, but holds no key.',
   },
   invalid_api_key: {
     status: 401,
@@ -36,7 +36,7 @@ export const refusedAccessProblems = {
     status: 403,
     message: 'not permitted',
     retry: 'with-credentials',
-    meaning: 'The caller is known and may not do this.',
+    meaning: 'The caller is authenticated, but not permitted to do this.',
   },
   cross_site_request: {
     status: 403,
@@ -55,22 +55,21 @@ export const refusedAccessProblems = {
     status: 403,
     message: 'tunnels to this host are not permitted',
     retry: 'with-credentials',
-    meaning:
-      'A list of hosts that holds for the caller, or for its key, does not let the destination through.',
+    meaning: 'The host rules of the caller, or of its key, do not allow the destination.',
   },
   tunnel_address_refused: {
     status: 403,
     message: 'the destination has an address that is not permitted',
     retry: 'no',
     meaning:
-      'The destination is, or resolves to, an address that is not public and not in `COMITY_EGRESS_ALLOW`, or is this program.',
+      'The destination is, or resolves to, an address that is neither public nor in `COMITY_EGRESS_ALLOW`, or one that Comity itself listens on.',
   },
   proxy_credentials_required: {
     status: 407,
     message: 'proxy credentials required',
     retry: 'with-credentials',
     meaning:
-      'A tunnel needs a credential in `Proxy-Authorization`; `Authorization` is for the destination and is not looked at.',
+      'A tunnel needs a credential in `Proxy-Authorization`; Comity ignores `Authorization`, which is for the destination.',
   },
   proxy_credentials_invalid: {
     status: 407,
@@ -82,6 +81,7 @@ export const refusedAccessProblems = {
     status: 403,
     message: 'the e-mail address is not verified',
     retry: 'later',
-    meaning: 'Accounts must verify their address before they log in here.',
+    meaning:
+      'The account must verify its e-mail address before it can log in (`COMITY_VERIFIED_EMAIL_REQUIRED`).',
   },
 } as const satisfies Record<string, ProblemEntry>;

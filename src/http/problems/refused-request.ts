@@ -1,4 +1,4 @@
-/** Entries of the error registry, 404 to 431: the request is understood and cannot be met as things stand (§7). */
+/** Entries of the error registry, 404 to 431: well-formed requests that the state or the limits of the server do not allow (§7). */
 import type { ProblemEntry } from './problem-entry.ts';
 
 export const refusedRequestProblems = {
@@ -6,7 +6,7 @@ export const refusedRequestProblems = {
     status: 404,
     message: 'not found',
     retry: 'no',
-    meaning: 'Nothing stands at this target, or the caller may not know of it.',
+    meaning: 'No resource exists at this target, or the caller is not permitted to see it.',
   },
   method_not_allowed: {
     status: 405,
@@ -37,7 +37,7 @@ export const refusedRequestProblems = {
     message: 'an account with this e-mail address exists; log in to it and link the provider there',
     retry: 'no',
     meaning:
-      'A sign-in by a provider could take over an account whose owner did not prove to be the same person.',
+      'The provider reports the e-mail address of an existing account, and nothing proves that its owner is signing in.',
   },
   dependants_exist: {
     status: 409,
@@ -56,51 +56,52 @@ export const refusedRequestProblems = {
     status: 409,
     message: 'a recovery of this endpoint is still running',
     retry: 'later',
-    meaning: 'An endpoint has one recovery at a time; the body names the one that runs.',
+    meaning: 'An endpoint runs one recovery at a time; the body names the running one.',
   },
   event_id_used: {
     status: 409,
     message: 'another event has this id',
     retry: 'no',
-    meaning: 'An event was posted with an id that is taken, and is not the same event.',
+    meaning: 'The id of the posted event belongs to a different event.',
   },
   event_unavailable: {
     status: 409,
     message: 'the event is no longer kept',
     retry: 'no',
-    meaning: 'What would be sent again was expunged, or is older than events are kept.',
+    meaning: 'The event to send again was expunged, or is older than `COMITY_EVENT_RETENTION_SECONDS`.',
   },
   endpoint_unavailable: {
     status: 409,
     message: 'the endpoint is gone or disabled',
     retry: 'after-reading',
-    meaning: 'Nothing can be sent to the endpoint as it stands; PATCH of its `status` enables it again.',
+    meaning: 'The endpoint is deleted or disabled. A PATCH of its `status` enables a disabled one.',
   },
   resend_window_over: {
     status: 409,
-    message: 'the time in which this could be sent again is over',
+    message: 'the delivery is too old to be sent again',
     retry: 'no',
-    meaning: 'The delivery is older than deliveries may be that are sent again by hand (§6).',
+    meaning: 'The delivery is older than `COMITY_RESEND_SECONDS` (§6).',
   },
   sender_secret_fixed: {
     status: 409,
     message: 'the secrets of this sender are set by the environment',
     retry: 'no',
     meaning:
-      'A secret that a variable of the environment sets cannot be replaced by a request; set the variable to both for a while.',
+      'An environment variable sets this secret, so a request cannot replace it. To rotate, set the variable to the new and the old secret, separated by a comma.',
   },
   sender_unavailable: {
     status: 409,
     message: 'the sender of this message is no longer declared',
     retry: 'after-reading',
     meaning:
-      'A received message cannot be handed on again while the configuration does not say to whom; declare its sender again.',
+      'The configuration no longer declares the sender of the received message, so the message cannot be processed again. Declare the sender again.',
   },
   content_unavailable: {
     status: 409,
     message: 'the body of this message is no longer kept',
     retry: 'no',
-    meaning: 'A received message is older than bodies are kept, so it cannot be handed on again.',
+    meaning:
+      'The body of the received message was deleted after `COMITY_RECEIVED_RETENTION_SECONDS`, so the message cannot be processed again.',
   },
   idempotency_key_in_use: {
     status: 409,
@@ -110,10 +111,10 @@ export const refusedRequestProblems = {
   },
   idempotency_result_sealed: {
     status: 409,
-    message: 'the request was carried out, and its answer is for another credential',
+    message: 'the request was carried out; only the credential that sent it can read its answer',
     retry: 'no',
     meaning:
-      'A request with this Idempotency-Key made something whose secret was shown once. Only the key, token or session that asked can see that answer again; Location names what was made. Delete it and ask under another Idempotency-Key where the secret is lost.',
+      'A request with this Idempotency-Key created a resource whose secret is shown once. Only the key, token or session that sent that request can read its answer again; Location names the resource. If the secret is lost, delete the resource and send the request with another Idempotency-Key.',
   },
   result_gone: {
     status: 410,
@@ -143,7 +144,8 @@ export const refusedRequestProblems = {
     status: 415,
     message: 'unsupported media type',
     retry: 'no',
-    meaning: 'This target takes no such content; Accept, Accept-Patch or Accept-Query lists what it takes.',
+    meaning:
+      'The resource does not accept this media type; Accept, Accept-Patch or Accept-Query lists those that it accepts.',
   },
   content_coding_unsupported: {
     status: 415,
@@ -162,7 +164,7 @@ export const refusedRequestProblems = {
     status: 422,
     message: 'validation failed',
     retry: 'no',
-    meaning: 'Well-formed but invalid data; `errors` points at each member.',
+    meaning: 'The content is well-formed but invalid; `errors` points at each invalid member.',
   },
   reference_missing: {
     status: 422,
@@ -180,7 +182,8 @@ export const refusedRequestProblems = {
     status: 422,
     message: 'query cannot be executed',
     retry: 'no',
-    meaning: 'The query parses but names what does not exist or is not allowed.',
+    meaning:
+      'The query is well-formed, but names a field or an operation that does not exist or is not allowed.',
   },
   idempotency_key_reused: {
     status: 422,
@@ -192,39 +195,40 @@ export const refusedRequestProblems = {
     status: 428,
     message: 'If-Match is required',
     retry: 'after-reading',
-    meaning: 'The resource takes changes only against a known version (RFC 6585 §3).',
+    meaning: 'The resource accepts a change only with the version that it applies to (RFC 6585 §3).',
   },
   upgrade_required: {
     status: 426,
     message: 'upgrade required',
     retry: 'no',
-    meaning: 'The resource is spoken to over a WebSocket; `Upgrade` names the protocol.',
+    meaning: 'The resource is available only over a WebSocket; `Upgrade` names the protocol.',
   },
   streams_exhausted: {
     status: 429,
     message: 'too many open streams',
     retry: 'later',
     meaning:
-      'The caller has as many event streams or WebSockets open as one principal, or one address without a credential, may have.',
+      'The caller has the most open event streams or WebSockets that one principal, or one address without a credential, may have.',
   },
   tunnels_exhausted: {
     status: 429,
-    message: 'there are as many tunnels as may be',
+    message: 'the limit of open tunnels is reached',
     retry: 'later',
-    meaning: 'The caller has as many tunnels open as `COMITY_TUNNELS_PER_PRINCIPAL_MAX` lets it.',
+    meaning: 'The caller has `COMITY_TUNNELS_PER_PRINCIPAL_MAX` tunnels open.',
   },
   tunnel_bytes_exhausted: {
     status: 429,
-    message: 'the octets of the day are used up',
+    message: 'the daily limit of tunnelled octets is reached',
     retry: 'later',
     meaning:
-      'Tunnels of the caller have carried `COMITY_TUNNEL_BYTES_PER_DAY_MAX` octets; Retry-After says when the day ends.',
+      'The tunnels of the caller have carried `COMITY_TUNNEL_BYTES_PER_DAY_MAX` octets today; Retry-After says when the day ends.',
   },
   rate_limited: {
     status: 429,
     message: 'rate limited',
     retry: 'later',
-    meaning: 'The caller asks more often than `RateLimit-Policy` allows; Retry-After says when to come back.',
+    meaning:
+      'The caller sends more requests than `RateLimit-Policy` allows; Retry-After says when to send the next one.',
   },
   fields_too_large: {
     status: 431,

@@ -1,4 +1,4 @@
-/** Entries of the error registry, 5xx: the server, or one that it depends on, cannot do it (§7). */
+/** Entries of the error registry, 5xx: the server, or a server that it depends on, fails (§7). */
 import type { ProblemEntry } from './problem-entry.ts';
 
 export const serverFailureProblems = {
@@ -25,34 +25,34 @@ export const serverFailureProblems = {
     message: 'protocol not implemented',
     retry: 'no',
     meaning:
-      'An extended CONNECT, or an Upgrade that cannot be passed over, names a protocol that is not spoken here, such as connect-ip.',
+      'An extended CONNECT, or an Upgrade that the server must not ignore, names a protocol that the server does not support, such as connect-ip.',
   },
   destination_failed: {
     status: 502,
     message: 'the destination cannot be reached',
     retry: 'later',
     meaning:
-      'Its name does not resolve, or it refused or broke the connection; `Proxy-Status` says which (RFC 9209).',
+      'The name of the destination does not resolve, or the destination refused or broke the connection; `Proxy-Status` says which (RFC 9209).',
   },
   destination_timeout: {
     status: 504,
     message: 'the destination did not answer in time',
     retry: 'later',
     meaning:
-      'Its name did not resolve, no connection was made, or no answer came within its time; `Proxy-Status` says which (RFC 9209).',
+      'Resolving the name, connecting, or the answer of the destination took longer than allowed; `Proxy-Status` says which (RFC 9209).',
   },
   provider_unavailable: {
     status: 502,
-    message: 'the identity provider did not answer as it should',
+    message: 'the identity provider is unavailable or its answer is invalid',
     retry: 'later',
-    meaning: 'An OpenID provider could not be reached, or its answer could not be used.',
+    meaning: 'The OpenID provider could not be reached, or its answer is not valid.',
   },
   unavailable: {
     status: 503,
     message: 'service unavailable',
     retry: 'later',
     meaning:
-      'The server is draining, its store cannot answer, or the memory for everything under way is taken; Retry-After says when to come back.',
+      'The server is draining, its store cannot answer, or its memory budget for requests is used up; Retry-After says when to try again.',
   },
   version_unsupported: {
     status: 505,

@@ -1,23 +1,23 @@
 /**
- * Negotiation of the content coding: RFC 9110 §12.5.3.
- *
- * Our own instead of the `negotiator` package, which breaks ties by the order of the header and ranks an unnamed
- * `identity` by the weights of other codings.
+ * Negotiation of the content coding: RFC 9110 §12.5.3. The `negotiator` package is not used: it breaks ties by the order of the header and
+ * ranks an unnamed `identity` by the weights of other codings.
  */
+
+import { parseFieldList } from './field-list.ts';
+import { parseWeight, WEIGHT_MAX } from './parameters.ts';
 import { skipWhitespace, tokenEnd } from './token.ts';
-import { parseWeight, WEIGHT_MAX } from './weight.ts';
 
 const IDENTITY = 'identity';
 
-/** An unnamed `identity` is acceptable, but comes after all that the client asked for: below q=0.001. */
+/** An unnamed `identity` is acceptable, but ranks below every named coding, even one with q=0.001. */
 const UNNAMED_IDENTITY_WEIGHT = 0.5;
 
 /**
- * The coding to answer in; undefined when even `identity` is refused. `offers` stand in the server's order of
- * preference, in lower case; `identity` is offered last when it is not among them. Ties go to the earlier offer.
+ * The coding of the response; undefined if the client refuses even `identity`. `offers` are in the server's order of preference, in lower
+ * case, and ties go to the earlier one; `identity` is offered last if it is not among them.
  *
- * A missing header permits every coding but shows no ability to decode one, so it gets `identity`; a malformed
- * one is treated as missing. `x-gzip` and `x-compress` name `gzip` and `compress` (RFC 9110 §8.4.1).
+ * A missing header permits every coding but shows no ability to decode one, so it gets `identity`; a malformed one counts as missing.
+ * `x-gzip` and `x-compress` name `gzip` and `compress` (RFC 9110 §8.4.1).
  */
 export function preferredCoding(value: string | undefined, offers: readonly string[]): string | undefined {
   if (value === undefined || value === '') return IDENTITY;
@@ -37,8 +37,8 @@ export function preferredCoding(value: string | undefined, offers: readonly stri
 }
 
 /**
- * Whether a response in this coding may be sent, by the same rules as above: without a header, or with a malformed one, only
- * `identity`. A cache passes a 304 on to clients that sent no header, and those may not be able to decode anything.
+ * Whether a response in this coding may be sent, by the rules above: without a valid header, only `identity`. A cache passes a 304 on to
+ * clients that sent no header and may not be able to decode anything.
  */
 export function acceptsCoding(value: string | undefined, coding: string): boolean {
   const weights = value === undefined || value === '' ? undefined : parseAcceptEncoding(value);
@@ -46,8 +46,8 @@ export function acceptsCoding(value: string | undefined, coding: string): boolea
 }
 
 /**
- * Reads `#( codings [ weight ] )` into weights by coding (thousandths); of a coding named twice the greater
- * weight counts. Undefined when it is malformed.
+ * Reads `#( codings [ weight ] )` into weights by coding (thousandths); of a repeated coding the greater weight counts. Undefined if
+ * malformed.
  */
 export function parseAcceptEncoding(value: string): ReadonlyMap<string, number> | undefined {
   const weights = new Map<string, number>();
@@ -75,7 +75,7 @@ export function parseAcceptEncoding(value: string): ReadonlyMap<string, number> 
   return weights;
 }
 
-/** The registered name of a coding that has an `x-` alias. The argument is in lower case. */
+/** The registered name of a coding with an `x-` alias, given in lower case. */
 export function canonicalCoding(coding: string): string {
   if (coding === 'x-gzip') return 'gzip';
   return coding === 'x-compress' ? 'compress' : coding;
@@ -85,4 +85,12 @@ function codingWeight(coding: string, weights: ReadonlyMap<string, number>): num
   const named = weights.get(canonicalCoding(coding)) ?? weights.get('*');
   if (named !== undefined) return named;
   return coding === IDENTITY ? UNNAMED_IDENTITY_WEIGHT : 0;
+}
+
+/**
+ * Reads `Content-Encoding` (RFC 9110 §8.4): the codings in the order of their application, in lower case, `x-gzip` as `gzip`; undefined if
+ * malformed.
+ */
+export function parseContentCoding(value: string): readonly string[] | undefined {
+  return parseFieldList(value)?.map(canonicalCoding);
 }

@@ -4,12 +4,11 @@
 import { formatString, parseStructuredList, textOf } from './structured-field.ts';
 import { isTokenCode } from './token.ts';
 
-/** A media range that may be used as the content of a QUERY. */
 export type QueryRange = { readonly type: string; readonly parameters?: Readonly<Record<string, string>> };
 
 /**
- * Writes the list. A type becomes a Token where it can be one (it begins with a letter or `*`), else a String;
- * parameter values are Strings. A parameter whose name is no RFC 9651 key is left out.
+ * Writes the list. A type becomes a Token if it can (it begins with a letter or `*`), else a String; parameter values are Strings. A
+ * parameter whose name is not a key of RFC 9651 is left out.
  */
 export function formatAcceptQuery(types: readonly QueryRange[]): string {
   let text = '';
@@ -24,10 +23,7 @@ export function formatAcceptQuery(types: readonly QueryRange[]): string {
   return text;
 }
 
-/**
- * Reads the list: types in lower case, parameters that are Tokens or Strings. Undefined when it is no List, or a
- * member is no Token or String.
- */
+/** Reads the list: types in lower case, parameters that are Tokens or Strings. Undefined if it is not a List, or a member is neither. */
 export function parseAcceptQuery(
   value: string,
 ): readonly { readonly type: string; readonly parameters: ReadonlyMap<string, string> }[] | undefined {

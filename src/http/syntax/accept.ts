@@ -1,14 +1,11 @@
 /**
- * Proactive negotiation of the media type: RFC 9110 §12.5.1.
- *
- * Our own instead of the `negotiator` package, which differs on our vectors: it takes `q=2` for a weight, counts two
- * matching parameters no higher than one, breaks ties by the order of the header (which has no meaning) before the
- * order of the offers, and answers "nothing acceptable" to a malformed field and to `application/json; charset=utf-8`.
+ * Proactive negotiation of the media type: RFC 9110 §12.5.1. The `negotiator` package is not used: on our vectors it accepts `q=2` as a
+ * weight, counts two matching parameters like one, breaks ties by the order of the header (which has no meaning) before that of the offers,
+ * and finds nothing acceptable in a malformed field and in `application/json; charset=utf-8`.
  */
 import { mediaTypeEnd, parseMediaType } from './media-type.ts';
-import { readParameters } from './parameters.ts';
+import { parseWeight, readParameters, WEIGHT_MAX } from './parameters.ts';
 import { skipWhitespace } from './token.ts';
-import { parseWeight, WEIGHT_MAX } from './weight.ts';
 
 /** One media range with its weight; either half of `type` may be `*`, and `q` is not among the parameters. */
 export type MediaRange = {
@@ -26,18 +23,18 @@ const TYPE_SPECIFICITY = 2;
 const EXACT_SPECIFICITY = 3;
 
 /**
- * The offer that the client prefers; undefined when it accepts none (406). `offers` stand in the server's order
- * of preference and may carry parameters. A missing, empty or malformed header accepts everything: the first offer.
+ * The offer that the client prefers; undefined if it accepts none (406). `offers` are in the server's order of preference and may carry
+ * parameters. A missing, empty or malformed header accepts everything: the first offer.
  *
- * The most specific range that fits an offer gives its weight, and the greatest weight wins. Of equal weights an
- * offer that a more specific range named wins (`text/csv, *\/*` asks for CSV), then the server's order.
+ * The most specific range that fits an offer gives its weight, and the greatest weight wins. Of equal weights, an offer that a more specific
+ * range named wins (`text/csv, *\/*` asks for CSV), then the server's order.
  */
 export function preferredMediaType(
   accept: string | undefined,
   offers: readonly string[],
 ): string | undefined {
   if (accept === undefined || accept === '' || accept === '*/*') return offers[0];
-  // A bare type that is one of the offers is its own answer, unless an offer before it has parameters.
+  // A bare type among the offers is the answer itself, unless an offer before it has parameters.
   if (offers[0] === accept) return accept;
   const ranges = parseAccept(accept);
   if (ranges === undefined || ranges.length === 0) return offers[0];
@@ -55,8 +52,8 @@ export function preferredMediaType(
 }
 
 /**
- * True for a form sent by a browser: `text/html` is listed by name, with a weight above 0 and not below that of
- * `application/json`. A wildcard alone is what programs send, and they want JSON.
+ * Whether a browser sent the form: `text/html` is listed by name, with a weight above 0 and not below that of `application/json`. Programs
+ * send a wildcard alone and want JSON.
  */
 export function prefersHtml(accept: string | undefined): boolean {
   if (accept === undefined || !accept.toLowerCase().includes('text/html')) return false;
@@ -67,7 +64,7 @@ export function prefersHtml(accept: string | undefined): boolean {
   return html.weight >= offerFit('application/json', ranges).weight;
 }
 
-/** Reads `#( media-range [ weight ] )`; undefined when it is malformed. */
+/** Reads `#( media-range [ weight ] )`; undefined if malformed. */
 export function parseAccept(value: string): readonly MediaRange[] | undefined {
   const ranges: MediaRange[] = [];
   let at = skipWhitespace(value, 0);
@@ -115,13 +112,13 @@ function offerFit(offer: string, ranges: readonly MediaRange[]): Fit {
   return best;
 }
 
-/** Every parameter of the range is in the offer; values are compared without case. */
+/** Whether every parameter of the range is in the offer; values are compared without case. */
 function parametersFit(wanted: ReadonlyMap<string, string>, offered: ReadonlyMap<string, string>): boolean {
   for (const [name, value] of wanted) {
     const lower = value.toLowerCase();
     const own = offered.get(name);
     if (own === undefined) {
-      // Clients add charset=utf-8 to types that define no such parameter; what we send is UTF-8 anyway.
+      // Clients add charset=utf-8 to types that define no such parameter; responses are UTF-8 anyway.
       if (name === 'charset' && lower === 'utf-8') continue;
       return false;
     }

@@ -1,7 +1,6 @@
 /**
- * Credentials and challenges: RFC 9110 §11.3 and §11.4; the Basic user-pass: RFC 7617 §2.
- *
- * Which schemes exist and whether a credential is good is decided in the auth folder.
+ * Credentials and challenges: RFC 9110 §11.3 and §11.4; the Basic user-pass: RFC 7617 §2. `src/accounts` decides which schemes exist and whether
+ * a credential is valid.
  */
 import { decodeBase64 } from './base64.ts';
 import { formatQuotedString, readWord } from './quoted-string.ts';
@@ -15,12 +14,11 @@ export type Credentials = {
   readonly parameters?: ReadonlyMap<string, string>;
 };
 
-/** One challenge of `WWW-Authenticate` or `Proxy-Authenticate`. */
 export type Challenge = { readonly scheme: string; readonly parameters?: Readonly<Record<string, string>> };
 
 /**
- * Reads `auth-scheme [ 1*SP ( token68 / #auth-param ) ]`, scheme and parameter names in lower case; undefined
- * when it is malformed or a parameter is given twice.
+ * Reads `auth-scheme [ 1*SP ( token68 / #auth-param ) ]`, scheme and parameter names in lower case; undefined if malformed or if a parameter
+ * is repeated.
  */
 export function parseCredentials(value: string): Credentials | undefined {
   const schemeStart = skipWhitespace(value, 0);
@@ -38,7 +36,7 @@ export function parseCredentials(value: string): Credentials | undefined {
   return parameters === undefined ? undefined : { scheme, parameters };
 }
 
-/** Writes a list of challenges. Every parameter value is quoted, as `realm` must be; names must be tokens. */
+/** Writes a list of challenges. Parameter values are quoted, as `realm` must be; names must be tokens. */
 export function formatChallenges(list: readonly Challenge[]): string {
   let text = '';
   for (const { scheme, parameters } of list) {
@@ -53,8 +51,8 @@ export function formatChallenges(list: readonly Challenge[]): string {
 }
 
 /**
- * User and password of Basic credentials in UTF-8. Undefined for what is not canonical base64 or not UTF-8, has
- * no colon, or holds a control character (RFC 7617 §2). The password may contain colons, the user cannot.
+ * User and password of Basic credentials in UTF-8. Undefined unless it is canonical base64 of UTF-8 with a colon and without control
+ * characters (RFC 7617 §2). The password may contain colons, the user cannot.
  */
 export function decodeBasic(token68: string): { user: string; password: string } | undefined {
   const bytes = decodeBase64(token68);
@@ -68,7 +66,6 @@ export function decodeBasic(token68: string): { user: string; password: string }
   return colon === -1 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** Reads `#auth-param`, where whitespace may stand around `=`. */
 function readAuthParameters(value: string, from: number): ReadonlyMap<string, string> | undefined {
   const parameters = new Map<string, string>();
   let at = from;
@@ -89,7 +86,7 @@ function readAuthParameters(value: string, from: number): ReadonlyMap<string, st
   return parameters;
 }
 
-/** The index after `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`; `from` when there is none. */
+/** The index after `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`; `from` without one. */
 function token68End(value: string, from: number): number {
   let at = from;
   while (at < value.length && isToken68Code(value.charCodeAt(at))) at += 1;

@@ -1,9 +1,8 @@
 /**
- * Strict base64 decoding: RFC 4648 §4. Padding is required, no other alphabet or line break is taken, and the
- * unused bits must be zero, so that one byte sequence has one spelling.
+ * Strict base64 decoding (RFC 4648 §4): padding is required, line breaks and other alphabets are refused, and unused bits must be zero, so
+ * that each byte sequence has one spelling.
  */
 
-/** The bytes, or undefined when the text is not canonical base64. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0) return undefined;
   let digitCount = text.length;

@@ -1,45 +1,45 @@
 /**
- * Capsules: RFC 9297 §3.2, a type, a length and a value, one after the other on a stream. Reads them as they come: a DATAGRAM capsule (§3.5) is
- * handed over whole, straight out of the chunk where one chunk holds it; of every other type the value is passed over and never kept.
- * Knows nothing of what a datagram means.
+ * Reads capsules from a stream (RFC 9297 §3.2): a type, a length and a value each. DATAGRAM capsules (§3.5) are delivered whole, straight
+ * from the chunk where one holds them; values of other types are skipped.
  */
-import {
-  encodedVariableIntegerBytes,
-  readVariableInteger,
-  variableIntegerBytes,
-  variableIntegerBytesMax,
-  writeVariableInteger,
-} from './variable-integer.ts';
+
+/**
+ * Octets of the longest variable-length integer (RFC 9000 §16): its first two bits say whether it has one, two, four or eight octets, and any
+ * length is valid for a value that fits. Beyond 2^53 a value is read to the nearest number, which suffices for types and lengths: they are
+ * compared only with known types and with bounds.
+ */
+const variableIntegerBytesMax = 8;
+
+const twoTo32 = 2 ** 32;
 
 /** RFC 9297 §5.4. */
 const datagramType = 0;
 
-/** Type and length, each at its longest. */
 const headBytesMax = 2 * variableIntegerBytesMax;
 
-/** The first memory for a value that comes in several chunks; doubled as octets come, so that a length alone costs nothing. */
+/** Initial memory for a value in several chunks; it doubles as octets arrive, so that an announced length costs nothing. */
 const partBytesMin = 2048;
 
 export type CapsuleReaderOptions = {
   /** Longest value of a DATAGRAM capsule that is kept. */
   readonly datagramBytesMax: number;
   /**
-   * A DATAGRAM capsule: its value, and how long that is. Of one that is longer than `datagramBytesMax` the value is its first eight octets
-   * alone, and the rest is passed over. The octets may be those of the chunk. False: nothing more is read, now or later.
+   * Receives the value of a DATAGRAM capsule and its length; of one longer than `datagramBytesMax`, the first eight octets, and the rest is
+   * skipped. The octets may be those of the chunk. Return false to stop reading for good.
    */
   readonly onDatagram: (value: Uint8Array, valueBytes: number) => boolean;
 };
 
 /**
- * Modes: in the head (type and length) of a capsule; in a value that is kept; in a value that is passed over; stopped. A head leads to a
- * value, a value to the next head; the listener stops it.
+ * Modes: in the head of a capsule (type and length); in a kept value; in a skipped value; stopped. A head leads to a value, a value to the
+ * next head; the listener stops the reader.
  */
 export class CapsuleReader {
   readonly #datagramBytesMax: number;
   readonly #onDatagram: CapsuleReaderOptions['onDatagram'];
   readonly #head = new Uint8Array(headBytesMax);
   #headBytes = 0;
-  /** What is kept of the value so far, in memory that may be larger; undefined outside such a value. */
+  /** The kept value so far, in memory that may be larger; undefined outside a kept value. */
   #part: Uint8Array | undefined;
   #partBytes = 0;
   #partBytesAsked = 0;
@@ -52,12 +52,11 @@ export class CapsuleReader {
     this.#onDatagram = options.onDatagram;
   }
 
-  /** True between two capsules: a stream that ends anywhere else was cut (RFC 9297 §3.3). */
+  /** Whether the reader is between two capsules; a stream that ends anywhere else was truncated (RFC 9297 §3.3). */
   get isBetweenCapsules(): boolean {
     return this.#headBytes === 0 && this.#part === undefined && this.#bytesToSkip === 0;
   }
 
-  /** Reads what the stream brought next. */
   read(chunk: Uint8Array): void {
     let at = 0;
     while (at < chunk.length && !this.#isStopped) {
@@ -74,7 +73,7 @@ export class CapsuleReader {
     return at + skipped;
   }
 
-  /** The usual way: the head, and the value of a datagram, lie in this chunk. */
+  /** The usual case: this chunk has the head and the whole value of a datagram. */
   #begin(chunk: Uint8Array, at: number): number {
     const type = readVariableInteger(chunk, at);
     if (type === undefined) return this.#continueHead(chunk, at);
@@ -91,7 +90,7 @@ export class CapsuleReader {
     return valueAt;
   }
 
-  /** Octet by octet, at most sixteen of them. */
+  /** Reads the head octet by octet, at most sixteen of them. */
   #continueHead(chunk: Uint8Array, from: number): number {
     for (let at = from; at < chunk.length; at += 1) {
       this.#head[this.#headBytes] = chunk[at] ?? 0;
@@ -142,13 +141,49 @@ export class CapsuleReader {
   }
 }
 
-/** Octets before the value of a DATAGRAM capsule that holds `valueBytes`. */
+/** Octets before the value of a DATAGRAM capsule of `valueBytes`. */
 export function datagramHeadBytes(valueBytes: number): number {
   return 1 + encodedVariableIntegerBytes(valueBytes);
 }
 
-/** Writes type and length of a DATAGRAM capsule and answers the index of its value. */
+/** Writes type and length of a DATAGRAM capsule and returns the index of its value. */
 export function writeDatagramHead(bytes: Uint8Array, at: number, valueBytes: number): number {
   bytes[at] = datagramType;
   return writeVariableInteger(bytes, at + 1, valueBytes);
+}
+
+/** Octets of the integer that begins with this octet: 1, 2, 4 or 8. */
+export function variableIntegerBytes(firstOctet: number): number {
+  return 1 << (firstOctet >> 6);
+}
+
+/** The integer at `from`; undefined if the bytes end before it does. */
+export function readVariableInteger(bytes: Uint8Array, from: number): number | undefined {
+  const first = bytes[from];
+  if (first === undefined) return undefined;
+  const length = variableIntegerBytes(first);
+  if (from + length > bytes.length) return undefined;
+  let value = first & 0x3f;
+  // Multiplied, not shifted: a shift keeps 32 bits.
+  for (let at = from + 1; at < from + length; at += 1) value = value * 256 + (bytes[at] ?? 0);
+  return value;
+}
+
+/** Octets of the shortest form of a value. */
+export function encodedVariableIntegerBytes(value: number): number {
+  if (value < 0x40) return 1;
+  if (value < 0x4000) return 2;
+  return value < 0x4000_0000 ? 4 : 8;
+}
+
+/** Writes the shortest form of an integer of 0 to 2^53 - 1 and returns the index after it. */
+export function writeVariableInteger(bytes: Uint8Array, at: number, value: number): number {
+  const length = encodedVariableIntegerBytes(value);
+  let rest = value;
+  for (let index = at + length - 1; index >= at; index -= 1) {
+    bytes[index] = rest & 0xff;
+    rest = rest < twoTo32 ? rest >>> 8 : Math.floor(rest / 256);
+  }
+  bytes[at] = (bytes[at] ?? 0) | (Math.log2(length) << 6);
+  return at + length;
 }

@@ -1,12 +1,9 @@
 /**
- * One cookie of a `Cookie` field: RFC 6265 §4.2, read as leniently as browsers write it. Values are not decoded: a server that made
- * them knows what they are.
- *
- * Not the package `cookie`, which tells the first of two cookies with one name and not that there were two: which of them a sibling
- * domain planted cannot be known.
+ * Reads one cookie of a `Cookie` field (RFC 6265 §4.2), as leniently as browsers write it. Values are not decoded. The `cookie` package is
+ * not used: of two cookies with one name it returns the first, and a sibling domain may have planted either.
  */
 
-/** The value; undefined: there is none of this name; null: there are several. Names are case-sensitive. */
+/** The value; undefined if there is none of this name; null if there are several. Names are case-sensitive. */
 export function readCookie(field: string, name: string): string | null | undefined {
   let found: string | undefined;
   let start = 0;

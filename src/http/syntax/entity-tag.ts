@@ -1,20 +1,15 @@
 /**
- * Entity tags and the lists of them in `If-Match` and `If-None-Match`: RFC 9110 §8.8.3, §13.1.1, §13.1.2.
- *
- * A tag is kept without its quotes. Whether a precondition holds is the kernel's business; here are only the
- * grammar and the two comparisons.
+ * Entity tags and the lists of them in `If-Match` and `If-None-Match`: RFC 9110 §8.8.3, §13.1.1, §13.1.2. Only the grammar and the two
+ * comparisons; the kernel evaluates preconditions. A tag is kept without its quotes.
  */
 import { skipWhitespace, trimWhitespace } from './token.ts';
 
-/** One entity tag; `opaque` is what stands between the quotes. */
+/** One entity tag; `opaque` is the text between the quotes. */
 export type EntityTag = { readonly weak: boolean; readonly opaque: string };
 
-/**
- * Reads `"*" / #entity-tag`. An empty list is legal and gives an empty array (nothing matches it); undefined
- * means the value is not in the grammar.
- */
+/** Reads `"*" / #entity-tag`. An empty list is legal and gives an empty array, which matches nothing; undefined if malformed. */
 export function parseEntityTagList(value: string): '*' | readonly EntityTag[] | undefined {
-  // One strong tag is what nearly every client sends: no list walk for it (33 ns for a tag of 8 characters).
+  // Nearly every client sends one strong tag: no list walk for it (33 ns for a tag of 8 characters).
   if (value.charCodeAt(0) === 0x22 && opaqueEnd(value, 1) === value.length - 1) {
     return [{ weak: false, opaque: value.slice(1, -1) }];
   }
@@ -37,17 +32,17 @@ export function parseEntityTagList(value: string): '*' | readonly EntityTag[] | 
   return tags;
 }
 
-/** Strong comparison (RFC 9110 §8.8.3.2): both are strong and the same. */
+/** Strong comparison (RFC 9110 §8.8.3.2): equal, and both strong. */
 export function strongMatch(a: EntityTag, b: EntityTag): boolean {
   return !a.weak && !b.weak && a.opaque === b.opaque;
 }
 
-/** Weak comparison (RFC 9110 §8.8.3.2): the same, whether or not either is weak. */
+/** Weak comparison (RFC 9110 §8.8.3.2): equal, weak or strong. */
 export function weakMatch(a: EntityTag, b: EntityTag): boolean {
   return a.opaque === b.opaque;
 }
 
-/** Writes a tag. `opaque` must be made of `etagc`; anything else is a mistake of the program: RangeError. */
+/** Writes a tag. Throws RangeError if `opaque` has other characters than `etagc`: a defect of the caller. */
 export function formatEntityTag(tag: EntityTag): string {
   const text = `"${tag.opaque}"`;
   if (opaqueEnd(text, 1) !== text.length - 1) {

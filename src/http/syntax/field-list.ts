@@ -1,13 +1,9 @@
 /**
- * `#token`: RFC 9110 §5.6.1, the grammar of `Connection`, `Vary`, `Access-Control-Request-Headers` and others
- * whose members are case-insensitive names.
+ * `#token` (RFC 9110 §5.6.1): the grammar of `Connection`, `Vary`, `Access-Control-Request-Headers` and others with case-insensitive names.
  */
 import { skipWhitespace, tokenEnd } from './token.ts';
 
-/**
- * The tokens in order, in lower case. Empty elements are skipped, as a recipient must (§5.6.1.2); an empty list
- * gives an empty array, a member that is no token undefined.
- */
+/** The tokens in order, in lower case; undefined if malformed. Empty elements are skipped, as a recipient must (RFC 9110 §5.6.1.2). */
 export function parseFieldList(value: string): readonly string[] | undefined {
   const tokens: string[] = [];
   let at = skipWhitespace(value, 0);

@@ -1,24 +1,22 @@
 /**
- * `uri-host [ ":" port ]`: RFC 9110 §7.2 over RFC 3986 §3.2.2.
- *
- * Grammar only: nothing is resolved, and no name is judged by what it points to. An empty host, user
- * information and IPv6 zones are refused.
+ * `uri-host [ ":" port ]`: RFC 9110 §7.2 over RFC 3986 §3.2.2. Grammar only, without resolution. An empty host, user information and IPv6
+ * zones are refused.
  */
 import { parseIpv6Address } from './ip-address.ts';
 import { ADDRESS_CHARACTERS, isDigitCode, isHexCode, NAME_CHARACTERS, uriEnd } from './uri-characters.ts';
 
-/** A host as written (IP literals with their brackets) and the digits of its port, if a colon was there. */
+/** A host as written (IP literals with their brackets), and the digits of its port if a colon was there. */
 export type HostAndPort = { readonly host: string; readonly port: string | undefined };
 
 const PORT_MAX = 65_535;
 
-/** True when the value of a `Host` field is well formed. The port may be empty, else it is 0 to 65535. */
+/** Whether the value of a `Host` field is well-formed. The port may be empty, else it is 0 to 65535. */
 export function isHost(value: string): boolean {
   const end = hostEnd(value);
   return end > 0 && (end === value.length || isPortAt(value, end));
 }
 
-/** Splits `uri-host [ ":" port ]`; undefined when it is not well formed. */
+/** Splits `uri-host [ ":" port ]`; undefined if malformed. */
 export function splitHost(value: string): HostAndPort | undefined {
   const end = hostEnd(value);
   if (end <= 0) return undefined;
@@ -26,7 +24,7 @@ export function splitHost(value: string): HostAndPort | undefined {
   return isPortAt(value, end) ? { host: value.slice(0, end), port: value.slice(end + 1) } : undefined;
 }
 
-/** The index after the host at the start of the value; 0 or -1 when there is none. */
+/** The index after the host at the start of the value; 0 or -1 without one. */
 function hostEnd(value: string): number {
   // An IPv4 address is a registered name by its characters, so one scan serves both.
   if (value.charCodeAt(0) !== 0x5b) return uriEnd(value, 0, NAME_CHARACTERS);

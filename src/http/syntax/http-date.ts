@@ -1,8 +1,6 @@
 /**
- * HTTP dates: RFC 9110 §5.6.7, all three forms on reading and IMF-fixdate on writing. Case-sensitive.
- *
- * A date whose weekday does not fit, or that no calendar holds, is refused rather than repaired: RFC 9110 §13.1.3
- * lets a recipient ignore what is not a valid HTTP-date, and a guess could turn a 412 into an overwrite.
+ * HTTP dates (RFC 9110 §5.6.7): reads all three forms and writes IMF-fixdate. Case-sensitive. A date with the wrong weekday, or that does not
+ * exist, is refused: RFC 9110 §13.1.3 lets a recipient ignore an invalid date, and a guess could turn a 412 into an overwrite.
  */
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
@@ -10,14 +8,14 @@ const DAYS_LONG = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frid
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const DAY_MS = 86_400_000;
 
-/** The last millisecond that an HTTP-date can hold: the end of the year 9999. */
+/** The last millisecond of an HTTP-date: the end of the year 9999. */
 export const httpDateMsMax = 253_402_300_799_999;
-/** The first millisecond that an HTTP-date can hold: the start of the year 0. */
+/** The first millisecond of an HTTP-date: the start of the year 0. */
 export const httpDateMsMin = -62_167_219_200_000;
 
 /**
- * Milliseconds since the epoch, or undefined when the value is not an HTTP-date. `nowMs` places the two-digit
- * year of the rfc850 form: the latest year with these digits that is not more than 50 years ahead.
+ * Milliseconds since the epoch, or undefined if it is not an HTTP-date. `nowMs` places the two-digit year of the rfc850 form: the latest year
+ * with these digits that is not more than 50 years ahead.
  */
 export function parseHttpDate(value: string, nowMs: number): number | undefined {
   if (value.length === 29 && value.charCodeAt(3) === 0x2c) return parseFixdate(value);
@@ -32,10 +30,7 @@ export function formatHttpDate(ms: number): string {
   return new Date(held).toUTCString();
 }
 
-/**
- * A formatter that remembers the last `sizeMax` distinct seconds it wrote, for `Date` and `Last-Modified`.
- * When it is full the oldest entry goes.
- */
+/** Creates a formatter that caches the last `sizeMax` distinct seconds, for `Date` and `Last-Modified`. The oldest entry is evicted first. */
 export function createHttpDateCache(sizeMax: number): (ms: number) => string {
   const texts = new Map<number, string>();
   let lastSecond = Number.NaN;
@@ -97,7 +92,7 @@ function parseRfc850(value: string, nowMs: number): number | undefined {
   return withWeekday(dateMs(year, month, day), inDay, DAYS_LONG.indexOf(value.slice(0, comma)));
 }
 
-/** Joins the day and the time in it when both exist and the weekday is the day's own. */
+/** Adds day and time; undefined unless both exist and the weekday is right. */
 function withWeekday(dayMs: number, inDayMs: number, weekday: number): number | undefined {
   const ms = dayMs + inDayMs;
   // 1 January 1970 was a Thursday, and JavaScript's remainder keeps the sign.
@@ -105,7 +100,7 @@ function withWeekday(dayMs: number, inDayMs: number, weekday: number): number | 
   return Number.isNaN(ms) || actual !== weekday ? undefined : ms;
 }
 
-/** The start of a day of the Gregorian calendar, NaN when there is no such day. */
+/** The start of a day of the Gregorian calendar; NaN if there is no such day. */
 function dateMs(year: number, month: number, day: number): number {
   if (Number.isNaN(year) || month < 0) return Number.NaN;
   const date = new Date(0);
@@ -114,7 +109,7 @@ function dateMs(year: number, month: number, day: number): number {
   return date.getUTCMonth() === month && date.getUTCDate() === day ? ms : Number.NaN;
 }
 
-/** `08:49:37` at `at`, in ms; NaN when it is no time. Second 60 exists only as a leap second, at 23:59. */
+/** `08:49:37` at `at`, in ms; NaN if it is not a time. Second 60 exists only as a leap second, at 23:59. */
 function timeMs(value: string, at: number): number {
   if (value[at + 2] !== ':' || value[at + 5] !== ':') return Number.NaN;
   const hour = digits(value, at, at + 2);
@@ -125,7 +120,7 @@ function timeMs(value: string, at: number): number {
   return ((hour * 60 + minute) * 60 + second) * 1000;
 }
 
-/** The number that the decimal digits from `start` to `end` make; NaN when one of them is no digit. */
+/** The decimal number from `start` to `end`; NaN if it has another character than a digit. */
 function digits(value: string, start: number, end: number): number {
   let number = 0;
   for (let at = start; at < end; at += 1) {

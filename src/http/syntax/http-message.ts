@@ -1,22 +1,19 @@
 /**
- * The `message/http` content of a TRACE answer: RFC 9110 §9.3.8 over RFC 9112 §2.1 and §10.1.
- *
- * The request line and the fields as received, in their order and spelling, without those that must not be
- * reflected. A TRACE has no content, so the message ends with the empty line.
+ * The `message/http` content of a TRACE response (RFC 9110 §9.3.8, RFC 9112 §2.1 and §10.1): the request line and the fields as received,
+ * without those that must not be reflected. A TRACE has no content, so the message ends with the empty line.
  */
 import { isToken } from './token.ts';
 
-/** A received request: `rawFields` is flat (name, value, name, value), `withheld` holds lower-case names. */
+/** A received request: `rawFields` is flat (name, value, name, value), `withheld` has lower-case names. */
 export type ReceivedMessage = {
   readonly method: string;
   readonly target: string;
-  /** As on the wire: `HTTP/1.1`. */
   readonly version: string;
   readonly rawFields: readonly string[];
   readonly withheld: ReadonlySet<string>;
 };
 
-/** Writes the message. Withheld fields, and HTTP/2 pseudo-fields and others whose name is no token, are left out. */
+/** Writes the message, without withheld fields, pseudo-fields of HTTP/2 and others whose name is not a token. */
 export function formatHttpMessage(message: ReceivedMessage): string {
   const { method, target, version, rawFields, withheld } = message;
   let text = `${withoutBreaks(method)} ${withoutBreaks(target)} ${withoutBreaks(version)}\r\n`;

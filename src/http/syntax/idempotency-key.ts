@@ -1,19 +1,17 @@
 /**
- * The idempotency key: draft-ietf-httpapi-idempotency-key-header-07 §2.1, a String of RFC 9651.
- *
- * Most clients in use send the bare value without quotes, so that form is taken too. Both spellings of a value
- * are the same key.
+ * The idempotency key: draft-ietf-httpapi-idempotency-key-header-07 §2.1, a String of RFC 9651. Most clients send the bare value without
+ * quotes, which is accepted as the same key.
  */
 import { parseStringItem } from './structured-field.ts';
 import { trimWhitespace } from './token.ts';
 
-/** The most characters a key may have; it is stored and indexed. */
+/** Longest key; it is stored and indexed. */
 export const idempotencyKeyCharsMax = 255;
 
-/** The key, or undefined when it is empty, too long or malformed. */
+/** The key; undefined if it is empty, too long or malformed. */
 export function parseIdempotencyKey(value: string): string | undefined {
   const text = trimWhitespace(value);
-  // Escapes double the size at most, and parameters are allowed after the String: what is longer is no key.
+  // Escapes double the size at most, and parameters are allowed after the String: longer text is not a key.
   if (text.length === 0 || text.length > 4 * idempotencyKeyCharsMax) return undefined;
   const key = text.charCodeAt(0) === 0x22 ? parseStringItem(text) : bareKey(text);
   return key === undefined || key.length === 0 || key.length > idempotencyKeyCharsMax ? undefined : key;

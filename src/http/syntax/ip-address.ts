@@ -1,19 +1,17 @@
 /**
- * Addresses in text: IPv4 as `dec-octet` and IPv6 as `IPv6address` of RFC 3986 §3.2.2 (RFC 4291 §2.2). Zones and prefix
- * lengths are not part of an address here.
+ * IP addresses in text: IPv4 as `dec-octet` and IPv6 as `IPv6address` of RFC 3986 §3.2.2 (RFC 4291 §2.2), without zones and prefix lengths.
  */
 import { isDigitCode, isHexCode } from './uri-characters.ts';
 
 const GROUPS = 8;
 
-/** Four decimal octets without leading zeros. */
 export function isIpv4Address(text: string): boolean {
   return ipv4Octets(text) !== undefined;
 }
 
 /**
- * The eight 16-bit groups of an IPv6 address; undefined when it is not well formed. One `::` stands for at least one
- * group, an IPv4 address at the end for the last two.
+ * The eight 16-bit groups of an IPv6 address; undefined if malformed. One `::` replaces at least one group, an IPv4 address at the end the
+ * last two.
  */
 export function parseIpv6Address(text: string): readonly number[] | undefined {
   // The longest is six groups and an IPv4 address: 45 characters.
@@ -31,7 +29,7 @@ export function parseIpv6Address(text: string): readonly number[] | undefined {
   return [...before, ...new Array<number>(missing).fill(0), ...after];
 }
 
-/** The 16-bit groups that the text holds. Only its end may be an IPv4 address. */
+/** The 16-bit groups of the text. Only its end may be an IPv4 address. */
 function groupsOf(text: string, ipv4Allowed: boolean): number[] | undefined {
   const parts = text.split(':');
   const groups: number[] = [];

@@ -1,14 +1,12 @@
-/**
- * Numbers in a JSON text: RFC 8259 §6, and RFC 7493 §2.2 as json.ts defines it.
- */
+/** Numbers in a JSON text: RFC 8259 §6, and RFC 7493 §2.2 as json.ts defines it. */
 import { isDigitCode } from './uri-characters.ts';
 
-/** Fewer digits than these cannot overflow, underflow or, in an integer, lose a bit. */
+/** Up to this many digits, a number cannot overflow, underflow or lose a bit of an integer. */
 const SAFE_DIGITS = 15;
 
 /**
- * The index after the number at `from`; `from` itself when no number begins there, or a message when it is
- * malformed or a double cannot hold it.
+ * The index after the number at `from`; `from` itself if no number begins there; a message if it is malformed or a double cannot represent
+ * it.
  */
 export function checkNumber(text: string, from: number): number | string {
   const start = text.charCodeAt(from) === 0x2d ? from + 1 : from;

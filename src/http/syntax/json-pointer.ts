@@ -1,8 +1,6 @@
-/**
- * JSON Pointer: RFC 6901 §3 and §4, the string form only. Applying a pointer to a document is the caller's work.
- */
+/** JSON Pointer: RFC 6901 §3 and §4, the string form. The caller applies a pointer to a document. */
 
-/** The reference tokens, unescaped; an empty text is the whole document. Undefined when it is no pointer. */
+/** The unescaped reference tokens; an empty text is the whole document. Undefined if malformed. */
 export function parseJsonPointer(text: string): readonly string[] | undefined {
   if (text === '') return [];
   if (text.charCodeAt(0) !== 0x2f) return undefined;
@@ -21,7 +19,6 @@ export function parseJsonPointer(text: string): readonly string[] | undefined {
   return tokens;
 }
 
-/** Writes a pointer from unescaped tokens. */
 export function formatJsonPointer(tokens: readonly (string | number)[]): string {
   let text = '';
   for (const token of tokens) text += `/${String(token).replaceAll('~', '~0').replaceAll('/', '~1')}`;

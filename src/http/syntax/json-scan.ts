@@ -1,33 +1,29 @@
 /**
- * The checking pass of json.ts: the grammar of RFC 8259 with the restrictions of RFC 7493, over UTF-16 code units.
- *
- * It makes no values. A name is compared with the earlier ones of its object only when a filter over hashes, computed
- * while names are scanned, does not prove it new; an object with more than `FILTERED_NAMES_MAX` members switches to
- * a Set, so that hostile names cannot make the work grow faster than the text.
+ * The checking pass of json.ts: the grammar of RFC 8259 with the restrictions of RFC 7493, over UTF-16 code units. It creates no values. A
+ * name is compared with the earlier ones of its object only if a filter over their hashes does not prove it new; an object with more than
+ * `FILTERED_NAMES_MAX` members switches to a Set, so that hostile names cannot make the work grow faster than the text.
  */
-import { escapeLength } from './json-escape.ts';
 import { checkNumber } from './json-number.ts';
+import { isHexCode } from './uri-characters.ts';
 
-/** The deepest nesting that is scanned whatever the caller allows: the scan descends one call a level. */
+/** The deepest nesting that is scanned, whatever the caller allows: the scan recurses once a level. */
 export const jsonDepthCeiling = 1000;
 
-/** Up to this many members, names are compared only when a filter of 32 bits says that they may be equal. */
+/** Up to this many members, names are compared only if a filter of 32 bits says that they may be equal. */
 const FILTERED_NAMES_MAX = 16;
 const FORBIDDEN_NAME = '__proto__';
 
 export class JsonScan {
-  /** What is wrong, once `accepts` has answered false. */
   message = '';
-  /** Where it is wrong. */
   offset = 0;
 
   readonly #text: string;
   readonly #depthMax: number;
   readonly #keysMax: number;
-  /** Where the quoted names of the objects that are open begin, in the order in which they came. */
+  /** Where the quoted names of the open objects begin, in order. */
   readonly #names: number[] = [];
   #at = 0;
-  /** Of the name read last: its hash, and whether it has escapes. */
+  /** The hash of the last name, and whether it has escapes. */
   #hash = 0;
   #escaped = false;
 
@@ -37,7 +33,7 @@ export class JsonScan {
     this.#keysMax = limits.keysMax;
   }
 
-  /** True when the text is one I-JSON value within the limits. Call it once. */
+  /** Whether the text is one I-JSON value within the limits. Call it once. */
   accepts(): boolean {
     if (this.#text.charCodeAt(0) === 0xfeff) return this.#fail('byte order mark before the JSON text', 0);
     // Native, and free for a text that is Latin-1 inside; so the scan itself need not look at raw surrogates.
@@ -158,7 +154,7 @@ export class JsonScan {
     }
   }
 
-  /** The same for a member name, whose hash it leaves. */
+  /** The same for a member name, whose hash it stores. */
   #memberName(): boolean {
     const text = this.#text;
     const start = this.#at;
@@ -181,7 +177,7 @@ export class JsonScan {
     }
   }
 
-  /** The rest of a string from its first escape or forbidden character, at `from`. */
+  /** Checks the rest of a string from its first escape or forbidden character, at `from`. */
   #restOfString(from: number): boolean {
     const text = this.#text;
     let at = from;
@@ -204,7 +200,7 @@ export class JsonScan {
     return true;
   }
 
-  /** True when the name that begins at `start`, just read, is among those of the object whose names begin at `base`. */
+  /** Whether the name at `start`, just read, is among those of the object whose names begin at `base`. */
   #isRepeated(base: number, start: number): boolean {
     const text = this.#text;
     for (let index = base; index < this.#names.length; index += 1) {
@@ -215,7 +211,7 @@ export class JsonScan {
         at += 1;
         code = text.charCodeAt(start + at);
       }
-      // Where they part decides, unless an escape is there: then only the decoded names tell.
+      // The first difference decides, unless there is an escape: then only the decoded names tell.
       const other = text.charCodeAt(earlier + at);
       if (code === 0x22 && other === 0x22) return true;
       if ((code === 0x5c || other === 0x5c) && this.#name(start) === this.#name(earlier)) return true;
@@ -223,7 +219,6 @@ export class JsonScan {
     return false;
   }
 
-  /** Whether the name that begins at `start`, just read, is the forbidden one. */
   #isForbidden(start: number): boolean {
     if (this.#escaped) return this.#name(start) === FORBIDDEN_NAME;
     return (
@@ -231,7 +226,7 @@ export class JsonScan {
     );
   }
 
-  /** The decoded name whose opening quote is at `start`; it was checked before. */
+  /** The decoded name whose opening quote is at `start`, which was checked before. */
   #name(start: number): string {
     const text = this.#text;
     let end = start + 1;
@@ -285,4 +280,24 @@ function loneSurrogateOffset(text: string): number {
     at += 1;
   }
   return text.length;
+}
+
+/**
+ * The length of the escape at `at` in a JSON string (RFC 8259 §7): 12 for a surrogate pair, 0 if malformed, -1 for a lone surrogate (RFC 7493
+ * §2.1).
+ */
+function escapeLength(text: string, at: number): number {
+  const kind = text.charCodeAt(at + 1);
+  if (kind !== 0x75) return '"\\/bfnrt'.includes(text.charAt(at + 1) || ' ') ? 2 : 0;
+  const unit = hexUnit(text, at + 2);
+  if (unit === -1) return 0;
+  if (unit < 0xd800 || unit > 0xdfff) return 6;
+  if (unit > 0xdbff || text.charCodeAt(at + 6) !== 0x5c || text.charCodeAt(at + 7) !== 0x75) return -1;
+  const low = hexUnit(text, at + 8);
+  return low >= 0xdc00 && low <= 0xdfff ? 12 : -1;
+}
+
+function hexUnit(text: string, at: number): number {
+  for (let index = at; index < at + 4; index += 1) if (!isHexCode(text.charCodeAt(index))) return -1;
+  return Number.parseInt(text.slice(at, at + 4), 16);
 }

@@ -1,12 +1,8 @@
-/**
- * Web links in the `Link` field: RFC 8288 §3.
- *
- * Targets are carried as written: resolving them, and the meaning of `anchor` and of `title*`, is for the reader.
- */
+/** Web links in the `Link` field: RFC 8288 §3. Targets stay as written; the caller resolves them and interprets `anchor` and `title*`. */
 import { formatQuotedString, readWord } from './quoted-string.ts';
 import { isToken, skipWhitespace, tokenEnd } from './token.ts';
 
-/** A link; `rel` may hold several relation types with spaces between them. */
+/** A link; `rel` may hold several relation types separated by spaces. */
 export type Link = {
   readonly target: string;
   readonly rel: string;
@@ -17,8 +13,8 @@ export type Link = {
 export type ReadLink = Link & { readonly parameters: Readonly<Record<string, string>> };
 
 /**
- * Writes the field value. What cannot stand in a URI is percent-encoded in the target; an attribute whose name
- * is no token is left out.
+ * Writes the field value. Characters that a URI cannot contain are percent-encoded in the target; an attribute whose name is not a token is
+ * left out.
  */
 export function formatLink(links: readonly Link[]): string {
   let text = '';
@@ -35,8 +31,7 @@ export function formatLink(links: readonly Link[]): string {
 }
 
 /**
- * Reads the field value; undefined when it is malformed. Links without `rel` say nothing and are left out; of
- * an attribute given twice the first counts (§3.3, §3.4.1).
+ * Reads the field value; undefined if malformed. Links without `rel` are left out; of a repeated attribute the first counts (RFC 8288 §3.3, §3.4.1).
  */
 export function parseLink(value: string): readonly ReadLink[] | undefined {
   const links: ReadLink[] = [];
@@ -62,7 +57,7 @@ export function parseLink(value: string): readonly ReadLink[] | undefined {
   return links;
 }
 
-/** Reads `*( OWS ";" OWS [ link-param ] )` and the whitespace after it; the index after it, or -1. */
+/** Reads `*( OWS ";" OWS [ link-param ] )` and the whitespace after it; returns the index after it, or -1. */
 function readAttributes(value: string, from: number, into: Map<string, string>): number {
   let at = skipWhitespace(value, from);
   while (value.charCodeAt(at) === 0x3b) {
@@ -83,7 +78,6 @@ function readAttributes(value: string, from: number, into: Map<string, string>):
   return at;
 }
 
-/** The index of the `>` that closes a target, or -1. */
 function endOfTarget(value: string, from: number): number {
   for (let at = from; at < value.length; at += 1) {
     const code = value.charCodeAt(at);
@@ -101,7 +95,7 @@ function encodeTarget(target: string): string {
   return text;
 }
 
-/** Visible ASCII without `"`, `<` and `>`: as much as is needed for a target not to end early. */
+/** Visible ASCII without `"`, `<` and `>`, which could end a target early. */
 function isTargetCode(code: number): boolean {
   return code > 0x20 && code < 0x7f && code !== 0x22 && code !== 0x3c && code !== 0x3e;
 }

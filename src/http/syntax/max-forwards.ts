@@ -4,10 +4,9 @@
 import { trimWhitespace } from './token.ts';
 import { isDigitCode } from './uri-characters.ts';
 
-/** The largest count told apart: no path is that long. */
 export const maxForwardsMax = 2 ** 31 - 1;
 
-/** The count, larger ones cut to `maxForwardsMax`; undefined when the value is not `1*DIGIT`. */
+/** The count, larger ones cut to `maxForwardsMax`; undefined if it is not `1*DIGIT`. */
 export function parseMaxForwards(value: string): number | undefined {
   const text = trimWhitespace(value);
   if (text === '') return undefined;

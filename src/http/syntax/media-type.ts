@@ -1,6 +1,6 @@
 /**
- * Media types: RFC 9110 §8.3.1. Type and parameter names are lower-cased, parameter values are kept as sent
- * (whether their case counts depends on the parameter). A parameter given twice is refused.
+ * Media types: RFC 9110 §8.3.1. Type and parameter names are lower-cased, parameter values kept as sent (the parameter decides whether their
+ * case counts). A repeated parameter is refused.
  */
 import { formatParameters, readParameters } from './parameters.ts';
 import { skipWhitespace, tokenEnd } from './token.ts';
@@ -10,7 +10,7 @@ export type MediaType = { readonly type: string; readonly parameters: ReadonlyMa
 
 const PLAIN_JSON: MediaType = { type: 'application/json', parameters: new Map() };
 
-/** Reads the value of a `Content-Type`; undefined when it is not one media type. */
+/** Reads the value of a `Content-Type`; undefined if it is not one media type. */
 export function parseMediaType(value: string): MediaType | undefined {
   if (value === 'application/json') return PLAIN_JSON;
   const start = skipWhitespace(value, 0);
@@ -22,7 +22,7 @@ export function parseMediaType(value: string): MediaType | undefined {
   return { type: value.slice(start, end).toLowerCase(), parameters };
 }
 
-/** Writes a media type; parameter values are quoted where they must be. */
+/** Writes a media type; parameter values are quoted where necessary. */
 export function formatMediaType(mediaType: MediaType): string {
   return mediaType.type + formatParameters(mediaType.parameters);
 }

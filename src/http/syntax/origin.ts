@@ -1,11 +1,11 @@
 /**
- * The `Origin` field: RFC 6454 §6.2 and §7, one serialised origin or `null`. Lists of origins, which that RFC
- * allows and no browser sends, are refused.
+ * The `Origin` field: RFC 6454 §6.2 and §7, one serialised origin or `null`. Lists of origins, which that RFC allows and no browser sends,
+ * are refused.
  */
 import { splitHost } from './host.ts';
 import { isDigitCode } from './uri-characters.ts';
 
-/** True for `scheme "://" host [ ":" port ]` and for `null`. */
+/** Whether the value is `scheme "://" host [ ":" port ]` or `null`. */
 export function isOrigin(value: string): boolean {
   if (value === 'null') return true;
   const colon = value.indexOf('://');

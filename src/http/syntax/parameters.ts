@@ -1,15 +1,13 @@
 /**
- * The parameter list that follows a media type, a media range or a transfer coding: RFC 9110 §5.6.6.
- *
- * No whitespace is allowed around `=`. A name given twice is refused: RFC 9110 gives the second one no meaning,
- * and two readers that choose differently are how a filter is bypassed.
+ * The parameter list after a media type, a media range or a transfer coding: RFC 9110 §5.6.6. Whitespace around `=` is refused. So is a
+ * repeated name: RFC 9110 gives the second one no meaning, and two readers that choose differently let filters be bypassed.
  */
 import { formatWord, readWord } from './quoted-string.ts';
 import { skipWhitespace, tokenEnd } from './token.ts';
 
 /**
- * Reads `*( OWS ";" OWS [ parameter ] )` from `from` into `into`, names in lower case. Returns the index after
- * the last parameter (whitespace that belongs to none is left unread), or -1 when a parameter is malformed.
+ * Reads `*( OWS ";" OWS [ parameter ] )` from `from` into `into`, names in lower case. Returns the index after the last parameter (before
+ * whitespace that belongs to none), or -1 if a parameter is malformed.
  */
 export function readParameters(text: string, from: number, into: Map<string, string>): number {
   let end = from;
@@ -37,4 +35,24 @@ export function formatParameters(parameters: ReadonlyMap<string, string>): strin
   let text = '';
   for (const [name, value] of parameters) text += `;${name}=${formatWord(value)}`;
   return text;
+}
+
+/** The largest quality value (RFC 9110 §12.4.2), and the default one. A weight is a number of thousandths, so that comparison is exact. */
+export const WEIGHT_MAX = 1000;
+
+/** Reads `0`, `1`, `0.123`, `1.000`: at most three decimals, in thousandths (0 to 1000); undefined otherwise. */
+export function parseWeight(text: string): number | undefined {
+  if (text.length === 0 || text.length > 5) return undefined;
+  const whole = text.charCodeAt(0) - 0x30;
+  if (whole !== 0 && whole !== 1) return undefined;
+  if (text.length > 1 && text.charCodeAt(1) !== 0x2e) return undefined;
+  let thousandths = whole * WEIGHT_MAX;
+  let unit = 100;
+  for (let at = 2; at < text.length; at += 1) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (digit < 0 || digit > 9) return undefined;
+    thousandths += digit * unit;
+    unit /= 10;
+  }
+  return thousandths > WEIGHT_MAX ? undefined : thousandths;
 }

@@ -1,18 +1,16 @@
 /**
- * Preferences: RFC 7240 §2 (`Prefer`) and §3 (`Preference-Applied`).
- *
- * A preference is only a wish, so a malformed one is skipped up to the next comma and the rest is still read;
- * nothing here can fail. Which preferences exist, and `handling=strict`, are the caller's business.
+ * Preferences: RFC 7240 §2 (`Prefer`) and RFC 7240 §3 (`Preference-Applied`). A preference is only a wish, so a malformed one is skipped up to the
+ * next comma and nothing here fails. The caller knows which preferences exist, and `handling=strict`.
  */
 import { formatWord, readWord } from './quoted-string.ts';
 import { isToken, skipWhitespace, tokenEnd } from './token.ts';
 
-/** A preference's value (empty when it has none) and its parameters by lower-case name. */
+/** A preference's value (empty without one) and its parameters by lower-case name. */
 export type Preference = { readonly value: string; readonly parameters: ReadonlyMap<string, string> };
 
 type ReadPair = { readonly name: string; readonly value: string; readonly end: number };
 
-/** The preferences by lower-case name; of several with one name the first counts (RFC 7240 §2). */
+/** The preferences by lower-case name; of a repeated one the first counts (RFC 7240 §2). */
 export function parsePrefer(value: string): ReadonlyMap<string, Preference> {
   const preferences = new Map<string, Preference>();
   let at = skipWhitespace(value, 0);
@@ -30,7 +28,7 @@ export function parsePrefer(value: string): ReadonlyMap<string, Preference> {
   return preferences;
 }
 
-/** Writes `Preference-Applied`: each name with its value, or alone when the value is empty. Names are tokens. */
+/** Writes `Preference-Applied`: each name with its value, or alone if the value is empty. Names are tokens. */
 export function formatPreferenceApplied(applied: Iterable<readonly [name: string, value: string]>): string {
   let text = '';
   for (const [name, value] of applied) {
@@ -53,7 +51,7 @@ function readPair(text: string, from: number): ReadPair | undefined {
   return { name, value: word.value, end: skipWhitespace(text, word.end) };
 }
 
-/** Reads `*( OWS ";" OWS [ parameter ] )`, first occurrence wins; the index after it, or -1. */
+/** Reads `*( OWS ";" OWS [ parameter ] )`, first occurrence wins; returns the index after it, or -1. */
 function readPreferenceParameters(text: string, from: number, into: Map<string, string>): number {
   let at = from;
   while (text.charCodeAt(at) === 0x3b) {

@@ -1,9 +1,8 @@
 /**
- * `application/x-www-form-urlencoded`: the URL Standard §5, but strict. Where a browser would put U+FFFD for a
- * bad escape or bytes that are not UTF-8, this refuses the whole text.
+ * `application/x-www-form-urlencoded`: the URL Standard §5, but strict. Where a browser would put U+FFFD for a bad escape or invalid UTF-8,
+ * this refuses the whole text.
  */
 
-/** The most pairs one text may hold unless the caller names another bound. */
 export const queryPairsMaxDefault = 10_000;
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -15,8 +14,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The pairs in order, repeated names kept; `a` alone is `a` with an empty value, and empty pieces between
- * ampersands are skipped. Undefined when an escape is malformed or not UTF-8, or there are more than `pairsMax` pairs.
+ * The pairs in order, with repeated names; `a` alone is `a` with an empty value, and empty pieces between ampersands are skipped. Undefined
+ * if an escape is malformed or not UTF-8, or there are more than `pairsMax` pairs.
  */
 export function parseQueryString(
   text: string,

@@ -1,15 +1,12 @@
 /**
- * Quoted strings: RFC 9110 §5.6.4.
- *
- * Obsolete text (%x80-FF) is let through as the Latin-1 characters that the parser below us produced; nothing
- * here guesses a character set.
+ * Quoted strings: RFC 9110 §5.6.4. Obsolete text (%x80-FF) passes as the Latin-1 characters of the HTTP parser; no character set is guessed.
  */
 import { isToken, tokenEnd } from './token.ts';
 
 /** A value read from a field, and the index of the first character after it. */
 export type ReadValue = { readonly value: string; readonly end: number };
 
-/** Reads the quoted string that opens at `from`; undefined when it is not closed or holds a forbidden character. */
+/** Reads the quoted string that opens at `from`; undefined if it is not closed or holds a forbidden character. */
 export function readQuotedString(text: string, from: number): ReadValue | undefined {
   if (text.charCodeAt(from) !== 0x22) return undefined;
   let value = '';
@@ -29,7 +26,7 @@ export function readQuotedString(text: string, from: number): ReadValue | undefi
   return undefined;
 }
 
-/** Reads `token / quoted-string` at `from`; undefined when there is neither. */
+/** Reads `token / quoted-string` at `from`; undefined if there is neither. */
 export function readWord(text: string, from: number): ReadValue | undefined {
   if (text.charCodeAt(from) === 0x22) return readQuotedString(text, from);
   const end = tokenEnd(text, from);
@@ -37,8 +34,8 @@ export function readWord(text: string, from: number): ReadValue | undefined {
 }
 
 /**
- * Writes a quoted string. A character that the grammar cannot hold (a control, or one beyond Latin-1) becomes
- * `?`, so that no value can end the field line it is put in.
+ * Writes a quoted string. A character outside of the grammar (a control, or one beyond Latin-1) becomes `?`, so that no value can end its
+ * field line.
  */
 export function formatQuotedString(value: string): string {
   let text = '"';
@@ -51,7 +48,7 @@ export function formatQuotedString(value: string): string {
   return `${text}"`;
 }
 
-/** Writes a value as a token when it is one, else as a quoted string. */
+/** Writes a value as a token if it is one, else as a quoted string. */
 export function formatWord(value: string): string {
   return isToken(value) ? value : formatQuotedString(value);
 }

@@ -1,15 +1,14 @@
 /**
- * The request target: RFC 9112 §3.2, its four forms and which method may use which.
- *
- * Node's parser lets fragments, `GET *` and stray characters through, so every target is read again here. The
- * scan is one pass over a table of RFC 3986 characters (which also names the one liberty taken: brackets in a query).
+ * The request target: RFC 9112 §3.2, its four forms and which method may use which. Node's parser accepts fragments, `GET *` and stray
+ * characters, so every target is read again here, in one pass over a table of RFC 3986 characters (uri-characters.ts names the one exception:
+ * brackets in a query).
  */
 import { splitHost } from './host.ts';
 import { PATH_CHARACTERS, QUERY_CHARACTERS, uriEnd } from './uri-characters.ts';
 
 /**
- * A target by its form. `path` is as sent, still percent-encoded; `query` is what follows the first `?`,
- * undefined when there is none. In the authority form `host` keeps the brackets of an IP literal.
+ * A target by its form. `path` is as sent, still percent-encoded; `query` is the text after the first `?`, undefined without one. In the
+ * authority form `host` keeps the brackets of an IP literal.
  */
 export type RequestTarget =
   | { readonly form: 'origin'; readonly path: string; readonly query: string | undefined }
@@ -24,9 +23,9 @@ export type RequestTarget =
   | { readonly form: 'asterisk' };
 
 /**
- * Reads a target; undefined means 400. `CONNECT` takes only `host:port` with a port of 1 to 65535, and `*` goes
- * with `OPTIONS` alone. The absolute form is http or https without user information; its empty path is `/`,
- * or `*` for `OPTIONS` without a query, which asks about the server (RFC 9112 §3.2.4).
+ * Reads a target; undefined means 400. `CONNECT` takes only `host:port` with a port of 1 to 65535, and `*` only goes with `OPTIONS`. The
+ * absolute form is http or https without user information; its empty path is `/`, or `*` for `OPTIONS` without a query, which asks about the
+ * server (RFC 9112 §3.2.4).
  */
 export function parseRequestTarget(method: string, target: string): RequestTarget | undefined {
   if (method === 'CONNECT') return authorityForm(target);
@@ -41,16 +40,15 @@ export function parseRequestTarget(method: string, target: string): RequestTarge
 }
 
 /**
- * The segments of a path, each percent-decoded: `/a/b%2Fc` gives `a` and `b/c`, and a slash at the end gives a
- * last empty segment. Undefined when the path does not begin with a slash, an escape is malformed or not UTF-8,
- * a segment holds NUL, or a segment is `.` or `..` however it is spelled.
+ * The percent-decoded segments of a path: `/a/b%2Fc` gives `a` and `b/c`, and a slash at the end gives a last empty segment. Undefined if the
+ * path does not begin with a slash, an escape is malformed or not UTF-8, a segment holds NUL, or a segment is `.` or `..` in any spelling.
  */
 export function decodePathSegments(path: string): readonly string[] | undefined {
   if (path.charCodeAt(0) !== 0x2f || path.includes('\0')) return undefined;
   const segments = path.split('/');
   segments.shift();
   const encoded = path.includes('%');
-  // Without an escape and without a segment that begins with a dot there is nothing to look at: the usual path.
+  // The usual path has no escape and no segment that begins with a dot.
   if (!encoded && !path.includes('/.')) return segments;
   for (let index = 0; index < segments.length; index += 1) {
     const segment = segments[index] ?? '';
@@ -95,12 +93,10 @@ function absoluteForm(method: string, target: string): RequestTarget | undefined
   return { form: 'absolute', scheme, authority, path, query };
 }
 
-/** True when the rest of the target from `at` is `?` and a query. */
 function isQueryAt(target: string, at: number): boolean {
   return target.charCodeAt(at) === 0x3f && uriEnd(target, at + 1, QUERY_CHARACTERS) === target.length;
 }
 
-/** `/`, `?` or `#`. */
 function isAuthorityEnd(code: number): boolean {
   return code === 0x2f || code === 0x3f || code === 0x23;
 }

@@ -1,21 +1,17 @@
-/**
- * Structured fields: RFC 9651 §4.2, by the `structured-headers` package, which reports failure by throwing;
- * here failure is a value. Only what our fields use is let out.
- */
+/** Structured fields (RFC 9651 §4.2) by the `structured-headers` package, whose exceptions become undefined here. */
 import { type BareItem, type List, parseItem, parseList, Token } from 'structured-headers';
 
-/** The value of an Item that is a String, its parameters ignored; undefined for any other type or on failure. */
+/** The value of an Item that is a String, without its parameters; undefined otherwise. */
 export function parseStringItem(value: string): string | undefined {
   try {
     const [bare] = parseItem(value);
     return typeof bare === 'string' ? bare : undefined;
   } catch {
-    // The package throws for every malformed value; that is this function's undefined.
+    // The package throws for every malformed value.
     return undefined;
   }
 }
 
-/** The members of a List, or undefined on failure. */
 export function parseStructuredList(value: string): List | undefined {
   try {
     return parseList(value);
@@ -41,4 +37,11 @@ export function formatString(value: string): string {
     else text += value.charAt(at);
   }
   return `${text}"`;
+}
+
+/**
+ * Writes the `Deprecation` field (RFC 9745 §2.1): `@` and Unix seconds, rounded down. `Sunset` (RFC 8594) is an HTTP-date, see http-date.ts.
+ */
+export function formatDeprecation(ms: number): string {
+  return `@${Math.floor(ms / 1000)}`;
 }

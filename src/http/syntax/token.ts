@@ -1,25 +1,21 @@
 /**
- * Tokens and optional whitespace: RFC 9110 §5.6.2 and §5.6.3.
- *
- * Every list grammar in this folder is built from these few scanners. Each takes a position and returns the
- * position after what it read, so that a field value is walked once, without copies and without backtracking.
+ * Tokens and optional whitespace: RFC 9110 §5.6.2 and §5.6.3. Every list grammar in this folder uses these scanners. Each takes a position
+ * and returns the position after what it read, so that a field value is walked once, without copies and without backtracking.
  */
 
 const TOKEN_PUNCTUATION = "!#$%&'*+-.^_`|~";
 
 const TOKEN_CODES: Uint8Array = tokenTable();
 
-/** True when the UTF-16 code unit is a `tchar`. */
 export function isTokenCode(code: number): boolean {
   return code < 128 && TOKEN_CODES[code] === 1;
 }
 
-/** True when the whole text is one non-empty token. */
 export function isToken(text: string): boolean {
   return text.length > 0 && tokenEnd(text, 0) === text.length;
 }
 
-/** The index after the longest token that starts at `from`; `from` itself when there is none. */
+/** The index after the longest token that starts at `from`; `from` itself without one. */
 export function tokenEnd(text: string, from: number): number {
   let at = from;
   while (at < text.length && isTokenCode(text.charCodeAt(at))) at += 1;
@@ -33,7 +29,6 @@ export function skipWhitespace(text: string, from: number): number {
   return at;
 }
 
-/** The text without the optional whitespace around it; the same string when there is none. */
 export function trimWhitespace(text: string): string {
   const start = skipWhitespace(text, 0);
   let end = text.length;

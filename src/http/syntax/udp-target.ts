@@ -1,6 +1,6 @@
 /**
- * The target of connect-udp: RFC 9298 §2 and §3, by the template `/.well-known/masque/udp/{target_host}/{target_port}/`, which is the one that
- * clients take where they were told none. Takes the template apart: whether the host is one, and in what spelling, is said where it is looked at.
+ * The target of connect-udp (RFC 9298 §2 and §3) in the default template `/.well-known/masque/udp/{target_host}/{target_port}/`. The caller
+ * checks whether the host is valid.
  */
 import { parseIpv6Address } from './ip-address.ts';
 import { decodePathSegments, parseRequestTarget } from './request-target.ts';
@@ -14,8 +14,8 @@ const portDigitsMax = 5;
 const portMax = 65_535;
 
 /**
- * Reads a request target, the absolute form as well, in which some clients send it. Undefined: not of the template, or what it holds is no
- * host with a port of 1 to 65535. Colons of an IPv6 address must be percent-encoded (RFC 9298 §3), so neither a raw one nor a zone is taken.
+ * Reads a request target, also in the absolute form that some clients send. Undefined if it does not match the template or has no host and
+ * port of 1 to 65535. Colons of an IPv6 address must be percent-encoded (RFC 9298 §3), so raw ones and zones are refused.
  */
 export function parseUdpTarget(target: string): UdpTarget | undefined {
   const parsed = parseRequestTarget('GET', target);

@@ -1,25 +1,20 @@
-/**
- * The character classes of URIs: RFC 3986 §2 and §3, as one table of bits, and a scanner over it.
- */
+/** The character classes of URIs (RFC 3986 §2 and §3) as one table of bits, and a scanner over it. */
 
-/** `unreserved / sub-delims`: what a registered name holds besides percent-encodings. */
+/** `unreserved / sub-delims`: a registered name without percent-encodings. */
 export const NAME_CHARACTERS = 1;
 /** `NAME_CHARACTERS / ":"`: the tail of an IPvFuture address. */
 export const ADDRESS_CHARACTERS = 2;
 /** `pchar / "/"`: a path. */
 export const PATH_CHARACTERS = 4;
 /**
- * `pchar / "/" / "?"`, and `[` and `]`, which RFC 3986 keeps out of a query but every browser and most clients
- * send there as they stand; without them `?price[gte]=10` would be a malformed request.
+ * `pchar / "/" / "?"`, and `[` and `]`, which RFC 3986 does not allow in a query but every browser and most clients send unescaped; without
+ * them `?price[gte]=10` would be malformed.
  */
 export const QUERY_CHARACTERS = 8;
 
 const CLASSES: Uint8Array = classTable();
 
-/**
- * The index of the first character at or after `from` that is neither in the class nor the start of a valid
- * percent-encoding.
- */
+/** The index of the first character at or after `from` that is neither in the class nor the start of a valid percent-encoding. */
 export function uriEnd(text: string, from: number, characterClass: number): number {
   let at = from;
   while (at < text.length) {
@@ -32,13 +27,12 @@ export function uriEnd(text: string, from: number, characterClass: number): numb
   return at;
 }
 
-/** True for a hexadecimal digit of either case; false for NaN, which is what lies past the end of a text. */
+/** Whether the code is a hexadecimal digit; false for NaN, which lies past the end of a text. */
 export function isHexCode(code: number): boolean {
   const letter = code | 0x20;
   return isDigitCode(code) || (letter >= 0x61 && letter <= 0x66);
 }
 
-/** True for a decimal digit; false for NaN. */
 export function isDigitCode(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }

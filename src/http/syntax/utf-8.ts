@@ -1,9 +1,8 @@
 /**
- * Strict UTF-8 decoding: RFC 3629. Overlong forms, surrogates and values beyond U+10FFFF are refused; a byte
- * order mark is kept as the character it is. For short values only; bodies are decoded by the platform.
+ * Strict UTF-8 decoding: RFC 3629. Overlong forms, surrogates and values beyond U+10FFFF are refused; a byte order mark is kept as a
+ * character. For short values only; the platform decodes bodies.
  */
 
-/** The text, or undefined when the bytes are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   let text = '';
   let at = 0;

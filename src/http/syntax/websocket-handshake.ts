@@ -1,9 +1,7 @@
 /**
- * The opening handshake of a WebSocket, as the client sends it (§4.13, §9; RFC 6455 §4.1, RFC 8441 §5): over HTTP/1.1 a GET with Upgrade,
- * Connection, a version and a key; over HTTP/2 an extended CONNECT, which has a version alone.
- *
- * Read strictly: each of these fields once, version 13 alone, a key that is 16 octets in base64. What the fields of extensions and
- * subprotocols say is not read here.
+ * The client's opening handshake of a WebSocket (§4.13, §9; RFC 6455 §4.1, RFC 8441 §5): over HTTP/1.1 a GET with Upgrade, Connection, a
+ * version and a key; over HTTP/2 an extended CONNECT with a version. Read strictly: each field once, version 13 only, a key of 16 octets in
+ * base64. Extensions and subprotocols are interpreted elsewhere.
  */
 import { decodeBase64 } from './base64.ts';
 import { parseFieldList } from './field-list.ts';
@@ -17,16 +15,14 @@ export type HandshakeRequest = {
 };
 
 export type WebSocketHandshake =
-  /** No field of a handshake came. */
   | { readonly kind: 'absent' }
-  /** `subprotocols`: what the client speaks, in its order; empty where it asked for none. */
+  /** `subprotocols`: those of the client, in its order; empty if it offered none. */
   | { readonly kind: 'sound'; readonly subprotocols: readonly string[] }
   | { readonly kind: 'malformed'; readonly complaint: string };
 
 const websocketVersion = '13';
 const keyBytes = 16;
-const extendedConnectNeeded =
-  'over HTTP/2 a WebSocket is opened by CONNECT with :protocol websocket (RFC 8441)';
+const extendedConnectNeeded = 'over HTTP/2 a WebSocket requires CONNECT with :protocol websocket (RFC 8441)';
 
 export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHandshake {
   const { rawFields } = request;
@@ -34,7 +30,7 @@ export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHand
   const upgrade = tokensOf(rawFields, 'upgrade');
   const keys = valuesOf(rawFields, 'sec-websocket-key');
   const versions = valuesOf(rawFields, 'sec-websocket-version');
-  // HTTP/2 has no Upgrade (RFC 9113 §8.6), so 426 would name a way that does not exist there.
+  // HTTP/2 has no Upgrade (RFC 9113 §8.6), so 426 would suggest a way that does not exist there.
   if (!overHttp2 && request.version === '2.0') return { kind: 'malformed', complaint: extendedConnectNeeded };
   if (!overHttp2 && upgrade.length + keys.length + versions.length === 0) return { kind: 'absent' };
   const complaint = overHttp2
@@ -50,13 +46,13 @@ export function readWebSocketHandshake(request: HandshakeRequest): WebSocketHand
   if (subprotocols.some((name) => !isToken(name)) || new Set(subprotocols).size < subprotocols.length) {
     return {
       kind: 'malformed',
-      complaint: 'Sec-WebSocket-Protocol must be a list of names, each of them once',
+      complaint: 'Sec-WebSocket-Protocol must be a list of distinct names',
     };
   }
   return { kind: 'sound', subprotocols };
 }
 
-/** The fields are looked at by whom the extended CONNECT was handed on; what it asks for is decided here. */
+/** Refuses a protocol other than `websocket`; the receiver of the extended CONNECT has checked the fields. */
 function complainOfProtocol(protocol: string | undefined): string | undefined {
   return protocol === 'websocket' ? undefined : 'the protocol of the extended CONNECT must be websocket';
 }
@@ -66,17 +62,16 @@ function complainOfUpgrade(
   upgrade: readonly string[],
   keys: readonly string[],
 ): string | undefined {
-  if (method !== 'GET') return 'a WebSocket is opened with GET';
-  if (version !== '1.1') return 'a WebSocket is opened over HTTP/1.1, or by an extended CONNECT over HTTP/2';
+  if (method !== 'GET') return 'a WebSocket requires GET';
+  if (version !== '1.1') return 'a WebSocket requires HTTP/1.1, or an extended CONNECT over HTTP/2';
   if (!upgrade.includes('websocket')) return 'Upgrade must name websocket';
   if (!tokensOf(rawFields, 'connection').includes('upgrade')) return 'Connection must name Upgrade';
-  if (keys.length !== 1) return 'Sec-WebSocket-Key must come once';
+  if (keys.length !== 1) return 'Sec-WebSocket-Key is required exactly once';
   return decodeBase64(keys[0] ?? '')?.length === keyBytes
     ? undefined
     : `Sec-WebSocket-Key must be ${keyBytes} octets in base64`;
 }
 
-/** In lower case. */
 function tokensOf(rawFields: readonly string[], name: string): readonly string[] {
   return valuesOf(rawFields, name).flatMap((value) =>
     value.split(',').map((token) => trimWhitespace(token).toLowerCase()),

@@ -4,12 +4,12 @@
  */
 import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { Ask, Made, Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
 import type { Change, Commit, Row, Unit } from '../../store/store.ts';
-import type { Ask, Made, Result } from '../resource.ts';
-import { madeOf } from './made-of.ts';
 import type { Accompaniment, Served } from './served.ts';
 import type { MemberStanding } from './standing.ts';
+import { madeOf } from './write-result.ts';
 
 /** @param standing rows that the changes were computed from, in their order; undefined for those that are made */
 export async function commitUnit(

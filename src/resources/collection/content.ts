@@ -2,14 +2,14 @@
  * Which content a collection takes with which method (§4.4.1, §4.6), and its reading into a value.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Parsed } from '../../kernel/content/parsed.ts';
+import type { Understood } from '../../kernel/resource.ts';
 import type { BodyFormat, Collection } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { Parsed } from '../content/parsed.ts';
-import type { Understood } from '../resource.ts';
 import type { Served } from './served.ts';
 
-const typeOf: Readonly<Record<BodyFormat, string>> = {
+export const mediaTypeOf: Readonly<Record<BodyFormat, string>> = {
   json: 'application/json',
   form: 'application/x-www-form-urlencoded',
   multipart: 'multipart/form-data',
@@ -18,10 +18,10 @@ const typeOf: Readonly<Record<BodyFormat, string>> = {
 
 /** Media types of a complete resource: POST and PUT. */
 export function bodyTypes(collection: Collection): readonly string[] {
-  return [...collection.formats].map((format) => typeOf[format]);
+  return [...collection.formats].map((format) => mediaTypeOf[format]);
 }
 
-/** `application/json` means a merge patch here (surface, "Settled"). */
+/** `application/json` means a merge patch here. */
 export const patchTypes: readonly string[] = [
   'application/merge-patch+json',
   'application/json-patch+json',

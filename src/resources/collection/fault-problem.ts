@@ -1,9 +1,9 @@
 /**
  * Faults of a compiled query as problems. In a query component every fault is 400; in the content of a QUERY what does not
- * parse is 400 and what cannot be executed is 422 (RFC 10008; surface, "400 or 422").
+ * parse is 400 and what cannot be executed is 422 (RFC 10008).
  */
 import type { Problem } from '../../http/problem.ts';
-import type { Fault } from '../query/asked.ts';
+import type { Fault } from '../query/list-query.ts';
 
 export const alteredCursor: Problem = {
   code: 'query_parameter_invalid',

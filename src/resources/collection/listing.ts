@@ -6,18 +6,20 @@
  * audience, and finished pages under the table's version, which a write changes and so invalidates.
  */
 import { hash } from 'node:crypto';
+import { valueAt } from '../../http/syntax/json-members.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
-import type { MaybePromise, Page, Plan, Position, Store } from '../../store/store.ts';
+import type { MaybePromise, Page, Plan, Position, Row, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { Asked, Compiled, Fault, Target } from '../query/asked.ts';
 import { openCursor, sealCursor } from '../query/cursor.ts';
+import type { Asked, Compiled, Fault, Target } from '../query/list-query.ts';
 import { projection } from '../query/project.ts';
 import { shapeOf } from '../query/shape.ts';
-import type { ShowDocs } from './seen-list.ts';
+
+import { seenBy, type View } from './view.ts';
 
 /** A table whose rows can be listed. */
 export type Listable = Target & {
@@ -255,4 +257,45 @@ function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
+}
+
+/** How to show the rows of one table. */
+export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string[]>;
+
+/**
+ * A page of representations as one principal sees them. Where a rule looks at the owner, which representations do not tell, the rows are
+ * asked for it: point reads, made in one turn.
+ *
+ * Undefined where everything is shown.
+ */
+export function showDocs(store: Store, table: string, view: View): ShowDocs | undefined {
+  if (view.mark === '') return undefined;
+  if (!view.byOwner) return (docs) => docs.map((doc) => seenBy(view, doc, null).doc);
+  return (docs) =>
+    withOwners(store, table, docs, (owners) =>
+      docs.map((doc, index) => seenBy(view, doc, owners[index] ?? null).doc),
+    );
+}
+
+/** Calls back with the owner of each row; null where the row is another one meanwhile, or gone. */
+export function withOwners<T>(
+  store: Store,
+  table: string,
+  docs: readonly string[],
+  use: (owners: readonly (string | null)[]) => T,
+): MaybePromise<T> {
+  const rows = docs.map((doc) => store.read(table, valueAt(doc, ['id']) as string));
+  const owners = (found: readonly (Row | undefined)[]) =>
+    found.map((row, index) => ownerOf(row, docs[index]));
+  if (rows.some((row) => row instanceof Promise)) {
+    return Promise.all(rows).then((found) => use(owners(found)));
+  }
+  return use(owners(rows as readonly (Row | undefined)[]));
+}
+
+/** Somebody else may have made a resource of the same id since the page was read; its times tell. */
+function ownerOf(row: Row | undefined, doc: string | undefined): string | null {
+  if (row === undefined || doc === undefined) return null;
+  if (row.doc === doc) return row.owner;
+  return valueAt(row.doc, ['createdAt']) === valueAt(doc, ['createdAt']) ? row.owner : null;
 }

@@ -3,6 +3,10 @@
  * (content-threads). Both give the same answers.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
+import { isClientId } from '../../model/id.ts';
+import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
@@ -10,8 +14,13 @@ import { CheckedContent, type Outcome, type ProposalTarget, propose } from '../c
 import type { Proposed } from '../document/propose.ts';
 import { type FieldsOrWritten, WrittenFields } from '../document/representation.ts';
 import { closingsFor } from '../document/withheld.ts';
-import type { Ask, Proposal, Understood } from '../resource.ts';
+
+import { commitUnit, leaveAsItIs } from './commit.ts';
+import { bodyTypes, patchTypes } from './content.ts';
+import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
+import { closedTo, type MemberStanding, mayCreate, memberStanding, memberValidators } from './standing.ts';
+import { madeOf } from './write-result.ts';
 
 export type FieldsProposal = Proposal & {
   readonly fields: FieldsOrWritten;
@@ -95,4 +104,175 @@ function writtenOf(outcome: Outcome): FieldsProposal {
   if (!outcome.ok) return { problem: outcome.problem, fields: {} };
   if (outcome.fields === undefined) throw new Error('a thread proposed nothing');
   return { problem: null, fields: new WrittenFields(outcome.fields), unchanged: outcome.unchanged };
+}
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+/** POST to a collection (§4.4): 201 with Location and the representation; the server assigns the id. */
+export function createOperation(served: Served): Operation<Standing, unknown, FieldsProposal> {
+  const { collection } = served;
+  return {
+    permission: (principal) => permission(collection.access.create, 'create', principal),
+    contentTypes: bodyTypes(collection),
+    answersForms: true,
+    idempotent: true,
+    asynchronous: true,
+    longContent: served.longContent,
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'create', bytes, mediaType),
+    standing: () => open,
+    propose: (ask, _standing, content) => {
+      const owner = makersOwner(served, ask.principal);
+      return proposeFields(served, ask, { change: 'create', id: '', current: undefined, owner }, content);
+    },
+    // The target of a POST is the collection, and what stands there is its list (RFC 9110 §13.1).
+    validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
+    act: async (ask, _standing, proposal) => {
+      const id = served.newId();
+      const at = served.clock();
+      const row = nextRow(served, {
+        id,
+        fields: proposal?.fields ?? {},
+        owner: makersOwner(served, ask.principal),
+        createdAt: at,
+        updatedAt: at,
+        deletedAt: null,
+      });
+      if (!mayCreate(served, ask.principal, row)) return closedTo(ask.principal);
+      const location = `${served.path}/${id}`;
+      const result = { created: true, location, modifiedAt: at, validated: true };
+      const made = madeOf(served, ask.principal, row, result);
+      const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
+      return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
+    },
+  };
+}
+
+/** Whose a new resource of this collection is. */
+export function makersOwner({ owner }: Pick<Served, 'owner'>, principal: Principal): string | null {
+  return owner === undefined ? ownerOf(principal) : owner;
+}
+
+/** Whose the resources are that a principal makes. */
+export function ownerOf(principal: Principal): string | null {
+  return principal.kind === 'authenticated' ? principal.id : null;
+}
+
+/**
+ * PATCH (§4.6; RFC 5789): a merge patch or a JSON Patch, applied to what stands and committed only if that still
+ * stands, so a patch is atomic and two patches never overwrite each other.
+ */
+export function patchOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
+  const { collection } = served;
+  return {
+    permission: (principal) => permission(collection.access.update, 'update', principal),
+    contentTypes: patchTypes,
+    idempotent: true,
+    asynchronous: true,
+    longContent: served.longContent,
+    matchRequired: collection.requireMatch,
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'patch', bytes, mediaType),
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    standing: (ask) => memberStanding(served, ask, 'update'),
+    propose: (ask, { id, row }, content) => {
+      if (content === undefined || row === undefined) throw new Error('a patch of nothing');
+      const { doc: current, owner } = row;
+      return proposeFields(served, ask, { change: 'patch', id, current, owner }, content);
+    },
+    validators: (_ask, standing) => memberValidators(standing),
+    act: (ask, standing, proposed) =>
+      proposed?.unchanged === true
+        ? leaveAsItIs(served, ask, standing, true)
+        : write(served, ask, standing, proposed?.fields ?? {}),
+  };
+}
+
+function write(served: Served, ask: Ask, standing: MemberStanding, fields: FieldsOrWritten) {
+  const { id, row } = standing;
+  if (row === undefined) throw new Error('a patch of nothing');
+  const at = timeAfter(served.clock, row.updatedAt);
+  const next = nextRow(served, {
+    id,
+    fields,
+    owner: row.owner,
+    createdAt: row.createdAt,
+    updatedAt: at,
+    deletedAt: null,
+  });
+  const location = `${served.path}/${encodeURIComponent(id)}`;
+  const result = { created: false, location, modifiedAt: at, validated: true };
+  const made = madeOf(served, ask.principal, next, result);
+  const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
+  return commitUnit(served, ask, { changes, events: [eventOf(served, 'updated', next, at)] }, made, [row]);
+}
+
+/**
+ * PUT (§4.5): replaces the whole resource, or creates it where the collection says so. The answer carries no
+ * validators, because the server adds members to what was sent (RFC 9110 §9.3.4).
+ */
+export function replaceOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
+  const { collection } = served;
+  return {
+    permission: (principal) => {
+      const update = permission(collection.access.update, 'update', principal);
+      if (!collection.putCreates || update === 'granted') return update;
+      const create = permission(collection.access.create, 'create', principal);
+      return update === 'denied' && create === 'denied' ? 'denied' : 'depends';
+    },
+    contentTypes: bodyTypes(collection),
+    asynchronous: true,
+    longContent: served.longContent,
+    createsHere: collection.putCreates,
+    matchRequired: collection.requireMatch,
+    understand: (ask, bytes, mediaType) => understandContent(served, ask, 'replace', bytes, mediaType),
+    changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    standing: (ask) => memberStanding(served, ask, 'update'),
+    propose: (ask, standing, content) => proposal(served, ask, standing, content),
+    validators: (_ask, standing) => memberValidators(standing),
+    act: async (ask, standing, proposed) =>
+      proposed?.unchanged === true
+        ? leaveAsItIs(served, ask, standing, false)
+        : put(served, ask, standing, proposed?.fields ?? {}),
+  };
+}
+
+function proposal(
+  served: Served,
+  ask: Ask,
+  standing: MemberStanding,
+  content: unknown,
+): MaybePromise<FieldsProposal> {
+  if (!standing.exists && !isClientId(standing.id)) {
+    const message = 'an id chosen by the client has 1 to 255 letters, digits, ".", "_", "~" or "-"';
+    return { problem: { code: 'validation_failed', errors: [{ pointer: '/id', message }] }, fields: {} };
+  }
+  const current = standing.exists ? standing.row?.doc : undefined;
+  const owner = current === undefined ? makersOwner(served, ask.principal) : (standing.row?.owner ?? null);
+  return proposeFields(served, ask, { change: 'replace', id: standing.id, current, owner }, content);
+}
+
+function put(
+  served: Served,
+  ask: Ask,
+  standing: MemberStanding,
+  fields: FieldsOrWritten,
+): Result | Promise<Result> {
+  const { id, row } = standing;
+  const replaced = standing.exists ? row : undefined;
+  const at = timeAfter(served.clock, row?.updatedAt ?? 0);
+  const next = nextRow(served, {
+    id,
+    fields,
+    owner: replaced === undefined ? makersOwner(served, ask.principal) : replaced.owner,
+    createdAt: replaced?.createdAt ?? at,
+    updatedAt: at,
+    deletedAt: null,
+  });
+  const created = replaced === undefined;
+  if (created && !mayCreate(served, ask.principal, next)) return closedTo(ask.principal);
+  const location = `${served.path}/${encodeURIComponent(id)}`;
+  const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
+  const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at)];
+  const changes = [{ table: served.collection.name, id, expect, next }];
+  return commitUnit(served, ask, { changes, events }, made, [row]);
 }

@@ -3,11 +3,11 @@
  * Selection never changes the entity tag: it is part of the target, and a later If-Match must still fit.
  */
 import type { Problem } from '../../http/problem.ts';
+import type { Operation, Proposal } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import type { Field } from '../../model/field.ts';
 import { projection } from '../query/project.ts';
 import { readSelection } from '../query/selection.ts';
-import type { Operation, Proposal } from '../resource.ts';
 import type { Served } from './served.ts';
 import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
 

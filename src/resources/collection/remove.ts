@@ -1,14 +1,17 @@
 /**
  * DELETE (§4.7): gone, or hidden with `deletedAt` set where the collection deletes softly. Dependants block both.
  */
-import { permission } from '../../model/access.ts';
-import type { NextRow, Row } from '../../store/store.ts';
-import type { Operation } from '../resource.ts';
+
+import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
+import { type Permission, permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { Change, EventEntry, NextRow, Row } from '../../store/store.ts';
 import { commitUnit } from './commit.ts';
-import { madeOf } from './made-of.ts';
+import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
-import { type MemberStanding, memberStanding, memberValidators } from './standing.ts';
+import { type MemberStanding, mayDelete, memberStanding, memberValidators } from './standing.ts';
+import { madeOf } from './write-result.ts';
 
 export function removeOperation(served: Served): Operation<MemberStanding> {
   const { collection } = served;
@@ -54,4 +57,74 @@ export function removal(
     references: [],
   };
   return { next, doc, at };
+}
+
+type Ids = Proposal & { readonly ids: readonly string[] };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+/**
+ * POST {collection}/bulk-delete (§2.4, §4.4.4): deletes the named resources that exist and that the principal may
+ * delete, all in one unit, and says how many those were. An id that the principal may not see or delete is not
+ * counted, exactly as one that does not exist, so the count tells nothing about other people's resources.
+ *
+ * @param permitted who may ask at all; whether each resource may be deleted is decided one by one
+ */
+export function bulkDeleteOperation(
+  served: Served,
+  permitted: (principal: Principal) => Permission = (principal) =>
+    permission(served.collection.access.delete, 'delete', principal),
+): Operation<Standing, unknown, Ids> {
+  return {
+    permission: permitted,
+    contentTypes: ['application/json'],
+    idempotent: true,
+    asynchronous: true,
+    understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
+    standing: () => open,
+    propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
+    act: (ask, _standing, proposal) => removeAll(served, ask, proposal?.ids ?? []),
+  };
+}
+
+async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Promise<Result> {
+  const changes: Change[] = [];
+  const events: EventEntry[] = [];
+  const rows: Row[] = [];
+  for (const id of new Set(ids)) {
+    const row = await served.store.read(served.collection.name, id);
+    if (row === undefined || !mayDelete(served, ask.principal, row)) continue;
+    const { next, doc, at } = removal(served, row);
+    rows.push(row);
+    changes.push({ table: served.collection.name, id, expect: { rev: row.rev }, next });
+    events.push(eventOf(served, 'deleted', { doc, owner: row.owner }, at));
+  }
+  const made: Made = {
+    outcome: 'made',
+    created: false,
+    location: null,
+    doc: JSON.stringify({ deleted: changes.length }),
+    modifiedAt: null,
+    validated: false,
+  };
+  return commitUnit(served, ask, { changes, events }, made, rows);
+}
+
+function readIds(content: unknown, idsMax: number): Ids {
+  const refuse = (code: 'field_missing' | 'validation_failed', message: string, pointer = '/ids'): Ids => ({
+    problem: { code, errors: [{ pointer, message }] },
+    ids: [],
+  });
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    return refuse('validation_failed', 'must be an object with ids', '');
+  }
+  if (!Object.hasOwn(content, 'ids')) return refuse('field_missing', 'is required');
+  const unknown = Object.keys(content).find((name) => name !== 'ids');
+  if (unknown !== undefined) return refuse('validation_failed', 'unknown property', `/${unknown}`);
+  const { ids } = content as { ids: unknown };
+  if (!Array.isArray(ids) || !ids.every((id) => typeof id === 'string')) {
+    return refuse('validation_failed', 'must be an array of strings');
+  }
+  if (ids.length > idsMax) return refuse('validation_failed', `must have at most ${idsMax} ids`);
+  return { problem: null, ids };
 }

@@ -3,9 +3,9 @@
  * stored: where a schema alone cannot say what is good, such as a time that must lie ahead.
  */
 import type { Problem } from '../../http/problem.ts';
+import type { Ask, Operation, Proposal, Standing } from '../../kernel/resource.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
 import { isUnchanged } from '../document/propose.ts';
-import type { Ask, Operation, Proposal, Standing } from '../resource.ts';
 
 export type NewFields = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 /**
- * From the fields of a resource to the row that is stored and the event that tells of it (§2.1, §6, design §3).
+ * From the fields of a resource to the row that is stored and the event that tells of it (§2.1, §6).
  */
 import { searchText } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';

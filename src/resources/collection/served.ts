@@ -4,20 +4,20 @@
 
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { Parsed, ParsedPatch } from '../../kernel/content/parsed.ts';
+import type { Validator } from '../../kernel/content/validator.ts';
+import type { Ask } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { Change, MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
-import type { Parsed, ParsedPatch } from '../content/parsed.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
-import type { Validator } from '../document/validator.ts';
-import type { Ask } from '../resource.ts';
 import type { Listing } from './listing.ts';
 import type { View } from './view.ts';
 
-export type Served = {
+export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly collection: Collection;
-  readonly store: Store;
   /** `/api/v1/products` */
   readonly path: string;
   readonly validator: Validator;
@@ -38,8 +38,6 @@ export type Served = {
   readonly patchLimits: PatchLimits;
   /** Whether its resources may be as long as content may be at all: those of the program itself are short. */
   readonly longContent: boolean;
-  readonly newId: () => string;
-  readonly clock: () => number;
   readonly bulkDeleteIdsMax: number;
   /** A representation may not grow beyond this, by however many patches. */
   readonly documentCharactersMax: number;

@@ -3,40 +3,37 @@
  * the program brings itself (accounts, keys, the audit trail) are served by the same operations; a `Variant` says where one differs.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { ContentLimits } from '../../kernel/content/content-limits.ts';
+import { contentShape } from '../../kernel/content/form-shape.ts';
+import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
+import { compileValidator } from '../../kernel/content/validator.ts';
+import type { CollectionOperation, CollectionVariant } from '../../kernel/documentation.ts';
+import type { CallerAddress } from '../../kernel/rate-limit/caller-address.ts';
+import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
-import { type Permission, permission, visibleTo } from '../../model/access.ts';
+import { type Permission, permission, permits, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { Store } from '../../store/store.ts';
-import type { ContentLimits } from '../content/content-limits.ts';
-import { contentShape } from '../content/form-shape.ts';
-import { parseContent, parsePatch } from '../content/parse-content.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { NextRow, Row, Store } from '../../store/store.ts';
 import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
-import { compileValidator } from '../document/validator.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
-import type { CallerAddress } from '../rate-limit/caller-address.ts';
-import type { Operation, Resource } from '../resource.ts';
+import { collectionResources } from './collection-routes.ts';
 import { countDependants } from './dependants.ts';
-import type { ListOptions } from './list.ts';
-import { createListCaches, createListing, type Listing } from './listing.ts';
-import type { QueryOptions } from './query.ts';
-import type { QueryTextLimits } from './query-text.ts';
-import { type CollectionOperation, collectionResources } from './resources.ts';
-import { showDocs } from './seen-list.ts';
+import type { ListOptions } from './list-answer.ts';
+import { createListCaches, createListing, type Listing, showDocs } from './listing.ts';
+import type { QueryOptions, QueryTextLimits } from './query.ts';
 import type { Served } from './served.ts';
-import { unseenReference } from './unseen-reference.ts';
+import { subjectOf } from './standing.ts';
 import { createViews, fieldNamed, type View } from './view.ts';
 
-export type ServingOptions = {
-  readonly store: Store;
+export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   /** `/api/v1` */
   readonly base: string;
   /** The declared ones, by name. */
   readonly collections: ReadonlyMap<string, Collection>;
-  readonly newId: () => string;
-  readonly clock: () => number;
   /** Keyed with the store's own secret. */
   readonly mac: (text: string) => string;
   readonly queryLimits: QueryTextLimits;
@@ -94,6 +91,7 @@ export type Variant = {
   readonly operations?: ReadonlySet<CollectionOperation>;
   /** In place of the POST to the collection. */
   readonly create?: (served: Served) => Operation;
+  readonly documentation?: CollectionVariant;
 };
 
 export type ServedCollection = {
@@ -114,7 +112,10 @@ export function serveCollection(
   const list = listOptionsOf(serving, served, variant);
   const query = queryOptionsOf(serving, served, variant);
   const { operations, create, listPermission } = variant;
+  const { listLimitDefault, listLimitMax } = serving.queryLimits;
+  const limits = { listLimitDefault, listLimitMax, bulkDeleteIdsMax: serving.bulkDeleteIdsMax };
   const resources = collectionResources(served, list, query, {
+    documentation: { ...variant.documentation, collection, limits },
     ...(operations === undefined ? {} : { operations }),
     ...(create === undefined ? {} : { create: create(served) }),
     ...(listPermission === undefined ? {} : { bulkDeletePermission: listPermission }),
@@ -209,4 +210,29 @@ function listableOf(
           },
         }),
   };
+}
+
+/**
+ * Whether a change names a resource that its maker may not see (§5.1). It is refused as if nothing stood there: the answer would tell that it
+ * does, and the reference would keep its owner from deleting it. A reference that stood before is not judged again.
+ *
+ * @returns the field that holds such a reference
+ */
+async function unseenReference(
+  store: Store,
+  collections: ReadonlyMap<string, Collection>,
+  collection: Collection,
+  principal: Principal,
+  { before, next }: { readonly before: Row | undefined; readonly next: NextRow | null },
+): Promise<string | undefined> {
+  for (const { field, id } of next?.references ?? []) {
+    const reference = collection.references.find((each) => each.field === field);
+    const target = collections.get(reference?.collection ?? '');
+    if (target === undefined || permission(target.access.read, 'read', principal) === 'granted') continue;
+    if (before !== undefined && subjectOf(before).member(field) === id) continue;
+    const row = await store.read(target.name, id);
+    if (row === undefined || permits(target.access.read, 'read', principal, subjectOf(row))) continue;
+    return field;
+  }
+  return undefined;
 }

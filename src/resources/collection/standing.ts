@@ -2,14 +2,16 @@
  * What stands at a member's path, and whether the principal may see and do (§4.7.1, §5.1).
  * A softly deleted resource does not exist (§4.7.4), but its row is what the next change is computed from.
  */
-
+import type { TObject } from 'typebox';
 import type { Problem } from '../../http/problem.ts';
 import { valueAt } from '../../http/syntax/json-members.ts';
+import type { Action as DeclaredAction } from '../../kernel/action.ts';
+import { pathParameter } from '../../kernel/documentation.ts';
+import type { Ask, Standing, Validators } from '../../kernel/resource.ts';
 import { type Action, permission, permits, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import type { Ask, Standing, Validators } from '../resource.ts';
 import type { Served } from './served.ts';
 import { type Seen, seenBy } from './view.ts';
 
@@ -99,4 +101,30 @@ export function memberValidators(standing: MemberStanding): Validators {
   if (row === undefined) return { tag: null, modifiedAt: null };
   const tag = seen === undefined ? String(row.rev) : `${row.rev}.${seen.mark}`;
   return { tag, modifiedAt: row.updatedAt };
+}
+
+/** Where an action on a member of a collection is: its path, and who may do it to which member. */
+export type MemberPlace = Required<
+  Pick<
+    DeclaredAction<TObject, MemberStanding>,
+    'path' | 'parameters' | 'tag' | 'permission' | 'standing' | 'member'
+  >
+>;
+
+/**
+ * Spread into the declaration of an action on a member of a collection.
+ * @param rest of the path behind the id
+ * @param access the rule of the collection that decides
+ * @param described whose id it is: `Of the endpoint.`
+ */
+export function onMember(served: Served, rest: string, access: Action, described: string): MemberPlace {
+  const { collection } = served;
+  return {
+    path: `${served.path}/{id}/${rest}`,
+    parameters: [pathParameter('id', described)],
+    tag: collection,
+    permission: (principal) => permission(collection.access[access], access, principal),
+    standing: (ask) => memberStanding(served, ask, access),
+    member: { collection, action: access },
+  };
 }

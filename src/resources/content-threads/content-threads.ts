@@ -1,18 +1,17 @@
 /**
- * Threads that parse, check and write content that is too long for the event loop: a megabyte of JSON takes it 100 ms to a second,
- * depending on what is in it and on the schema. Jobs wait in a queue that is fair by party and bounded in octets. A thread
- * whose job takes too long (a pattern of the schema that backtracks without end) is ended and replaced with the next job.
- *
- * Threads start when first needed; their load is about 20 MB each.
+ * Threads that parse, check and serialize content that is too long for the event loop: a megabyte of JSON takes 100 ms to a second,
+ * depending on its structure and the schema. Jobs wait in a queue that is fair by party and bounded in octets. A thread whose job
+ * exceeds its time (such as a pattern that backtracks without end) is terminated; the next job starts a new one. Threads start when
+ * first needed and take about 20 MB each.
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import type { ContentLimits } from '../../kernel/content/content-limits.ts';
 import type { Collection } from '../../model/collection.ts';
 import { FairQueue } from '../../model/fair-queue.ts';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { workerFile } from '../../store/worker-file.ts';
-import type { ContentLimits } from '../content/content-limits.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import type { Job, Outcome } from './job.ts';
 
@@ -22,7 +21,7 @@ export type ThreadLimits = {
   readonly validationErrorsMax: number;
 };
 
-/** What of a collection can cross to a thread: everything but its rules, which may be functions. */
+/** The part of a collection that can cross to a thread: everything but its rules, which may be functions. */
 type PlainCollection = Pick<
   Collection,
   | 'name'
@@ -43,7 +42,6 @@ export type ThreadData = ThreadLimits & { readonly collections: ReadonlyMap<stri
 export type ThreadRequest = { readonly collection: string; readonly job: Job };
 export type ThreadReply = { readonly outcome: Outcome } | { readonly failure: string };
 
-/** Named as in the settings table. */
 export type ContentThreadsOptions = ThreadLimits & {
   readonly collections: ReadonlyMap<string, Collection>;
   readonly contentThreads: number;
@@ -52,19 +50,15 @@ export type ContentThreadsOptions = ThreadLimits & {
   readonly contentWorkTimeoutMs: number;
 };
 
-/** The threads as one collection sees them. */
 export type CollectionThreads = {
   /** Octets of content, and of the stored representation, up to which the event loop does the work itself. */
   readonly inlineBytesMax: number;
-  /**
-   * @param party whom the work is for
-   * @throws StoreUnavailable when too much waits
-   */
+  /** @param party the principal or address that the job counts for @throws StoreUnavailable if the queue is full */
   carryOut(job: Job, party: string): Promise<Outcome>;
 };
 
 export type ContentThreads = {
-  /** Undefined for a collection whose schema holds functions and so cannot cross to a thread. */
+  /** Undefined for a collection whose schema holds functions, which cannot cross to a thread. */
   of(collection: Collection): CollectionThreads | undefined;
   close(): Promise<void>;
 };
@@ -81,7 +75,7 @@ type Thread = {
   work: { readonly party: string; readonly item: Waiting; readonly timer: NodeJS.Timeout } | undefined;
 };
 
-/** Of a schema with `uniqueItems`, whose check takes 5 us an item. */
+/** For a schema with `uniqueItems`, whose check takes 5 µs an item. */
 const inlineBytesWithUniqueItemsMax = 4096;
 
 export function createContentThreads(options: ContentThreadsOptions): ContentThreads {
@@ -124,9 +118,9 @@ class ContentPool {
   }
 
   carryOut(request: ThreadRequest, party: string): Promise<Outcome> {
-    if (this.#closed) return Promise.reject(unavailable('the program stops'));
+    if (this.#closed) return Promise.reject(unavailable('the program is stopping'));
     return new Promise((resolve, reject) => {
-      this.#waiting.push(party, { request, octets: octetsOf(request.job), resolve, reject });
+      this.#waiting.push(party, { request, octets: countOctets(request.job), resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
         refused.reject(unavailable(`${this.#waiting.size} octets of content wait for a thread`));
@@ -136,7 +130,7 @@ class ContentPool {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { reject } of this.#waiting.drop()) reject(unavailable('the program stops'));
+    for (const { reject } of this.#waiting.drop()) reject(unavailable('the program is stopping'));
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }
 
@@ -152,7 +146,7 @@ class ContentPool {
     }
   }
 
-  /** One thread is left to others where there are several. */
+  /** Where there are several threads, one party never takes all of them. */
   #mayWork(party: string): boolean {
     const working = this.#threads.filter(({ work }) => work?.party === party).length;
     return working < Math.max(1, this.#threadsMax - 1);
@@ -160,9 +154,9 @@ class ContentPool {
 
   #start(): Thread | undefined {
     if (this.#threads.length >= this.#threadsMax) return undefined;
-    let cause: unknown = 'it ended';
+    let cause: unknown = 'the thread exited without an error';
     const worker = ownEmitter(
-      new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data }),
+      new Worker(workerFile('./content-thread', import.meta.url), { workerData: this.#data }),
       (error) => {
         cause = error;
       },
@@ -173,7 +167,7 @@ class ContentPool {
       worker.unref();
       this.#dispatch();
       if ('outcome' in reply) work?.item.resolve(reply.outcome);
-      else work?.item.reject(new Error(`content could not be worked on: ${reply.failure}`));
+      else work?.item.reject(new Error(`a content thread failed: ${reply.failure}`));
     });
     worker.on('exit', () => {
       this.#remove(thread);
@@ -188,7 +182,7 @@ class ContentPool {
     const work = this.#free(thread);
     this.#remove(thread);
     void thread.worker.terminate();
-    const message = `takes longer than ${this.#options.contentWorkTimeoutMs} ms to check against the schema`;
+    const message = `takes longer than ${this.#options.contentWorkTimeoutMs} ms to check against the schema; send a shorter document`;
     const problem = { code: 'validation_failed', errors: [{ pointer: '', message }] } as const;
     work?.item.resolve({ ok: false, problem });
     this.#dispatch();
@@ -207,7 +201,7 @@ class ContentPool {
   }
 }
 
-function octetsOf(job: Job): number {
+function countOctets(job: Job): number {
   const content = 'bytes' in job.content ? job.content.bytes.length : 0;
   return 1 + content + (job.kind === 'propose' ? (job.target.current?.length ?? 0) : 0);
 }
@@ -222,12 +216,12 @@ function plainCollection(collection: Collection): PlainCollection {
   return {
     ...{ name, schema: JSON.parse(JSON.stringify(schema)), fields, formats, textField, textBounds },
     ...{ tenantField, unpatchable, searchFields, references },
-    // Which fields are closed to a writer is decided before: it comes with the job.
+    // The job carries the fields that are closed to its writer.
     ...{ readOnly: new Map(), hidden: new Map() },
   };
 }
 
-/** Whether JSON holds all of the schema that a check looks at: a refinement is a function. */
+/** Tells whether JSON can hold the schema: a refinement is a function. */
 function isPlain(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return typeof schema !== 'function';
   return Object.getOwnPropertyNames(schema).every((name) =>
@@ -242,8 +236,8 @@ function hasCostlyPattern(schema: unknown): boolean {
 }
 
 /**
- * Whether a regular expression may take time that is exponential in the length of the text: a group is repeated that has a
- * repetition or alternatives in it, as in `^(a+)+$`. Some that are harmless are among them; they cost a turn through a thread.
+ * Tells whether a regular expression may take exponential time: a repeated group contains a repetition or alternatives, as in
+ * `^(a+)+$`. Some matches are harmless; they only cost the way through a thread.
  */
 export function mayBacktrack(pattern: string): boolean {
   const groups: boolean[] = [];

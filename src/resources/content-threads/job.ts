@@ -1,19 +1,17 @@
 /**
- * Work on content that takes long, as values that cross to a thread and back: checking that octets are what their media type says, and
- * proposing the fields of a resource from them. `carryOut` is what the thread runs; the same functions run on the event
- * loop where content and resource are short.
- *
- * The trees of values stay in the thread. What comes back is the text of the fields as it will be stored, because copying a tree
- * between threads takes longer than parsing it did.
+ * Jobs for content threads, as values that cross to a thread and back: checking that octets are valid for their media type, and
+ * proposing the fields of a resource from them. The event loop runs the same functions for short content. The thread returns the fields
+ * as the text to store, because copying a parsed tree between threads takes longer than parsing it.
  */
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
+import type { ContentLimits } from '../../kernel/content/content-limits.ts';
+import type { ContentShape } from '../../kernel/content/form-shape.ts';
+import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts';
+import type { PatchContent } from '../../kernel/content/parsed.ts';
+import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchText } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
-import type { ContentLimits } from '../content/content-limits.ts';
-import type { ContentShape } from '../content/form-shape.ts';
-import { parseContent, parsePatch } from '../content/parse-content.ts';
-import type { PatchContent } from '../content/parsed.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -24,10 +22,9 @@ import {
 } from '../document/propose.ts';
 import { referencesOf } from '../document/references.ts';
 import type { WrittenFields } from '../document/representation.ts';
-import type { Validator } from '../document/validator.ts';
 import type { Writer } from '../document/withheld.ts';
 
-/** Octets of content that are well-formed; their value is made where it is used. */
+/** Content that is valid for its media type; it is parsed where it is used. */
 export class CheckedContent {
   readonly bytes: Uint8Array;
   readonly mediaType: MediaType;
@@ -40,7 +37,7 @@ export class CheckedContent {
 
 export type Content = { readonly bytes: Uint8Array; readonly mediaType: MediaType };
 
-/** A resource to write: `current` is the stored representation, undefined where there is none. */
+/** A resource to write; `current` is the stored representation, undefined if there is none. */
 export type ProposalTarget = {
   readonly change: 'create' | 'replace' | 'patch';
   readonly id: string;
@@ -53,7 +50,7 @@ export type Job =
       readonly kind: 'propose';
       readonly target: ProposalTarget;
       readonly writer: Writer;
-      /** A value where the content was short and the stored representation is long. */
+      /** A value if the content was short and the stored representation is long. */
       readonly content: Content | { readonly value: unknown };
     };
 
@@ -61,12 +58,11 @@ export type Outcome =
   | {
       readonly ok: true;
       readonly fields?: { readonly [Member in keyof WrittenFields]: WrittenFields[Member] };
-      /** The resource has these fields already. */
       readonly unchanged?: boolean;
     }
   | { readonly ok: false; readonly problem: Problem };
 
-/** What both kinds of job need of a collection. */
+/** The parts of a collection and the limits that a job needs. */
 export type Workshop = {
   readonly collection: Proposable & Pick<Collection, 'searchFields' | 'references'>;
   readonly validator: Validator;
@@ -94,7 +90,7 @@ export async function carryOut(workshop: Workshop, job: Job): Promise<Outcome> {
   return { ok: true, fields: { text, search, references: referencesOf(collection, fields) }, unchanged };
 }
 
-/** @param content as understood: a patch with its format, or the value of a whole resource */
+/** @param content the parsed content: a patch with its format, or the value of a whole resource */
 export function propose(
   { collection, validator, patchLimits }: Pick<Workshop, 'collection' | 'validator' | 'patchLimits'>,
   { change, id, current }: ProposalTarget,

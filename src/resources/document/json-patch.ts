@@ -1,25 +1,25 @@
 /**
- * JSON Patch: RFC 6902, applied to a copy, so that a patch takes effect whole or not at all (§4.6).
- * The document is checked in json-patch-document.ts first.
- *
- * Our own instead of the package rfc6902, which fails two points of the official suite (add and replace of the whole
- * document), takes `-` for the index of an existing item, and lets a chain of copies grow without bound.
+ * JSON Patch (RFC 6902), applied to a copy, so that a patch takes effect whole or not at all (§4.6). Not the package rfc6902: it fails
+ * two cases of the official suite (add and replace of the whole document), accepts `-` as the index of an existing item, and lets a
+ * chain of copies grow without bound.
  */
-import type { Problem } from '../../http/problem.ts';
+import type { FieldError, Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
-import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
-import { type Operation, readJsonPatch } from './json-patch-document.ts';
-import { copyJson, equalJson, isMembers, ownMember, setMember } from './json-value.ts';
+import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
+import {
+  copyJson,
+  equalJson,
+  isMembers,
+  type Members,
+  ownMember,
+  setMember,
+} from '../../model/json-value.ts';
 
 export type PatchLimits = {
-  /** Operations in one patch. */
   readonly operationsMax: number;
-  /** Levels of arrays and objects in the result, and at every step. */
+  /** Levels of arrays and objects after every operation. */
   readonly depthMax: number;
-  /**
-   * What all operations together may copy and move, in characters of text and items of arrays: twenty copies of
-   * a document into itself would otherwise make a million of it.
-   */
+  /** Characters and items that all operations together may copy and move; a chain of copies grows exponentially. */
   readonly movedMax: number;
 };
 
@@ -30,8 +30,8 @@ export type Patched =
   | { readonly ok: false; readonly problem: Problem };
 
 /**
- * Applies the operations in order. `patch_malformed` for a document that is no patch; `patch_not_applicable`, naming
- * the operation by its index, when a place is missing, a test fails or a limit is passed.
+ * Applies the operations in order. Refuses a malformed patch with `patch_malformed`, and with `patch_not_applicable` an operation whose
+ * path is missing, whose test fails or that passes a limit.
  */
 export function jsonPatch(target: Json, operations: unknown, limits: PatchLimits): Patched {
   const read = readJsonPatch(operations, limits.operationsMax);
@@ -44,21 +44,21 @@ export function jsonPatch(target: Json, operations: unknown, limits: PatchLimits
   return { ok: true, value: patching.root };
 }
 
-const missing = 'there is no value at this place';
-const missingParent = 'there is no array or object to hold this place';
-const tooMuch = 'the patch copies or moves too much';
-const tooDeep = 'the document would be nested too deeply';
+const missing = 'there is no value at this path';
+const missingParent = 'the parent of this path is not an array or object';
 
-/** One document while it is patched. Each method answers undefined when it is done, or why it cannot be. */
+/** A document during a patch. Each method returns undefined on success, or the reason for a refusal. */
 class Patching {
   root: Json;
   readonly #depthMax: number;
+  readonly #tooMuch: string;
   #left: number;
 
   constructor(root: Json, limits: PatchLimits) {
     this.root = root;
     this.#depthMax = limits.depthMax;
     this.#left = limits.movedMax;
+    this.#tooMuch = `the patch copies or moves more than ${limits.movedMax} characters and items`;
   }
 
   apply(operation: Operation): string | undefined {
@@ -91,27 +91,28 @@ class Patching {
     const parent = this.#at(path, path.length - 1);
     if (Array.isArray(parent)) {
       const index = name === '-' ? parent.length : arrayIndex(name);
-      if (index === undefined || index > parent.length) return 'this is no index of the array or its end';
+      if (index === undefined || index > parent.length)
+        return 'the last token must be an index of the array, or - for its end';
       this.#charge((parent.length - index) >> 5);
-      if (this.#left < 0) return tooMuch;
+      if (this.#left < 0) return this.#tooMuch;
       parent.splice(index, 0, value);
       return undefined;
     }
     if (!isMembers(parent)) return missingParent;
-    if (name === '__proto__') return 'a member may not be named __proto__';
+    if (name === '__proto__') return 'a member must not be named __proto__';
     parent[name] = value;
     return undefined;
   }
 
   #remove(path: readonly string[]): string | undefined {
     const name = path.at(-1);
-    if (name === undefined) return 'the whole document may not be removed';
+    if (name === undefined) return 'the whole document cannot be removed';
     const parent = this.#at(path, path.length - 1);
     if (Array.isArray(parent)) {
       const index = arrayIndex(name);
       if (index === undefined || index >= parent.length) return missing;
       this.#charge((parent.length - index) >> 5);
-      if (this.#left < 0) return tooMuch;
+      if (this.#left < 0) return this.#tooMuch;
       parent.splice(index, 1);
       return undefined;
     }
@@ -135,7 +136,7 @@ class Patching {
   #test(path: readonly string[], value: Json): string | undefined {
     const standing = this.#at(path);
     if (standing === undefined) return missing;
-    return equalJson(standing, value) ? undefined : 'the test fails';
+    return equalJson(standing, value) ? undefined : 'the value is not equal to that of the test';
   }
 
   #copy(from: readonly string[], path: readonly string[]): string | undefined {
@@ -148,12 +149,12 @@ class Patching {
     const value = this.#at(from);
     if (value === undefined) return `${missing}: ${formatJsonPointer(from)}`.slice(0, faultCharactersMax);
     if (isPrefix(from, path)) {
-      return from.length === path.length ? undefined : 'a value may not be moved into itself';
+      return from.length === path.length ? undefined : 'a value cannot be moved into itself';
     }
     return this.#remove(from) ?? this.#add(path, value);
   }
 
-  /** The value at the first `length` tokens of the path; undefined when nothing is there. */
+  /** Returns the value at the first `length` tokens of the path; undefined if there is none. */
   #at(path: readonly string[], length: number = path.length): Json | undefined {
     let value: Json | undefined = this.root;
     for (let step = 0; step < length && value !== undefined; step += 1) {
@@ -166,11 +167,13 @@ class Patching {
     return value;
   }
 
-  /** Charges the value to what may be moved; answers why it may not stand at the path, if so. */
+  /** Counts the value against `movedMax`; returns the reason if it may not be placed at the path. */
   #refuseSize(path: readonly string[], value: Json): string | undefined {
     const levels = this.#levels(value);
-    if (this.#left < 0) return tooMuch;
-    return path.length + levels > this.#depthMax ? tooDeep : undefined;
+    if (this.#left < 0) return this.#tooMuch;
+    return path.length + levels > this.#depthMax
+      ? `the document would nest deeper than ${this.#depthMax} levels`
+      : undefined;
   }
 
   #levels(value: Json): number {
@@ -195,7 +198,7 @@ class Patching {
 
 const faultCharactersMax = 160;
 
-/** An array index as RFC 6901 §4 writes it: no sign, no leading zero. */
+/** Reads an array index (RFC 6901 §4): no sign, no leading zero. */
 function arrayIndex(token: string): number | undefined {
   if (token.length === 0 || token.length > 10) return undefined;
   if (token.length > 1 && token.charCodeAt(0) === 0x30) return undefined;
@@ -220,4 +223,67 @@ function notApplicable(index: number, operation: Operation, fault: string): Prob
     context: { operation: index },
     errors: [{ pointer: `/${index}`, message: fault }],
   };
+}
+
+type Path = readonly string[];
+
+type Operation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: Path; readonly value: Json }
+  | { readonly op: 'remove'; readonly path: Path }
+  | { readonly op: 'move' | 'copy'; readonly path: Path; readonly from: Path };
+
+type ReadJsonPatch =
+  | { readonly ok: true; readonly operations: readonly Operation[] }
+  | { readonly ok: false; readonly problem: Problem };
+
+const faultsMax = 20;
+
+/** Reads the operations (RFC 6902 §3, §4); reports up to twenty malformed ones, and ignores unknown members as §4 requires. */
+function readJsonPatch(document: unknown, operationsMax: number): ReadJsonPatch {
+  if (!Array.isArray(document))
+    return malformed([{ pointer: '', message: 'must be an array of operations' }]);
+  if (document.length > operationsMax) {
+    return malformed([{ pointer: '', message: `must have at most ${operationsMax} operations` }]);
+  }
+  const operations: Operation[] = [];
+  const faults: FieldError[] = [];
+  for (const [index, value] of document.entries()) {
+    const operation = readOperation(value, `/${index}`);
+    if ('pointer' in operation) faults.push(operation);
+    else operations.push(operation);
+    if (faults.length === faultsMax) break;
+  }
+  return faults.length === 0 ? { ok: true, operations } : malformed(faults);
+}
+
+function readOperation(value: unknown, at: string): Operation | FieldError {
+  if (!isMembers(value)) return { pointer: at, message: 'must be an object' };
+  const op = ownMember(value, 'op');
+  const path = readPointer(value, 'path');
+  const known =
+    op === 'add' || op === 'replace' || op === 'test' || op === 'remove' || op === 'move' || op === 'copy';
+  if (!known) {
+    return { pointer: `${at}/op`, message: 'must be "add", "remove", "replace", "move", "copy" or "test"' };
+  }
+  if (path === undefined) return { pointer: `${at}/path`, message: 'must be a JSON Pointer' };
+  if (op === 'remove') return { op, path };
+  if (op === 'move' || op === 'copy') {
+    const from = readPointer(value, 'from');
+    return from === undefined
+      ? { pointer: `${at}/from`, message: 'must be a JSON Pointer' }
+      : { op, path, from };
+  }
+  const operand = ownMember(value, 'value');
+  return operand === undefined
+    ? { pointer: `${at}/value`, message: 'is required' }
+    : { op, path, value: operand };
+}
+
+function readPointer(operation: Members, name: 'path' | 'from'): Path | undefined {
+  const text = ownMember(operation, name);
+  return typeof text === 'string' ? parseJsonPointer(text) : undefined;
+}
+
+function malformed(errors: readonly FieldError[]): ReadJsonPatch {
+  return { ok: false, problem: { code: 'patch_malformed', errors } };
 }

@@ -1,20 +1,18 @@
 /**
- * What a POST, PUT or PATCH would make of a resource, or why it may not (§4.4 to §4.6): pure functions from values to
- * the new fields. The store is not asked here: uniqueness and references are checked in the transaction.
- *
- * One answer lists all faults. Its code is that of the gravest: a member that may not be changed (400) before
- * a missing field (400) before invalid data (422); in a PATCH a required field that is removed is invalid data.
+ * Computes the fields that a POST, PUT or PATCH would write, or the refusal (§4.4 to §4.6). Pure functions: the transaction checks
+ * uniqueness and references. One refusal lists all faults under the code of the gravest: a member that may not change (400), then a
+ * missing field (400), then invalid data (422). In a PATCH, removing a required field is invalid data.
  */
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import type { Json } from '../../http/syntax/json.ts';
 import { parseJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { PatchContent } from '../../kernel/content/parsed.ts';
+import type { Faults } from '../../kernel/content/schema-errors.ts';
+import type { Validator } from '../../kernel/content/validator.ts';
 import type { Collection } from '../../model/collection.ts';
-import type { PatchContent } from '../content/parsed.ts';
+import { equalJson, isMembers, type Members, ownMember, setMember } from '../../model/json-value.ts';
 import { jsonPatch, type Patched, type PatchLimits, patchLimitsDefault } from './json-patch.ts';
-import { equalJson, isMembers, type Members, setMember } from './json-value.ts';
-import { mergePatch } from './merge-patch.ts';
-import type { Faults } from './schema-errors.ts';
 import {
   assignedMembers,
   fixedChanges,
@@ -23,7 +21,6 @@ import {
   unpatchableChanges,
   unpatchableTargets,
 } from './unpatchable.ts';
-import type { Validator } from './validator.ts';
 import {
   hiddenNamed,
   keeping,
@@ -38,21 +35,17 @@ import {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What is looked at of a collection. */
 export type Proposable = Pick<
   Collection,
   'schema' | 'fields' | 'unpatchable' | 'tenantField' | 'readOnly' | 'hidden'
 >;
 
 export type Proposed =
-  /** Fields in the order of the schema, without the members that the server makes. `unchanged`: they already stand so. */
+  /** Fields in the order of the schema, without server-assigned members. `unchanged`: the resource already has these fields. */
   | { readonly ok: true; readonly fields: Fields; readonly unchanged: boolean }
   | { readonly ok: false; readonly problem: Problem };
 
-/**
- * The fields of a new resource: defaults filled in, the tenant of the writer set; `id` and times given by the client are refused.
- * @param writer undefined: the program itself
- */
+/** Refuses an `id` or time given by the client. @param writer undefined: the program itself */
 export function proposeCreate(
   collection: Proposable,
   validator: Validator,
@@ -64,9 +57,9 @@ export function proposeCreate(
 }
 
 /**
- * The fields that a PUT to the resource `id` leaves: those given, defaults, and what stands in fields that are closed to the
- * writer. `current` is the stored representation, undefined where the PUT creates. Server-made members are ignored when they are
- * those of `current`.
+ * Proposes the fields after a PUT to the resource `id`: those given, the defaults, and the current values of fields that are closed to
+ * the writer. Server-assigned members are accepted if they equal those of `current`.
+ * @param current the stored representation; undefined if the PUT creates the resource
  */
 export function proposeReplace(
   collection: Proposable,
@@ -96,9 +89,9 @@ export function proposeReplace(
 }
 
 /**
- * The fields that a patch of the representation `current` leaves. The patch sees the whole representation but for what is hidden
- * from the writer, so `test /id` works; what it makes of the members of the server must be what stood. A member that it removes
- * takes its default where it has one; a field that is closed to the writer stays as it stands.
+ * Proposes the fields after a patch of the representation `current`. The patch sees server-assigned members (so `test /id` works),
+ * which it may not change, but not fields hidden from the writer. A removed member takes its default if it has one; a field closed to
+ * the writer keeps its value.
  */
 export function proposePatch(
   collection: Proposable,
@@ -111,7 +104,7 @@ export function proposePatch(
   const withheld = withheldFrom(collection, writer, current);
   const patched = applyPatch(withoutHidden(withheld, current as Members), patch, limits);
   if (!patched.ok) {
-    // A patch with both kinds of fault is refused for the graver one (surface, "400 or 422").
+    // A patch with both kinds of fault is refused for the graver one.
     const fixed =
       patched.problem.code === 'patch_not_applicable'
         ? unpatchableTargets(collection, withheld, current, patch.value)
@@ -157,7 +150,7 @@ function proposeNew(
   return judged ?? proposal(fields, undefined);
 }
 
-/** The fields in which a PUT keeps what stands: closed ones that it leaves out or repeats, and the tenant. */
+/** Lists the fields that a PUT leaves as they are: closed ones that it omits or repeats, and the tenant. */
 function keptByReplace(
   { tenantField }: Proposable,
   { readOnly, hidden }: Withheld,
@@ -171,7 +164,7 @@ function keptByReplace(
 function applyPatch(current: Members, patch: PatchContent, limits: PatchLimits): Patched {
   if (patch.format === 'json-patch') return jsonPatch(current, patch.value, limits);
   if (isMembers(patch.value)) return { ok: true, value: mergePatch(current, patch.value) };
-  // RFC 7396 would replace the whole resource by this value, which no resource can be.
+  // RFC 7396 would replace the whole resource by this value; a resource is always an object.
   return { ok: false, problem: { code: 'patch_malformed', message: 'a merge patch must be a JSON object' } };
 }
 
@@ -187,7 +180,6 @@ function filled(validator: Validator, value: Members): Members {
 
 type Judging = {
   readonly refused: readonly FieldError[];
-  /** Hidden fields that were named. */
   readonly unknown: readonly FieldError[];
   readonly withheld: Withheld;
   readonly codeOfMissing: ProblemCode;
@@ -199,7 +191,7 @@ function judge(
   fields: Fields,
   { refused, unknown, withheld, codeOfMissing, current }: Judging,
 ): Proposed | undefined {
-  const { missing, invalid } = speakable(validator.check(fields), withheld, current !== undefined);
+  const { missing, invalid } = visibleFaults(validator.check(fields), withheld, current !== undefined);
   if (refused.length + unknown.length + missing.length + invalid.length === 0) return undefined;
   const code =
     refused.length > 0 ? 'field_unpatchable' : missing.length > 0 ? codeOfMissing : 'validation_failed';
@@ -208,14 +200,14 @@ function judge(
 }
 
 /**
- * The faults without those in hidden fields, which the writer can neither see nor mend. Only what is missing in a new resource is told all
- * the same: it cannot be made without.
+ * Drops faults in hidden fields, which the writer can neither see nor correct. A missing hidden field of a new resource is still
+ * reported, because the resource cannot be created without it.
  */
-function speakable(faults: Faults, { hidden }: Withheld, stands: boolean): Faults {
+function visibleFaults(faults: Faults, { hidden }: Withheld, exists: boolean): Faults {
   if (hidden.size === 0) return faults;
   const isOpen = ({ pointer }: FieldError) => !hidden.has(parseJsonPointer(pointer)?.[0] ?? '');
   return {
-    missing: stands ? faults.missing.filter(isOpen) : faults.missing,
+    missing: exists ? faults.missing.filter(isOpen) : faults.missing,
     invalid: faults.invalid.filter(isOpen),
   };
 }
@@ -224,7 +216,7 @@ function proposal(fields: Fields, current: Fields | undefined): Proposed {
   return { ok: true, fields, unchanged: current !== undefined && isUnchanged(fields, current) };
 }
 
-/** Whether the fields are those of the representation `current`, by JSON value. */
+/** Tells whether the fields equal those of the representation `current`, by JSON value. */
 export function isUnchanged(fields: Fields, current: Fields): boolean {
   let count = 0;
   for (const name of Object.keys(current)) {
@@ -235,7 +227,7 @@ export function isUnchanged(fields: Fields, current: Fields): boolean {
   return count === Object.keys(fields).length;
 }
 
-/** The members in the order of the schema, then others as they came; never those that the server makes. */
+/** Orders the members by the schema, then others as they came; drops server-assigned ones. */
 function orderedFields(collection: Proposable, value: Members): Members {
   const declared = collection.schema.properties;
   const fields: Members = {};
@@ -252,4 +244,22 @@ function orderedFields(collection: Proposable, value: Members): Members {
     setMember(fields, name, value[name] ?? null);
   }
   return fields;
+}
+
+/**
+ * JSON Merge Patch (RFC 7396 §2): null removes a member, objects merge, any other value replaces the whole, arrays included. Changes
+ * neither argument; the result shares unchanged values with both.
+ */
+export function mergePatch(target: Json, patch: Json): Json {
+  if (!isMembers(patch)) return patch;
+  const before: Members = isMembers(target) ? target : {};
+  const after: Members = {};
+  for (const name of Object.keys(before)) {
+    if (ownMember(patch, name) !== null) setMember(after, name, ownMember(before, name) ?? null);
+  }
+  for (const name of Object.keys(patch)) {
+    const value = ownMember(patch, name) ?? null;
+    if (value !== null) setMember(after, name, mergePatch(ownMember(before, name) ?? null, value));
+  }
+  return after;
 }

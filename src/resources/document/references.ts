@@ -1,11 +1,9 @@
-/**
- * The references that a document holds: what the store checks for existence in the same transaction (§2.2, §4.7).
- */
+/** The references that a document holds; the store checks in the same transaction that they exist (§2.2, §4.7). */
 import type { Collection } from '../../model/collection.ts';
 
 export type HeldReference = { readonly field: string; readonly id: string };
 
-/** The non-null values of the collection's reference fields; each item of an array is one. */
+/** Lists the non-null values of the reference fields, one for each item of an array. */
 export function referencesOf(
   collection: Pick<Collection, 'references'>,
   fields: Readonly<Record<string, unknown>>,

@@ -1,22 +1,22 @@
 /**
- * Members that a client may not change (§4.6.3; surface, "400 or 422"): those the server makes, and those
- * that the collection fixes at creation. What counts is the change, not the naming: a patch or PUT that says what
- * already stands there is accepted, and leaving a fixed field out of a PUT changes it.
+ * Members that a client may not change (§4.6.3): server-assigned ones, and those that the collection fixes at
+ * creation. Only a change is refused: a patch or PUT that repeats the current value is accepted, and a PUT that omits a fixed field
+ * changes it.
  */
 import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Collection } from '../../model/collection.ts';
-import { equalJson } from './json-value.ts';
+import { equalJson } from '../../model/json-value.ts';
 import { readOnlyMessage, type Withheld } from './withheld.ts';
 
-/** §2.1. `deletedAt` that is null counts as absent. */
+/** The server-assigned members (§2.1). A null `deletedAt` counts as absent. */
 export const madeMembers: readonly string[] = ['id', 'createdAt', 'updatedAt', 'deletedAt'];
 
 type Resource = Readonly<Record<string, unknown>>;
 
 const none: readonly FieldError[] = [];
 
-/** Made members that a POST body names: the server assigns them. */
+/** Refuses server-assigned members in a POST body. */
 export function assignedMembers(value: Resource): readonly FieldError[] {
   let errors: FieldError[] | undefined;
   for (const name of madeMembers) {
@@ -27,23 +27,18 @@ export function assignedMembers(value: Resource): readonly FieldError[] {
   return errors ?? none;
 }
 
-/**
- * Made members of a PUT body that are not what stands. Left out they stand as they are; where nothing stands
- * (a PUT that creates), only the id of the target may be named.
- */
-export function misstatedMembers(value: Resource, standing: Resource): readonly FieldError[] {
+/** Refuses changes of server-assigned members in a PUT body; one that creates may name the id of its target. */
+export function misstatedMembers(value: Resource, current: Resource): readonly FieldError[] {
   const errors: FieldError[] = [];
   for (const name of madeMembers) {
-    if (!Object.hasOwn(value, name) || equalJson(value[name], own(standing, name))) continue;
-    if (value[name] === null && own(standing, name) === undefined) continue;
+    if (!Object.hasOwn(value, name) || equalJson(value[name], own(current, name))) continue;
+    if (value[name] === null && own(current, name) === undefined) continue;
     errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
   }
   return errors;
 }
 
-/**
- * What may not change and differs between the representations before and after a patch.
- */
+/** Lists forbidden differences between the representations before and after a patch. */
 export function unpatchableChanges(
   collection: Pick<Collection, 'unpatchable'>,
   before: Resource,
@@ -51,14 +46,14 @@ export function unpatchableChanges(
 ): readonly FieldError[] {
   const errors: FieldError[] = [];
   for (const name of madeMembers) {
-    const stood = own(before, name) ?? null;
-    if (equalJson(stood, own(after, name) ?? null)) continue;
+    const value = own(before, name) ?? null;
+    if (equalJson(value, own(after, name) ?? null)) continue;
     errors.push({ pointer: `/${name}`, message: 'is assigned by the server' });
   }
   return [...errors, ...fixedChanges(collection, before, after)];
 }
 
-/** The fields fixed at creation that differ; absent before and given now differs too. */
+/** Lists the fields fixed at creation that differ; an added one differs too. */
 export function fixedChanges(
   collection: Pick<Collection, 'unpatchable'>,
   before: Resource,
@@ -68,14 +63,14 @@ export function fixedChanges(
   const errors: FieldError[] = [];
   for (const name of collection.unpatchable) {
     if (equalJson(own(before, name), own(after, name))) continue;
-    errors.push({ pointer: formatJsonPointer([name]), message: 'is fixed at creation' });
+    errors.push({ pointer: formatJsonPointer([name]), message: 'cannot be changed after creation' });
   }
   return errors;
 }
 
 /**
- * Members that may not change and that a JSON Patch names as its target: for a patch that cannot be applied, which leaves
- * no representation to compare. What only says what stands already is left out, as above.
+ * Lists forbidden members that a JSON Patch targets, for a patch that cannot be applied and so leaves no representation to compare. An
+ * operation that repeats the current value is left out.
  */
 export function unpatchableTargets(
   collection: Pick<Collection, 'unpatchable'>,
@@ -89,7 +84,7 @@ export function unpatchableTargets(
     if (op === 'test') continue;
     for (const pointer of op === 'move' ? [path, from] : [path]) {
       const [name] = typeof pointer === 'string' ? (parseJsonPointer(pointer) ?? []) : [];
-      const message = name === undefined ? undefined : refusalOf(name, collection, withheld);
+      const message = name === undefined ? undefined : explainRefusal(name, collection, withheld);
       if (name === undefined || message === undefined) continue;
       if ((op === 'add' || op === 'replace') && equalJson(own(before, name), value)) continue;
       errors.set(name, { pointer: formatJsonPointer([name]), message });
@@ -98,14 +93,14 @@ export function unpatchableTargets(
   return [...errors.values()];
 }
 
-/** Why the member may not change; undefined where it may. */
-function refusalOf(
+/** Explains why the member may not change; undefined if it may. */
+function explainRefusal(
   name: string,
   { unpatchable }: Pick<Collection, 'unpatchable'>,
   { readOnly }: Withheld,
 ): string | undefined {
   if (madeMembers.includes(name)) return 'is assigned by the server';
-  if (unpatchable.has(name)) return 'is fixed at creation';
+  if (unpatchable.has(name)) return 'cannot be changed after creation';
   return readOnly.has(name) ? readOnlyMessage : undefined;
 }
 

@@ -7,7 +7,7 @@ import type { Collection } from '../../model/collection.ts';
 import { eventType } from '../../model/event.ts';
 import type { Principal } from '../../model/principal.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
-import { type ShowDocs, withOwners } from '../collection/seen-list.ts';
+import { type ShowDocs, withOwners } from '../collection/listing.ts';
 import { createViews, type View, withoutHidden } from '../collection/view.ts';
 
 /** How a principal sees events; undefined where it sees all there is in them. */

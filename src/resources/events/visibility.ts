@@ -1,11 +1,11 @@
 /**
- * Which events a principal may read (§6; surface "nothing leaks through streams"): those about resources that it could
+ * Which events a principal may read (§6): those about resources that it could
  * read by the rules of their collection, applied to the snapshot in the event. One that tells of no resource is its owner's and its
  * tenant's (event-access.ts). The rest belongs to administrators.
  */
 import { type Rule, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
-import { noCollection, readRuleOfPosted } from '../../model/event-access.ts';
+import { noCollection, readRuleOfPosted } from '../../model/event.ts';
 import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import { allOf, always, anyOf, type Filter } from '../../model/filter.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';

@@ -4,10 +4,11 @@
  * limit applies: monitors ask often, and the answers are at hand.
  */
 import { hash } from 'node:crypto';
+import type { OperationDocumentation, PathDocumentation, Tag } from '../../kernel/documentation.ts';
+import type { Ask, Operation, Proposal, Resource, Standing } from '../../kernel/resource.ts';
 import type { Permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise } from '../../store/store.ts';
-import type { Ask, Operation, Proposal, Resource, Standing } from '../resource.ts';
 
 export type Document =
   | {
@@ -19,7 +20,11 @@ export type Document =
   /** The query component names something that is not there. */
   | { readonly refused: string };
 
+export const serviceTag: Tag = { name: 'service', description: 'What the program tells about itself.' };
+
 export type DocumentOptions = {
+  /** Absent: the OpenAPI document does not describe it. */
+  readonly documentation?: Omit<PathDocumentation, 'tag'> & { readonly read: OperationDocumentation };
   readonly path: string;
   readonly mediaType: string;
   readonly cacheControl: string;
@@ -39,13 +44,14 @@ export function contentTag(content: string | Uint8Array): string {
 }
 
 export function documentResource(options: DocumentOptions): Resource {
-  const { mediaType, cacheControl } = options;
+  const { mediaType, cacheControl, documentation } = options;
   type Read = Proposal & {
     readonly content: string | Uint8Array;
     readonly fields: readonly string[];
     readonly tag: string | null;
   };
   const operation: Operation<Standing, never, Read> = {
+    ...(documentation === undefined ? {} : { documentation: documentation.read }),
     permission: options.permission ?? (() => 'granted'),
     standing: () => there,
     propose: async (ask) => {
@@ -73,6 +79,9 @@ export function documentResource(options: DocumentOptions): Resource {
   };
   return {
     pattern: options.path,
+    ...(documentation === undefined
+      ? {}
+      : { documentation: { name: documentation.name, noun: documentation.noun, tag: serviceTag } }),
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
     offers: [mediaType.split(';', 1)[0] ?? mediaType],

@@ -1,17 +1,48 @@
 /**
  * `/health/live`: the process answers. `/health/ready`: it can serve; 503 while the store cannot or while it drains.
  */
+
+import { json, named } from '../../kernel/documentation.ts';
+import type { Resource } from '../../kernel/resource.ts';
 import { type Store, StoreUnavailable } from '../../store/store.ts';
-import type { Resource } from '../resource.ts';
 import { documentResource } from './document.ts';
+
+const healthSchema = named('Health', {
+  type: 'object',
+  properties: { status: { enum: ['live', 'ready'] } },
+  required: ['status'],
+});
 
 /** @param isDraining true from the moment the program was told to stop */
 export function healthResources(store: Store, isDraining: () => boolean): readonly Resource[] {
   const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false, inReserve: true };
   return [
-    documentResource({ ...common, path: '/health/live', read: () => ({ content: '{"status":"live"}' }) }),
     documentResource({
       ...common,
+      documentation: {
+        name: 'Live',
+        noun: 'liveness',
+        read: {
+          id: 'checkLive',
+          summary: 'Whether the process answers',
+          gives: { representation: json(healthSchema, { status: 'live' }) },
+        },
+      },
+      path: '/health/live',
+      read: () => ({ content: '{"status":"live"}' }),
+    }),
+    documentResource({
+      ...common,
+      documentation: {
+        name: 'Ready',
+        noun: 'readiness',
+        read: {
+          id: 'checkReady',
+          summary: 'Whether requests can be served',
+          description: '503 while the store cannot answer or the server drains.',
+          gives: { representation: json(healthSchema, { status: 'ready' }) },
+        },
+      },
       path: '/health/ready',
       read: async () => {
         if (isDraining()) throw new StoreUnavailable('draining', { retryAfterSeconds: 5 });

@@ -1,6 +1,6 @@
 /**
- * What may be asked of a field of each type, and the filter that asks it. On an array field `eq`, `ne` and `in` are
- * about membership; a field of type `json` can be selected only.
+ * Operators of each field type, and the filters that they compile to. On an array field `eq`, `ne` and `in` test membership; a field of
+ * type `json` has no operator.
  */
 import type { Field, Scalar } from '../../model/field.ts';
 import { anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
@@ -8,7 +8,7 @@ import type { Value } from './field-value.ts';
 
 export type Operator = Comparison | 'in' | 'like' | 'null';
 
-/** A longer pattern would be refused by SQLite (50000 octets) or cost a scan too much for each row. */
+/** SQLite refuses a pattern above 50,000 octets; a pattern far below that already costs a scan too much for each row. */
 export const patternCharactersMax = 1000;
 
 const scalarOperators: readonly Operator[] = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'null'];
@@ -16,7 +16,7 @@ const stringOperators: readonly Operator[] = [...scalarOperators, 'like'];
 const arrayOperators: readonly Operator[] = ['eq', 'ne', 'in', 'null'];
 const noOperators: readonly Operator[] = [];
 
-/** The operators that the field takes; none for a field that can be selected only. */
+/** Lists the operators that the field takes; none for a field of type `json`. */
 export function operatorsOf(field: Field): readonly Operator[] {
   switch (field.type) {
     case 'string':
@@ -30,24 +30,23 @@ export function operatorsOf(field: Field): readonly Operator[] {
   }
 }
 
-/** Finds the operator of that name among those of the field. */
 export function findOperator(field: Field, name: string): Operator | undefined {
   return operatorsOf(field).find((operator) => operator === name);
 }
 
-/** Compares with a value. On an array: `eq` is "has it", `ne` "does not". */
+/** Compares the field with a value. On an array `eq` means "contains" and `ne` "does not contain". */
 export function compare(field: Field, op: Comparison, value: Value): Filter {
   if (field.type !== 'array') return { op, field, value };
   const has: Filter = { op: 'has', field, value };
   return op === 'ne' ? { op: 'not', filter: has } : has;
 }
 
-/** Whether the field is absent or null, or is not. */
+/** Tests whether the field is absent or null (`expected`), or has a value. */
 export function isNull(field: Field, expected: boolean): Filter {
   return { op: expected ? 'eq' : 'ne', field, value: null };
 }
 
-/** The field is, or on an array has, one of the values; null among them stands for absent or null. */
+/** Tests whether the field equals one of the values, or an array contains one; null matches a field that is absent or null. */
 export function membership(field: Field, values: readonly Scalar[]): Filter {
   const distinct = new Set(values);
   const orNull: readonly Filter[] = distinct.delete(null) ? [isNull(field, true)] : [];
@@ -56,7 +55,7 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
     for (const value of distinct) parts.push({ op: 'has', field, value });
     return anyOf([...parts, ...orNull]);
   }
-  // One value is an equality: an index serves that, and not `in`.
+  // An index serves an equality, but not an `in`.
   const [only] = distinct;
   const among: Filter =
     only === undefined
@@ -67,10 +66,10 @@ export function membership(field: Field, values: readonly Scalar[]): Filter {
   return anyOf([among, ...orNull]);
 }
 
-/** Why the pattern cannot be used; undefined when it can. PostgreSQL refuses an escape of nothing. */
+/** Explains why a pattern is invalid; undefined for a valid one. PostgreSQL refuses a trailing escape character. */
 export function patternComplaint(pattern: string): string | undefined {
   if (pattern.length > patternCharactersMax)
-    return `a pattern has at most ${patternCharactersMax} characters`;
+    return `a pattern must have at most ${patternCharactersMax} characters, not ${pattern.length}`;
   let escapes = 0;
   while (pattern.charCodeAt(pattern.length - 1 - escapes) === 0x5c) escapes += 1;
   return escapes % 2 === 1 ? 'a pattern must not end in the escape character \\' : undefined;

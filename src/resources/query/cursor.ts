@@ -1,17 +1,14 @@
 /**
- * Cursors: a place in a list, opaque to clients and sealed with a MAC over the place and the shape of the query, so that one
- * that was altered, cut or taken from another query is told from ours. The text is base64url throughout:
- * the length of the MAC as one digit, the MAC, the place. A cursor does not expire and grants nothing: visibility
- * is part of every query that it continues.
+ * Cursors: a place in a list, opaque to clients. A MAC over the place and the shape of the query detects a cursor that was altered, cut
+ * or taken from another query. The text is base64url: the length of the MAC as one digit, the MAC, the place. A cursor does not expire
+ * and grants nothing: each query that it continues checks access again.
  */
 import { Buffer } from 'node:buffer';
 import type { Scalar } from '../../model/field.ts';
 
 export type CursorPlace = {
-  /** One value per sort key, as a page gives them. */
   readonly key: readonly Scalar[];
   readonly direction: 'after' | 'before';
-  /** The number that the page would have, where one is known. */
   readonly page?: number;
 };
 
@@ -19,9 +16,8 @@ const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_
 
 /**
  * Writes a cursor; 0.4 µs without the MAC (two-core machine, Node 26).
- * @param mac must give at most 63 characters of base64url
- * @param sealed `shape` names the query: collection, filter and sort
- * @throws RangeError when the MAC is longer
+ * @param sealed `shape` identifies the query: collection, filter and sort
+ * @throws RangeError when the MAC has more than 63 characters of base64url
  */
 export function sealCursor(
   mac: (text: string) => string,
@@ -35,7 +31,7 @@ export function sealCursor(
   return `${digits.charAt(seal.length)}${seal}${payload}`;
 }
 
-/** Reads a cursor that `sealCursor` wrote with the same MAC for the same shape; undefined for any other text. */
+/** Reads a cursor that `sealCursor` wrote with the same MAC and shape; undefined for any other text. */
 export function openCursor(
   mac: (text: string) => string,
   shape: string,
@@ -54,7 +50,7 @@ function readPlace(payload: string): CursorPlace | undefined {
   try {
     place = JSON.parse(Buffer.from(payload, 'base64url').toString());
   } catch {
-    // Sealed by this key for another purpose, or by a MAC that is none.
+    // The MAC is valid, but its payload is not a cursor.
     return undefined;
   }
   if (!Array.isArray(place)) return undefined;
@@ -64,7 +60,7 @@ function readPlace(payload: string): CursorPlace | undefined {
   return page === 0 ? found : { ...found, page };
 }
 
-/** Takes the same time wherever the texts differ. */
+/** Compares in constant time. */
 function isSame(one: string, other: string): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;

@@ -1,14 +1,13 @@
 /**
- * A client's text or JSON value as a value of a field. Both stores compare what comes out of here, so it is exact: a number
- * is one that a double holds (json.ts), a time is UTC with milliseconds, and a string has nothing that PostgreSQL
- * cannot hold (U+0000, lone surrogates).
+ * Reads a client's text or JSON value as the value of a field. Both stores compare these values, so each is exact: a number is one that
+ * a double holds, a time is UTC with milliseconds, and a string has nothing that PostgreSQL cannot store (U+0000, lone surrogates).
  */
 import { checkNumber } from '../../http/syntax/json-number.ts';
 import type { Field, ScalarType } from '../../model/field.ts';
 
 export type Value = string | number | boolean;
 
-/** 2026-01-31, or with a time of day in UTC, the seconds with up to three decimals. */
+/** A date, or a date and time in UTC with up to three decimals of the second. */
 const timeGrammar = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3})?Z)?$/;
 
 const wanted: Readonly<Record<ScalarType, string>> = {
@@ -19,18 +18,17 @@ const wanted: Readonly<Record<ScalarType, string>> = {
   timestamp: 'a time in UTC such as 2026-01-31T12:00:00Z',
 };
 
-/** The type of the values that the field compares with: of its elements where it is an array. */
+/** Returns the type of the field's values; for an array, of its items. */
 export function valueType(field: Field): ScalarType {
   if (field.type === 'array') return field.item ?? 'string';
   return field.type === 'json' ? 'string' : field.type;
 }
 
-/** What the field takes, for a message. */
 export function describeValue(field: Field): string {
   return wanted[valueType(field)];
 }
 
-/** Reads text as it stands in a query string; undefined when it is no value of the type. */
+/** Reads text from a query string; undefined if it is not a value of the type. */
 export function readText(type: ScalarType, text: string): Value | undefined {
   switch (type) {
     case 'string':
@@ -49,14 +47,14 @@ export function readText(type: ScalarType, text: string): Value | undefined {
   }
 }
 
-/** Reads a value of JSON or a literal of SQL; undefined when it is no value of the type. */
+/** Reads a JSON value or an SQL literal; undefined if it is not a value of the type. */
 export function readValue(type: ScalarType, value: unknown): Value | undefined {
   switch (typeof value) {
     case 'string':
       return type === 'string' || type === 'timestamp' ? readText(type, value) : undefined;
     case 'number':
       if (!Number.isFinite(value)) return undefined;
-      // Adding 0 makes -0 the 0 that it equals.
+      // Adding 0 turns -0 into 0.
       return type === 'number' || (type === 'integer' && Number.isInteger(value)) ? value + 0 : undefined;
     case 'boolean':
       return type === 'boolean' ? value : undefined;
@@ -65,7 +63,7 @@ export function readValue(type: ScalarType, value: unknown): Value | undefined {
   }
 }
 
-/** A plain count as in `limit=20`: up to fifteen digits and nothing else. */
+/** Reads a non-negative integer of at most fifteen digits, as in `limit=20`. */
 export function readCount(text: string): number | undefined {
   if (text.length === 0 || text.length > 15) return undefined;
   let count = 0;
@@ -90,6 +88,6 @@ function readTime(text: string): string | undefined {
   const time = Date.parse(text);
   if (Number.isNaN(time)) return undefined;
   const normal = new Date(time).toISOString();
-  // Date.parse carries 30 February and 24:00 over into another day: those are no times.
+  // Date.parse carries 30 February and 24:00 over into the next day; both are refused.
   return normal.startsWith(text.slice(0, 19)) ? normal : undefined;
 }

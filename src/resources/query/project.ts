@@ -1,27 +1,26 @@
 /**
- * A stored representation reduced to the selected members. What is absent stays absent; a nested field keeps the
- * objects around it. Works on the text: the values that are not selected are never made. Reads by id and lists without `fields` never
- * come here: their bytes are served as stored.
+ * Reduces a stored representation to the selected members (`fields=`). It cuts the stored text, so values that are not selected are
+ * never parsed. A nested field keeps its parent objects; an absent field stays absent. Requests without `fields` serve the stored bytes
+ * instead.
  */
 import { memberSpans } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';
 
-/** Members by name, in the order of the selection; undefined: the whole value. */
 type Selected = Map<string, Selected | undefined>;
 
-/** @returns what reduces the text of a JSON object as stored */
+/** @returns a function that reduces the stored text of a JSON object */
 export function projection(select: readonly Field[]): (doc: string) => string {
-  const selected = selectedOf(select);
-  return (doc) => textOf(doc, 0, selected) ?? '{}';
+  const selected = buildSelected(select);
+  return (doc) => cutMembers(doc, 0, selected) ?? '{}';
 }
 
-function selectedOf(select: readonly Field[]): Selected {
+function buildSelected(select: readonly Field[]): Selected {
   const root: Selected = new Map();
   for (const { path } of select) {
     let members = root;
     for (const [index, name] of path.entries()) {
       const isLast = index === path.length - 1;
-      // A member that is selected whole has in it what is selected of it.
+      // A selected parent already includes its members.
       if (members.has(name) && members.get(name) === undefined) break;
       const next: Selected | undefined = isLast ? undefined : (members.get(name) ?? new Map());
       members.set(name, next);
@@ -32,14 +31,14 @@ function selectedOf(select: readonly Field[]): Selected {
   return root;
 }
 
-/** Undefined where none of the members is there. */
-function textOf(doc: string, objectAt: number, selected: Selected): string | undefined {
+function cutMembers(doc: string, objectAt: number, selected: Selected): string | undefined {
   const spans = memberSpans(doc, selected.keys(), objectAt);
   let text = '';
   for (const [name, within] of selected) {
     const span = spans.get(name);
     if (span === undefined) continue;
-    const value = within === undefined ? doc.slice(span.start, span.end) : textOf(doc, span.start, within);
+    const value =
+      within === undefined ? doc.slice(span.start, span.end) : cutMembers(doc, span.start, within);
     if (value !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value}`;
   }
   return text === '' ? undefined : `{${text}}`;

@@ -1,16 +1,16 @@
-/** `q`: words that must all occur in the folded search text of a resource. */
+/** Compiles `q`: words that must all occur in the folded search text of a resource. */
 import { foldText } from '../../model/collection.ts';
 import { always, type Filter } from '../../model/filter.ts';
-import type { QueryLimits, Target } from './asked.ts';
-import { type FaultList, type Place, quote } from './faults.ts';
 import { isStorable } from './field-value.ts';
+import type { QueryLimits, Target } from './list-query.ts';
+import { type FaultList, type Place, quote } from './query-faults.ts';
 
-/** Substring search costs the term times the text. */
+/** The cost of a substring search is the length of the term times that of the text. */
 export const searchTermCharactersMax = 200;
 
 const whiteSpace = /\s+/u;
 
-/** Folded before it is split: folding turns other spaces into plain ones. Blank text asks for nothing. */
+/** Folds the text before splitting it, because folding turns other white space into plain spaces. */
 export function compileSearch(
   text: string,
   target: Target,
@@ -34,7 +34,7 @@ export function compileSearch(
   for (const term of terms) {
     if (term.length <= searchTermCharactersMax) continue;
     faults.unprocessable(
-      `a word of q has at most ${searchTermCharactersMax} characters, not ${quote(term)}`,
+      `a word of q must have at most ${searchTermCharactersMax} characters; ${quote(term)} is longer`,
       place,
     );
     return always;

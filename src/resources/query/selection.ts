@@ -1,10 +1,10 @@
 /**
- * Which members a representation shows: `fields=a,b`. A selection is kept in the order of the collection's fields,
- * so that asking in another order is asking the same.
+ * `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the order in the
+ * request makes no difference.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Field, Fields } from '../../model/field.ts';
-import { FaultList, type Place, quote, unknownField } from './faults.ts';
+import { FaultList, type Place, quote, unknownField } from './query-faults.ts';
 
 export type Selection =
   | { readonly ok: true; readonly select: readonly Field[] | undefined }
@@ -12,10 +12,7 @@ export type Selection =
 
 const faultsMax = 1;
 
-/**
- * Reads the query component of a single resource, which takes `fields` alone. `api_key` carries a credential and is passed over.
- * @param query undecoded, without `?`
- */
+/** Reads the query of a single resource: `fields`, besides `api_key`. @param query undecoded, without `?` */
 export function readSelection(query: string, fields: Fields): Selection {
   const pairs = parseQueryString(query);
   if (pairs === undefined) return { ok: false, message: 'malformed query string' };
@@ -24,7 +21,7 @@ export function readSelection(query: string, fields: Fields): Selection {
     if (name === 'api_key') continue;
     if (name !== 'fields')
       return { ok: false, message: `unknown parameter ${quote(name)}; parameters: fields` };
-    if (list !== undefined) return { ok: false, message: 'fields is given twice' };
+    if (list !== undefined) return { ok: false, message: 'fields is given more than once' };
     list = value;
   }
   if (list === undefined) return { ok: true, select: undefined };
@@ -34,7 +31,7 @@ export function readSelection(query: string, fields: Fields): Selection {
   return fault === undefined ? { ok: true, select } : { ok: false, message: fault.message };
 }
 
-/** The fields of these names, each once, in the order of the collection. */
+/** Finds the named fields, each once, in the order of the collection. */
 export function selectFields(
   names: readonly string[],
   fields: Fields,
@@ -46,14 +43,13 @@ export function selectFields(
     if (field !== undefined) chosen.add(field);
     else
       into.faults.unprocessable(
-        name === '' ? 'fields names no field' : unknownField(name, fields),
+        name === '' ? 'fields has an empty field name' : unknownField(name, fields),
         into.place,
       );
   }
   return inOrder(chosen, fields);
 }
 
-/** The chosen fields in the order of the collection. */
 export function inOrder(chosen: ReadonlySet<Field>, fields: Fields): readonly Field[] {
   const select: Field[] = [];
   for (const field of fields.values()) if (chosen.has(field)) select.push(field);

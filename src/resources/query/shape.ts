@@ -1,16 +1,16 @@
 /**
- * The normal form of what was asked: filter, sort and selection as a text that is the same where they mean the same
- * (parts of `and` and `or`, values and terms in any order, repeated ones once). A cursor is bound to it. It does not
- * hold the limit, which a client may change from page to page, nor the position, nor the collection.
+ * The normal form of a query: filter, sort and selection as a text that is equal for equivalent queries (operands, values and terms are
+ * sorted and deduplicated). A cursor is bound to it. It leaves out the limit, which may change from page to page, the position and the
+ * collection.
  */
 import { hash } from 'node:crypto';
 import type { Filter, Sort } from '../../model/filter.ts';
-import type { Asked } from './asked.ts';
+import type { Asked } from './list-query.ts';
 
-/** Longer forms are hashed: the text goes through a MAC on every page. */
+/** Longer forms are hashed, because every page computes a MAC over the text. */
 const shapeCharactersMax = 256;
 
-/** At most 256 characters; a hash starts with `#`, which no plain form does. */
+/** Returns at most 256 characters; a hash starts with `#`, which no plain form does. */
 export function shapeOf(asked: Pick<Asked, 'filter' | 'sort' | 'select'>): string {
   const select = asked.select?.map((field) => field.name);
   const text = `${JSON.stringify(asked.sort.map(sortText))}${select === undefined ? '*' : JSON.stringify(select)}${filterText(asked.filter)}`;

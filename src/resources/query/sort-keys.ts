@@ -1,12 +1,11 @@
-/** The order of a list: keys as a client writes them, made total by the id (store.ts, `ListQuery.sort`). */
+/** Sort keys, `limit`, `page` and `cursor`, as every query syntax reads them. */
 import { type Field, type Fields, madeFields } from '../../model/field.ts';
 import type { Sort } from '../../model/filter.ts';
-import { sortKeysMax } from './asked.ts';
-import { type FaultList, listed, type Place, quote, unknownField } from './faults.ts';
+import { type AskedPosition, pageMax, sortKeysMax } from './list-query.ts';
+import { cap, type FaultList, listed, type Place, quote, unknownField } from './query-faults.ts';
 
 const [madeId] = madeFields;
 
-/** Where keys go and what they are read against. */
 type KeyReading = {
   readonly keys: Sort[];
   readonly fields: Fields;
@@ -14,23 +13,20 @@ type KeyReading = {
   readonly place: Place;
 };
 
-/**
- * Reads one key, `price` or `-price`, into `keys`.
- * @param descending the direction of a key without a prefix
- */
+/** Reads one key, `price` or `-price`, into `keys`. @param descending the direction of a key without a prefix */
 export function addSortKey(text: string, descending: boolean, into: KeyReading): void {
   const { fields, faults, place } = into;
   const prefixed = text.charCodeAt(0) === 0x2d;
   const name = prefixed ? text.slice(1) : text;
   const field = fields.get(name);
   if (field === undefined) {
-    faults.unprocessable(name === '' ? 'sort names no field' : unknownField(name, fields), place);
+    faults.unprocessable(name === '' ? 'sort has an empty field name' : unknownField(name, fields), place);
     return;
   }
   addKey({ field, direction: prefixed || descending ? 'desc' : 'asc' }, into);
 }
 
-/** Adds a key unless its field has no order, comes twice, or is one too many. */
+/** Adds a key unless its field cannot be sorted by, occurs twice, or exceeds the limit. */
 export function addKey(key: Sort, into: KeyReading): void {
   const { keys, fields, faults, place } = into;
   const { name, type } = key.field;
@@ -47,8 +43,8 @@ export function addKey(key: Sort, into: KeyReading): void {
 }
 
 /**
- * Ends the keys with the id, in the direction of the key before it so that one walk of an index serves all. What
- * comes after an id that was asked for decides nothing and is dropped.
+ * Makes the order total: appends the id in the direction of the last key, so that one index scan serves all keys. Keys after an
+ * explicit id have no effect and are dropped.
  */
 export function totalOrder(keys: readonly Sort[], fields: Fields, descending: boolean): readonly Sort[] {
   const field = idField(fields);
@@ -66,4 +62,40 @@ function idField(fields: Fields): Field {
 
 function* sortable(fields: Fields): Generator<string> {
   for (const { name, type } of fields.values()) if (type !== 'array' && type !== 'json') yield name;
+}
+
+const start: AskedPosition = { from: 'start' };
+
+/** @param into `shown` is the number as the client wrote it, quoted if it is text */
+export function checkRange(
+  name: string,
+  value: number | undefined,
+  max: number,
+  into: { readonly shown: string; readonly faults: FaultList; readonly place: Place },
+): number | undefined {
+  if (value !== undefined && Number.isInteger(value) && value >= 1 && value <= max) return value;
+  into.faults.unprocessable(
+    `${name} must be an integer from 1 to ${max}, not ${cap(into.shown)}`,
+    into.place,
+  );
+  return undefined;
+}
+
+export function checkPage(
+  value: number | undefined,
+  into: { readonly shown: string; readonly faults: FaultList; readonly place: Place },
+): number | undefined {
+  return checkRange('page', value, pageMax, into);
+}
+
+/** Returns the start of the page. A cursor wins over a page number, which then is only a label, as in the links of a list. */
+export function positionOf(
+  cursor: string | undefined,
+  page: number | undefined,
+  into: { readonly faults: FaultList; readonly place: Place },
+): AskedPosition {
+  if (cursor === '') into.faults.malformed('cursor is empty; use nextCursor of a page', into.place);
+  if (cursor !== undefined) return { from: 'cursor', cursor };
+  // Page 1 is the start: the same plan and the same cached response.
+  return page === undefined || page === 1 ? start : { from: 'page', page };
 }

@@ -1,28 +1,15 @@
 /**
- * WHERE as a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued logic
- * (sql-truth.ts). Anything else is a fault that names it.
+ * Compiles WHERE to a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued logic. A fault
+ * names any other construct.
  */
 import type { Expr, ExprBinary, ExprCall, ExprRef, ExprTernary, ExprUnary } from 'pgsql-ast-parser';
 import type { Field } from '../../model/field.ts';
-import { allOf, type Comparison, type Filter, never } from '../../model/filter.ts';
-import type { QueryLimits } from './asked.ts';
+import { allOf, always, anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
 import { compare, isNull, membership, patternComplaint } from './comparison.ts';
-import { cap, type FaultList, quote, show, unknownField } from './faults.ts';
 import { describeValue, readValue, type Value, valueType } from './field-value.ts';
-import { describeConstruct, type Literal, literalOf } from './sql-construct.ts';
-import { nameOf, type SqlFields } from './sql-fields.ts';
-import {
-  both,
-  decided,
-  either,
-  negate,
-  negated,
-  negatedIf,
-  present,
-  type Truth,
-  truth,
-  unknown,
-} from './sql-truth.ts';
+import type { QueryLimits } from './list-query.ts';
+import { cap, type FaultList, quote, show, unknownField } from './query-faults.ts';
+import { describeConstruct, type Literal, literalOf, nameOf, type SqlFields } from './sql-fields.ts';
 
 const comparisons: ReadonlyMap<string, Comparison> = new Map([
   ['=', 'eq'],
@@ -51,7 +38,6 @@ const opposite: Readonly<Record<Comparison, Comparison>> = {
   gte: 'lt',
 };
 
-/** The rows on which the expression is true. */
 export function compileSqlCondition(
   expression: Expr,
   fields: SqlFields,
@@ -61,7 +47,7 @@ export function compileSqlCondition(
   return new ConditionReading(fields, limits, faults).condition(expression).holds;
 }
 
-/** One pass over one expression; after a fault it goes on, so that further ones are told as well. */
+/** One pass over one expression. It continues after a fault, to report further ones. */
 class ConditionReading {
   readonly #fields: SqlFields;
   readonly #limits: QueryLimits;
@@ -101,7 +87,7 @@ class ConditionReading {
 
   #binary(expression: ExprBinary): Truth {
     const { op, left, right } = expression;
-    if (expression.opSchema !== undefined) return this.#fault('the schema of an operator cannot be named');
+    if (expression.opSchema !== undefined) return this.#fault('an operator must not have a schema');
     if (op === 'AND' || op === 'OR') {
       const one = this.condition(left);
       const other = this.condition(right);
@@ -141,12 +127,12 @@ class ConditionReading {
     return { holds: isNull(field, expected), fails: isNull(field, !expected) };
   }
 
-  /** A boolean field stands for its being true. */
+  /** A boolean field is a condition by itself. */
   #flag(ref: ExprRef): Truth {
     const field = this.#find(ref);
     if (field === undefined) return unknown;
     if (field.type !== 'boolean')
-      return this.#fault(`${quote(field.name)} is no condition; compare it with a literal`);
+      return this.#fault(`${quote(field.name)} is not a condition; compare it with a literal`);
     return { holds: compare(field, 'eq', true), fails: compare(field, 'eq', false) };
   }
 
@@ -174,8 +160,8 @@ class ConditionReading {
   }
 
   /**
-   * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false
-   * for an empty array and unknown for others, and no filter tells them apart.
+   * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false for an empty array
+   * and unknown for others, which no filter can tell apart.
    */
   #element(op: Comparison, literal: Literal, call: ExprCall): Truth {
     const { name } = call.function;
@@ -183,11 +169,11 @@ class ConditionReading {
     if ((name !== 'any' && name !== 'some') || call.function.schema !== undefined)
       return this.#notAllowed(call);
     if (op !== 'eq' || literal.value === null || array?.type !== 'ref' || others.length > 0)
-      return this.#fault(`ANY is taken as 'value' = ANY (field)`);
+      return this.#fault(`write ANY as 'value' = ANY (field)`);
     const field = this.#find(array);
     if (field === undefined) return unknown;
     if (field.type !== 'array')
-      return this.#fault(`ANY takes an array field, and ${quote(field.name)} is none`);
+      return this.#fault(`ANY takes an array field; ${quote(field.name)} is not one`);
     const value = this.#value(field, literal);
     if (value === undefined) return unknown;
     const nothing: Filter = { op: 'not', filter: { op: 'has', field, value: null } };
@@ -197,12 +183,12 @@ class ConditionReading {
     };
   }
 
-  /** `WHERE 1 = 1`, as programs write it that add conditions to it. */
+  /** Programs that append conditions start with `WHERE 1 = 1`. */
   #compareLiterals(op: Comparison, one: Literal['value'], other: Literal['value']): Truth {
     if (one === null || other === null) return unknown;
     if (op === 'eq' && typeof one === typeof other) return negatedIf(one !== other, truth);
     if (op === 'ne' && typeof one === typeof other) return negatedIf(one === other, truth);
-    return this.#fault('literals are compared with a field');
+    return this.#fault('a literal must be compared with a field');
   }
 
   #membership(left: Expr, right: Expr): Truth {
@@ -222,7 +208,7 @@ class ConditionReading {
       if (value !== undefined) values.push(value);
     }
     const among = membership(field, values);
-    // A null in the list: what is not found may still be equal to it.
+    // If the list has a null, a value that is not in the list may still equal it.
     const hasNull = values.length < items.length;
     return { holds: among, fails: hasNull ? never : present(field, negate(among)) };
   }
@@ -236,11 +222,11 @@ class ConditionReading {
   #like(left: Expr, right: Expr): Truth {
     const literal = literalOf(right);
     if (left.type !== 'ref' || literal === undefined)
-      return this.#fault(`LIKE is taken as field LIKE 'pattern'`);
+      return this.#fault(`write LIKE as field LIKE 'pattern'`);
     const field = this.#find(left);
     if (field === undefined) return unknown;
     if (field.type !== 'string')
-      return this.#fault(`LIKE takes a string field, and ${quote(field.name)} is none`);
+      return this.#fault(`LIKE takes a string field; ${quote(field.name)} is not one`);
     const pattern = this.#value(field, literal);
     if (typeof pattern !== 'string') return unknown;
     const complaint = patternComplaint(pattern);
@@ -249,7 +235,7 @@ class ConditionReading {
     return { holds: like, fails: present(field, negate(like)) };
   }
 
-  /** Undefined for null, and after a fault. */
+  /** Returns undefined for null, and after a fault. */
   #value(field: Field, { value }: Literal): Value | undefined {
     if (value === null) return undefined;
     const type = valueType(field);
@@ -287,4 +273,54 @@ class ConditionReading {
     this.#faults.unprocessable(message);
     return unknown;
   }
+}
+
+/**
+ * A condition in SQL's three-valued logic, which filter.ts does not have: the rows where it is true and the rows where it is false; on
+ * all others it is unknown. NOT swaps the two, AND and OR combine them (De Morgan), and WHERE keeps the first. Both grow linearly with
+ * the text.
+ */
+type Truth = { readonly holds: Filter; readonly fails: Filter };
+
+const unknown: Truth = { holds: never, fails: never };
+const truth: Truth = { holds: always, fails: never };
+
+function both(one: Truth, other: Truth): Truth {
+  return { holds: allOf([one.holds, other.holds]), fails: anyOf([one.fails, other.fails]) };
+}
+
+function either(one: Truth, other: Truth): Truth {
+  return { holds: anyOf([one.holds, other.holds]), fails: allOf([one.fails, other.fails]) };
+}
+
+function negated({ holds, fails }: Truth): Truth {
+  return { holds: fails, fails: holds };
+}
+
+function negatedIf(condition: boolean, value: Truth): Truth {
+  return condition ? negated(value) : value;
+}
+
+/** A condition that is never unknown, such as the result of IS TRUE. */
+function decided(filter: Filter): Truth {
+  return { holds: filter, fails: negate(filter) };
+}
+
+/** Matches every row that the filter does not, rows without the field included. */
+function negate(filter: Filter): Filter {
+  switch (filter.op) {
+    case 'always':
+      return never;
+    case 'never':
+      return always;
+    case 'not':
+      return filter.filter;
+    default:
+      return { op: 'not', filter };
+  }
+}
+
+/** Limits a filter to rows that have the field; `ne` and `not` also match rows without it. */
+function present(field: Field, filter: Filter): Filter {
+  return allOf([filter, isNull(field, false)]);
 }

@@ -1,15 +1,16 @@
 /**
- * Names in SQL. Unquoted ones have come through the parser in lower case, so a name is looked for as it stands and then without
- * regard to case; `address.city` is the nested field, unless `address` names the collection.
+ * Names and literals in SQL. The parser lower-cases unquoted names, so a name is looked up as written and then without regard to case.
+ * `address.city` is the nested field, unless `address` names the collection.
  */
-import type { ExprRef } from 'pgsql-ast-parser';
+import type { Expr, ExprRef } from 'pgsql-ast-parser';
 import type { Field, Fields } from '../../model/field.ts';
-import type { Target } from './asked.ts';
+import type { Target } from './list-query.ts';
+import { cap } from './query-faults.ts';
 
 export class SqlFields {
   readonly fields: Fields;
   readonly #qualifiers: ReadonlySet<string>;
-  /** By name in lower case; null where two fields differ in case only. */
+  /** By name in lower case; null where two fields differ only in case. */
   readonly #folded = new Map<string, Field | null>();
 
   /** @param alias the name that FROM gives the collection, if any */
@@ -29,7 +30,7 @@ export class SqlFields {
     return (qualified ? this.#named(name.slice(dot + 1)) : undefined) ?? this.#named(name);
   }
 
-  /** Whether the reference is `*` or `collection.*`. */
+  /** Tells whether the reference is `*` or `collection.*`. */
   isEverything(ref: ExprRef): boolean {
     return (
       ref.name === '*' && (ref.table === undefined || this.#qualifiers.has(ref.table.name.toLowerCase()))
@@ -41,14 +42,65 @@ export class SqlFields {
   }
 }
 
-/** The dotted name as written. The parser leaves doubled quotes in quoted names. */
+/** Joins the name by dots, as written. The parser leaves doubled quotes in quoted names. */
 export function nameOf({ name, table }: ExprRef): string {
   const parts = [table?.schema, table?.name, name].filter((part) => part !== undefined);
   return parts.join('.').replaceAll('""', '"');
 }
 
-/** Whether a name in FROM is the target. */
 export function isTable(name: string, target: Target): boolean {
   const written = name.replaceAll('""', '"');
   return written === target.table || written.toLowerCase() === target.table.toLowerCase();
+}
+
+export type Literal = { readonly value: string | number | boolean | null };
+
+export function literalOf(expression: Expr): Literal | undefined {
+  switch (expression.type) {
+    case 'integer':
+    case 'numeric':
+    case 'string':
+    case 'boolean':
+      return { value: expression.value };
+    case 'null':
+      return { value: null };
+    case 'unary': {
+      if (expression.op !== '-' && expression.op !== '+') return undefined;
+      const operand = literalOf(expression.operand);
+      if (typeof operand?.value !== 'number') return undefined;
+      return expression.op === '-' ? { value: -operand.value } : operand;
+    }
+    default:
+      return undefined;
+  }
+}
+
+export function describeConstruct(expression: Expr): string {
+  switch (expression.type) {
+    case 'binary':
+    case 'unary':
+    case 'ternary':
+    case 'member':
+      return `the operator ${cap(expression.op)} here`;
+    case 'call':
+      return `the function ${cap(expression.function.name)}`;
+    case 'cast':
+      return 'a cast';
+    case 'parameter':
+      return 'a parameter';
+    case 'keyword':
+      return `the keyword ${cap(expression.keyword)}`;
+    case 'ref':
+      return 'a field here';
+    case 'list':
+      return 'a row of values';
+    case 'integer':
+    case 'numeric':
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return 'a literal here';
+    default:
+      return `the expression ${cap(expression.type)}`;
+  }
 }

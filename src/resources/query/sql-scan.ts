@@ -1,12 +1,9 @@
 /**
- * The look at a text of SQL before the parser may have it. pgsql-ast-parser is an Earley parser: about 0.1 ms a token, and
- * its report of an error grows exponentially with nested calls and lists (ten open calls: 170 ms). So tokens and
- * nesting are bounded here, and constructs that could never be carried out are named without parsing them.
- *
- * Comments become spaces, because the parser reads quotes inside them. The rest is passed on as it stands, so the
- * positions in its messages are right.
+ * Scans SQL before the parser reads it. pgsql-ast-parser is an Earley parser: about 0.1 ms a token, and its error report grows
+ * exponentially with nested calls and lists (ten open calls: 170 ms). The scan bounds tokens and nesting, and refuses constructs that
+ * Comity never carries out. Comments become spaces, because the parser reads quotes inside them; positions in the text stay the same.
  */
-import { cap } from './faults.ts';
+import { cap } from './query-faults.ts';
 
 export type SqlScan =
   | { readonly ok: true; readonly text: string }
@@ -14,10 +11,10 @@ export type SqlScan =
 
 export type SqlBounds = { readonly charactersMax: number; readonly nestingMax: number };
 
-/** Words, literals and signs in one text; 400 take the parser up to 45 ms. */
+/** Words, literals and signs in one query; 400 take the parser up to 45 ms. */
 export const sqlTokensMax = 400;
 
-/** Reserved words of constructs that are not taken, by what they are called in the message. */
+/** Reserved words of refused constructs, with their names for messages. */
 const refusedWords: ReadonlyMap<string, string> = new Map([
   ...[
     'union',
@@ -42,7 +39,7 @@ const refusedWords: ReadonlyMap<string, string> = new Map([
   ['select', 'a subquery'],
 ]);
 
-/** Statements that are not SELECT, by their first word. */
+/** First words of statements other than SELECT. */
 const otherStatements: ReadonlySet<string> = new Set(
   (
     'insert update delete merge create alter drop truncate grant revoke with values table explain analyze vacuum copy ' +
@@ -51,15 +48,14 @@ const otherStatements: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Words that an opening parenthesis may follow without being a call. */
+/** Words that may stand before an opening parenthesis without being a function call. */
 const openers: ReadonlySet<string> = new Set(
   'in and or not any some where by select limit offset like between from first next'.split(' '),
 );
 
-/** Where the parser ends a line comment. */
+/** Characters that end a line comment for the parser. */
 const lineEnds = '\n\r\u2028\u2029';
 
-/** Checks a text; the text of the answer is as long as the one given. */
 export function scanSql(text: string, bounds: SqlBounds): SqlScan {
   if (text.length > bounds.charactersMax) {
     return unprocessable(`a query in SQL has at most ${bounds.charactersMax} characters`);
@@ -67,18 +63,18 @@ export function scanSql(text: string, bounds: SqlBounds): SqlScan {
   return new Scan(text, bounds).run();
 }
 
-/** One pass. A step that finds a reason to refuse leaves it in `#refusal`, which ends the pass. */
+/** One pass, which `#refusal` ends. */
 class Scan {
   readonly #text: string;
   readonly #bounds: SqlBounds;
   #at = 0;
   #tokens = 0;
   #nesting = 0;
-  /** Nesting outside of the list of the `in` under way; -1 outside of any. */
+  /** Nesting outside the current `in` list; -1 outside of any list. */
   #list = -1;
-  /** `not` and signs in a row. */
+  /** Consecutive `not` and signs. */
   #prefixes = 0;
-  /** The token before, when it is a word in lower case or a quoted name (`"`); otherwise empty. */
+  /** The previous token: a word in lower case, `"` for a quoted name, otherwise empty. */
   #word = '';
   #ended = false;
   #cleaned = '';
@@ -130,11 +126,11 @@ class Scan {
     this.#word = word;
   }
 
-  /** What a word that ends here begins, when that is never allowed. */
+  /** Names the refused construct that the word starts, if any. */
   #refusedAs(word: string): string | undefined {
     if (this.#text.charAt(this.#at) === "'") return `${cap(word).toUpperCase()}'...'`;
     if (this.#tokens === 1) return otherStatements.has(word) ? word.toUpperCase() : undefined;
-    // After a dot it is the name of a column.
+    // After a dot the word is a column name.
     return this.#word === '.' ? undefined : refusedWords.get(word);
   }
 
@@ -160,7 +156,7 @@ class Scan {
     if (character === '(') this.#open(before);
     else if (character === ')') this.#close();
     else if (character === '[') this.#notAllowed('an array or a subscript');
-    else if (character === '$') this.#notAllowed('a parameter or a string in dollars');
+    else if (character === '$') this.#notAllowed('a parameter or a dollar-quoted string');
     else if (character === ':') this.#notAllowed('a cast or a parameter');
     else if (character === ';') this.#ended = true;
     else if (isDigit(character)) {
@@ -186,13 +182,13 @@ class Scan {
   #close(): void {
     this.#nesting -= 1;
     if (this.#nesting === this.#list) this.#list = -1;
-    if (this.#nesting < 0) this.#malformed('a parenthesis is closed that is not open');
+    if (this.#nesting < 0) this.#malformed('a closing parenthesis has no opening one');
   }
 
   #countPrefix(): void {
     this.#prefixes += 1;
     if (this.#prefixes > this.#bounds.nestingMax) {
-      this.#refuse(`at most ${this.#bounds.nestingMax} prefixes may follow each other`);
+      this.#refuse(`at most ${this.#bounds.nestingMax} of NOT, + and - may follow each other`);
     }
   }
 
@@ -234,7 +230,6 @@ class Scan {
   }
 }
 
-/** What would work, for messages. */
 export const sqlForm =
   'the form is SELECT fields FROM collection WHERE condition ORDER BY fields LIMIT n OFFSET n';
 

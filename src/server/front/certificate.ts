@@ -1,15 +1,15 @@
 /**
- * The certificate of the TLS port, as two PEM files that are read again when they change (§4.13). A change is seen by looking at
- * what both paths lead to every two seconds: this survives files that are renamed over, symbolic links that are
- * swapped (certbot) and folders that are (Kubernetes), of which a watch on a file or on its folder loses at least one.
+ * The certificate of the TLS port: two PEM files, read again when they change (§4.13). Every two seconds Comity compares what both paths lead
+ * to. This detects files that are renamed over, and symbolic links (certbot) and folders (Kubernetes) that are swapped; a watch on a file or
+ * on its folder misses at least one of these.
  *
- * A pair that does not fit may be half written: it is read again at every look, and reported when it still does not fit at
- * the second. Until a pair fits, the one before serves. Connections that are open keep what they were opened with.
+ * A pair that does not match may be half written: it is read again at every check, and reported if it does not match at the second. Until
+ * then the previous pair serves. Open connections keep theirs.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { ConfigurationError } from '../../config/configuration-error.ts';
+import { ConfigurationError } from '../../config/inspection.ts';
 import type { Observe } from '../../observe/observation.ts';
 
 export type CertificatePaths = { readonly certificate: string; readonly key: string };
@@ -18,23 +18,20 @@ export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer };
 
 export type Certificate = {
   readonly pair: () => CertificatePair;
-  /** Called with each pair that replaces the one before. */
   readonly onChange: (listener: (pair: CertificatePair) => void) => void;
-  /** Looks no more. */
   readonly close: () => void;
 };
 
 export type CertificateOptions = {
   readonly observe: Observe;
-  /** Between two looks at the files. */
   readonly lookMs?: number;
 };
 
 const certificateLookMs = 2_000;
-/** Looks at which a changed pair does not fit before it is reported. */
+/** Checks at which a changed pair fails before it is reported. */
 const failuresBeforeReport = 2;
 
-/** @throws {ConfigurationError} a file cannot be read, is no PEM of its kind, or the two do not belong together */
+/** @throws {ConfigurationError} if a file cannot be read, is not a PEM of its kind, or the two do not belong together */
 export async function openCertificate(
   paths: CertificatePaths,
   { observe, lookMs = certificateLookMs }: CertificateOptions,
@@ -49,7 +46,7 @@ export async function openCertificate(
     const signature = await signatureOf(paths);
     if (signature !== seen) failures = 0;
     else if (failures === 0) return;
-    // Taken before the files are read: what is written meanwhile differs from it at the next look.
+    // Taken before the files are read: later writes differ from it at the next check.
     seen = signature;
     try {
       const read = await readPair(paths);
@@ -91,7 +88,7 @@ async function readPair(paths: CertificatePaths): Promise<CertificatePair> {
       `the key of COMITY_TLS_KEY (${paths.key}) does not belong to the certificate of COMITY_TLS_CERT (${paths.certificate})`,
     ]);
   }
-  // OpenSSL reads the rest of the chain, and has rules of its own for keys that are too weak.
+  // OpenSSL reads the rest of the chain, and refuses keys that are too weak.
   parse('COMITY_TLS_CERT', paths.certificate, 'a certificate that TLS can use', () =>
     createSecureContext({ cert, key }),
   );
@@ -114,7 +111,7 @@ function parse<Value>(setting: string, path: string, what: string, make: () => V
   }
 }
 
-/** Differs when either path leads to another file, or to another content of the file. */
+/** Differs if either path leads to another file or to other content. */
 async function signatureOf(paths: CertificatePaths): Promise<string> {
   const parts = await Promise.all(
     [paths.certificate, paths.key].map(async (path) => {

@@ -1,13 +1,10 @@
 /**
- * The port in cleartext (§4.13): HTTP/1.1, and HTTP/2 by prior knowledge, whose connection preface no request of HTTP/1.1
- * begins with (RFC 9113 §3.3, §3.4). `P` and `PR` begin POST and PROPFIND as well, so the third octet decides; what
- * comes after it is judged by the server that it is handed to.
+ * The cleartext port (§4.13): HTTP/1.1, and HTTP/2 by prior knowledge, whose connection preface no HTTP/1.1 request begins with (RFC 9113
+ * §3.3, §3.4). `P` and `PR` also begin POST and PROPFIND, so the third octet decides; the chosen server judges the rest.
  */
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.ts';
-import { openFront } from './admit-socket.ts';
-import { lookAtFirstOctets } from './first-octets.ts';
-import type { Protocols } from './protocols.ts';
+import { lookAtFirstOctets, openFront, type Protocols } from './first-octets.ts';
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const octetsThatDecide = 3;
@@ -21,7 +18,7 @@ export function createCleartextFront(context: Context, protocols: Protocols): Se
     pass: (socket: Socket, kind: 'http1' | 'http2', octets: Buffer) => {
       if (kind === 'http1') {
         protocols.http1.emit('connection', socket);
-        // It listens for data by now, so it has these octets within this call.
+        // It listens for data by now, so it gets these octets within this call.
         socket.unshift(octets);
         return;
       }
@@ -34,7 +31,7 @@ export function createCleartextFront(context: Context, protocols: Protocols): Se
   return openFront(context, (socket) => lookAtFirstOctets(socket, look));
 }
 
-/** Undefined: the octets are the beginning of the preface, and of other methods too. */
+/** Undefined: the octets begin the preface and other methods too. */
 export function protocolOf(octets: Uint8Array): 'http1' | 'http2' | undefined {
   const length = Math.min(octets.length, preface.length);
   for (let index = 0; index < length; index += 1) {

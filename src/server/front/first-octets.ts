@@ -1,27 +1,28 @@
 /**
- * A look at the first octets of a connection, before anybody reads it: they tell which protocol its client speaks. Modes:
+ * Detects the protocol of a connection from its first octets, before a server reads it. Modes:
  *
- *   looking   octets are held until they decide. A client that says nothing, or no more, is bounded by a timer of this
- *             look's own, because no server has the connection yet.
- *   passed    the octets lie in the socket again as if nobody had read them, and a server has it.
- *   gone      the client left first, or stayed silent until the timer.
+ * - looking: octets are held until they decide. A timer bounds a client that sends too few, because no server has the connection yet.
+ * - passed: the octets are in the socket again as if unread, and a server has it.
+ * - gone: the client left first, or sent nothing until the timer.
  *
- * The octets are taken by a `data` listener and given back by `unshift`: where they decide at once, the server that is
- * told of the connection then parses them in the same turn.
+ * A `data` listener takes the octets and `unshift` returns them: if the first ones decide, the server parses them in the same turn.
  */
-import type { Socket } from 'node:net';
+import { createServer, type Server, type ServerOpts, type Socket } from 'node:net';
+
+import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
+import type { Context } from '../context.ts';
 
 export type Look<Kind> = {
-  /** Undefined: these octets fit more than one protocol. */
+  /** Undefined: these octets fit several protocols. */
   readonly judge: (octets: Buffer) => Kind | undefined;
-  /** What a client speaks that stops, or ends, before it can be told. */
+  /** The protocol of a client that stops or ends before the octets decide. */
   readonly otherwise: Kind;
-  /** The socket holds the octets; whoever it is handed to has its events from now on. */
+  /** Hands over the socket with its octets; the receiver gets its events from now on. */
   readonly pass: (socket: Socket, kind: Kind, octets: Buffer) => void;
   readonly timeoutMs: number;
 };
 
-/** One look for each connection. Errors of the socket are the caller's to listen for. */
+/** Errors of the socket are the caller's to listen for. */
 export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void {
   let held: Buffer | undefined;
   const leave = () => {
@@ -39,7 +40,7 @@ export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void 
   };
   const onEnd = () => {
     leave();
-    // Half a method and the end: no request, and nothing that is owed an answer (RFC 9112 §9.6).
+    // Half a method and the end: not a request, and without a response (RFC 9112 §9.6).
     socket.destroySoon();
   };
   const timer = setTimeout(() => {
@@ -51,3 +52,36 @@ export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void 
   socket.on('end', onEnd);
   socket.on('close', leave);
 }
+
+const keepAliveProbeMs = 60_000;
+
+/** Half-open: a client that has sent its FIN still gets its responses, and a tunnel continues in the other direction. */
+const portOptions: ServerOpts = {
+  allowHalfOpen: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: keepAliveProbeMs,
+};
+
+/**
+ * Creates a port of the listener. It hands admitted sockets to `take`. A failed accept (the system is out of memory or descriptors) is
+ * logged, and the port continues; `listen` reports a port that cannot be opened.
+ */
+export function openFront(context: Context, take: (socket: Socket) => void): Server {
+  const front = ownEmitter(createServer(portOptions), (error) => {
+    if (front.listening) context.observe({ kind: 'accept-failed', why: error.message });
+  });
+  onArrival(front, 'connection', ignoreError, (socket: Socket) => {
+    if (context.connections.admit(socket)) take(socket);
+    else {
+      context.observe({ kind: 'connection-refused', peer: socket.remoteAddress ?? '' });
+      socket.destroy();
+    }
+  });
+  return front;
+}
+
+/** The servers behind a port. They never listen themselves; a `connection` event gives them a socket. */
+export type ConnectionTaker = { emit(event: 'connection', socket: Socket): boolean };
+
+export type Protocols = { readonly http1: ConnectionTaker; readonly http2: ConnectionTaker };

@@ -1,24 +1,20 @@
 /**
- * The port over TLS 1.2 and 1.3 (§4.13): ALPN chooses between HTTP/2 and HTTP/1.1 (RFC 7301); a client that does not speak
- * ALPN gets HTTP/1.1. `Upgrade: h2c` means nothing here (RFC 9113 §3.3).
+ * The port over TLS 1.2 and 1.3 (§4.13): ALPN chooses between HTTP/2 and HTTP/1.1 (RFC 7301); a client without ALPN gets HTTP/1.1. `Upgrade:
+ * h2c` is ignored here (RFC 9113 §3.3).
  *
- * The first octet of a connection is looked at before TLS has it: where it begins a request in cleartext, the answer is a
- * 400 in cleartext that says what this port speaks. Whatever else goes wrong before the handshake is done ends the
- * connection with the alert that OpenSSL chose.
+ * If the first octet of a connection begins a cleartext request, the response is a cleartext 400 that names the protocol of the port. Any
+ * other failure before the end of the handshake ends the connection with OpenSSL's alert.
  */
 import type { Server, Socket } from 'node:net';
 import { createServer as createTls, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { connectionOf } from '../connection.ts';
 import type { Context } from '../context.ts';
-import { rawAnswer } from '../raw-answer.ts';
-import { openFront } from './admit-socket.ts';
-import { carry } from './carrier.ts';
+import { rawAnswer } from '../problem-answer.ts';
 import type { Certificate, CertificatePair } from './certificate.ts';
-import { lookAtFirstOctets } from './first-octets.ts';
-import type { Protocols } from './protocols.ts';
+import { lookAtFirstOctets, openFront, type Protocols } from './first-octets.ts';
 
-/** `tlsAlpn` of the settings: what is offered, best first. */
+/** `tlsAlpn` of the settings: offered protocols, best first. */
 export type AlpnOffer = 'h2,http/1.1' | 'http/1.1';
 
 export type TlsOptions = { readonly certificate: Certificate; readonly alpn: AlpnOffer };
@@ -44,7 +40,7 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
         const name = peerName(socket);
         carriers.set(name, socket);
         socket.once('close', () => carriers.delete(name));
-        // What a socket holds is read by the TLSSocket that is made for it.
+        // The TLSSocket reads what the socket holds.
         socket.pause();
         socket.unshift(octets);
         tls.emit('connection', socket);
@@ -54,7 +50,7 @@ export function createTlsFront(context: Context, protocols: Protocols, options: 
   return openFront(context, (socket) => lookAtFirstOctets<FirstOctet>(socket, look));
 }
 
-/** Sockets under TLS that did not finish their handshake yet, by peer: node:tls does not tell which of them it speaks of. */
+/** Sockets before the end of their TLS handshake, by peer: node:tls does not say which of them an error concerns. */
 type Carriers = Map<string, Socket>;
 
 function createTlsServer(
@@ -77,8 +73,8 @@ function createTlsServer(
     const carrier = carriers.get(peerName(socket));
     if (carrier !== undefined) {
       carriers.delete(peerName(socket));
-      carry(socket, carrier);
-      // From here on the connection is known by the socket that HTTP is spoken on.
+      recordCarrier(socket, carrier);
+      // From here on, the connection is identified by the socket of HTTP.
       context.connections.replace(carrier, socket);
     }
     (socket.alpnProtocol === 'h2' ? http2 : http1).emit('connection', socket);
@@ -95,7 +91,6 @@ function createTlsServer(
   return tls;
 }
 
-/** Unique among the connections of a port. */
 function peerName(socket: Socket): string {
   return `${socket.remoteAddress ?? ''} ${socket.remotePort ?? 0}`;
 }
@@ -107,12 +102,27 @@ function judgeFirstOctet(octet: number): FirstOctet {
 }
 
 function refuseCleartext(context: Context, socket: Socket): void {
-  const message = 'this port speaks TLS: use https';
+  const message = 'this port requires TLS: use https';
   const { status, text, code } = rawAnswer(context, { code: 'message_invalid', message });
   context.observe({ kind: 'client-error', code, status, peer: connectionOf(socket, context.monotonic).peer });
   socket.end(text);
-  // What still comes is dropped, so that the kernel does not answer it with a reset that destroys the answer.
+  // Discards what still arrives, so that the kernel does not answer it with a reset, which would destroy the response.
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), context.limits.unreadContentTimeoutMs).unref();
   socket.once('close', () => clearTimeout(timer));
+}
+
+const carrierKey = Symbol('carrier');
+type CarriedSocket = Socket & { [carrierKey]?: Socket };
+
+/** Records the TCP socket under a TLS connection. Only it can send a reset (RST), which node:net refuses on a TLSSocket. */
+function recordCarrier(socket: Socket, carrier: Socket): void {
+  (socket as CarriedSocket)[carrierKey] = carrier;
+}
+
+/** Resets the connection, so that the client sees a failure. */
+export function resetConnection(socket: Socket): void {
+  const carrier = (socket as CarriedSocket)[carrierKey] ?? socket;
+  if (!carrier.destroyed) carrier.resetAndDestroy();
+  if (carrier !== socket) socket.destroy();
 }

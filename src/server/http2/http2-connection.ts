@@ -1,33 +1,30 @@
 /**
- * An HTTP/2 connection over time (RFC 9113 §9.1):
+ * The states of an HTTP/2 connection (RFC 9113 §9.1):
  *
- *   open      streams are taken. Without one it is kept for a first request as long as its header section may take, then
- *             for `keepAliveTimeoutMs` after the last.
- *   closing   GOAWAY was sent; streams that are open are finished, further ones refused. A client that does not close its
- *             side is cut after `unreadContentTimeoutMs`.
- *   closed    the socket is gone.
+ * - open: streams are accepted. Without any, it stays open for the time limit of a header section, then for `keepAliveTimeoutMs` after the
+ *   last stream.
+ * - closing: GOAWAY was sent; open streams are completed, further ones refused. A client that does not close its side is cut after
+ *   `unreadContentTimeoutMs`.
+ * - closed: the socket is gone.
  *
- * A GOAWAY that only warns (§6.8) cannot be sent: nghttp2 takes no stream after the one that node lets it send. A client whose
- * stream came too late learns from the last identifier that it was not taken, and asks again elsewhere.
+ * A GOAWAY that only warns (RFC 9113 §6.8) cannot be sent: nghttp2 accepts no stream after the one that node lets it send. The last stream identifier
+ * tells a client that a later stream was not processed and can be retried.
  */
 import type { ServerHttp2Session } from 'node:http2';
 import type { Connection, Multiplexed } from '../connection.ts';
 import type { Context } from '../context.ts';
 import { cancelled, type MultiplexedStream } from './multiplexed.ts';
 
-/** What is open on a connection. */
 export type Watched = {
   readonly stream: MultiplexedStream;
-  /** Nothing is left to do but what the client does. */
   readonly waitsForClient: boolean;
-  /** The client takes nothing of its answer, and has not since `progressMs`. */
+  /** The client has not received anything of its response since `progressMs`. */
   readonly stalls: boolean;
   readonly progressMs: number;
-  /** The client closed its side of the connection: nothing more will come. */
   onClientEnded(): void;
 };
 
-/** A network that broke is nothing that a client did. */
+/** A broken network is not the client's fault. */
 const brokenNetwork: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ECONNABORTED']);
 
 export class Http2Connection implements Multiplexed {
@@ -52,7 +49,7 @@ export class Http2Connection implements Multiplexed {
     connection.activeMs = this.#heardMs;
     session.on('error', (error: NodeJS.ErrnoException) => this.#report(error));
     connection.socket.once('close', () => clearTimeout(this.#timer));
-    // The sockets are half-open: nobody else would act on it.
+    // The sockets are half-open: nothing else would act on it.
     connection.socket.once('end', () => this.#onClientEnded());
     this.#lookIn(context.limits.headersTimeoutMs);
   }
@@ -87,7 +84,7 @@ export class Http2Connection implements Multiplexed {
     this.#lookIn(this.#context.limits.unreadContentTimeoutMs);
   }
 
-  /** What was asked is still answered, as over HTTP/1.1, but nothing is kept open for a client that cannot even take its window. */
+  /** Requests still get their responses, as over HTTP/1.1, but no stream stays open for a client that cannot even send window updates. */
   #onClientEnded(): void {
     this.#clientEnded = true;
     for (const watched of this.#open) watched.onClientEnded();
@@ -113,8 +110,8 @@ export class Http2Connection implements Multiplexed {
   };
 
   /**
-   * Nothing that is open has gone on for so long, nor will it: of an answer that is out only the content is left that nobody reads, and a client
-   * that has ended opens no window.
+   * No open stream has made progress for this long, nor can it: a sent response leaves only unread content, and a client that has ended opens
+   * no window.
    */
   #isStuck(ms: number): boolean {
     const sinceMs = this.#context.monotonic() - ms;
@@ -124,7 +121,7 @@ export class Http2Connection implements Multiplexed {
     );
   }
 
-  /** With streams open and nothing heard for as long as an idle connection is kept, a PING tells; TCP alone may take hours. */
+  /** Sends a PING if streams are open and nothing was received for the keep-alive time; TCP alone may take hours to detect a dead peer. */
   #askWhetherThere(nowMs: number): void {
     const { keepAliveTimeoutMs, answerStallTimeoutMs } = this.#context.limits;
     const { bytesRead } = this.connection.socket;
@@ -148,5 +145,5 @@ export class Http2Connection implements Multiplexed {
 }
 
 function ignore(): void {
-  // Nothing is to be done about it.
+  // A failed PING needs no action.
 }

@@ -1,9 +1,7 @@
 /**
- * HTTP/2 over sockets that somebody else accepted: a server of node:http2 that never listens and is given its
- * connections by `emit('connection', socket)`, after ALPN, a look at the preface, or an upgrade. The `stream` event is used,
- * not the objects that imitate node:http: they cost a third more a request and hide the order of fields.
- *
- * Bounds that node:http2 has no setting for here are its own: the program's are those of limits.ts.
+ * HTTP/2 on sockets that another server accepted: a server of node:http2 that never listens and gets its connections by `emit('connection',
+ * socket)`, after ALPN, a look at the preface, or an upgrade. The `stream` event is used, because the objects that imitate node:http cost a
+ * third more a request and hide the order of fields. Its limits are in limits.ts where node:http2 has no setting.
  */
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
@@ -23,14 +21,13 @@ import {
 import { Http2Connection } from './http2-connection.ts';
 import { takeStream } from './take-stream.ts';
 
-/** Arguments of `stream`. */
 type Arrived = [stream: ServerHttp2Stream, headers: object, flags: number, raw: readonly string[]];
 
 export function createHttp2(context: Context): Http2Server {
   const { limits } = context;
   const server = ownEmitter(createServer(optionsOf(limits)), ignoreError);
   let accepted: Connection | undefined;
-  // Called before node's own listener, which makes the session of the socket in the same turn.
+  // Called before node's own listener, which creates the session of the socket in the same turn.
   const first: Arrivals<[Socket]> = { on: (event, listener) => server.prependListener(event, listener) };
   onArrival(first, 'connection', ignoreError, (socket) => {
     accepted = connectionOf(socket, context.monotonic);
@@ -41,7 +38,7 @@ export function createHttp2(context: Context): Http2Server {
     accepted.multiplexed = connection;
     accepted = undefined;
     session.setLocalWindowSize(limits.http2ConnectionWindowBytesMax);
-    // A stream may have ended with an error in the packet that it came in; its session reports what matters.
+    // A stream may have ended with an error in the packet that opened it; its session reports what matters.
     onArrival(session, 'stream', ignoreError, (...[stream, , , raw]: Arrived) =>
       takeStream(context, connection, stream, raw),
     );
@@ -59,7 +56,7 @@ function optionsOf(limits: ServerLimits) {
       initialWindowSize: limits.http2StreamWindowBytesMax,
       maxHeaderListSize: headerListBytes,
     },
-    // As many as fit in the octets: what they are bounded by is the same over HTTP/1.1.
+    // No limit besides the octets, as over HTTP/1.1.
     maxHeaderListPairs: headerListBytes,
     streamResetRate: resetsPerSecond,
     streamResetBurst: resetsPerSecond * http2ResetsBurstSeconds,
@@ -68,9 +65,9 @@ function optionsOf(limits: ServerLimits) {
     maxSessionInvalidFrames: http2InvalidFramesMax,
     maxSessionRejectedStreams: http2RejectedStreamsMax,
     maxSessionMemory: http2MemoryMebibytesMax,
-    // Else values in white space were dropped, an Origin or If-Match among them, and nobody knew: take-stream.ts refuses them.
+    // Otherwise node drops values with surrounding white space silently, an Origin or If-Match among them; take-stream.ts refuses them.
     strictFieldWhitespaceValidation: false,
-    // A forwarded answer may repeat a field that comes once; that is between its server and its client.
+    // A forwarded answer may repeat a singleton field; that is between its server and its client.
     strictSingleValueFields: false,
   };
 }

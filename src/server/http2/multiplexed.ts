@@ -1,29 +1,25 @@
 /**
- * The seam under everything that answers on a stream of a multiplexed connection (RFC 9113 §5): exchange, content and
- * answers lean on this type alone. `ServerHttp2Stream` of node:http2 fulfils it as it is; an adapter for HTTP/3, whose
- * streams have the same life (RFC 9114 §4.1), has to.
+ * The interface of a stream of a multiplexed connection (RFC 9113 §5), on which exchange, content and responses are built.
+ * `ServerHttp2Stream` of node:http2 implements it; so must an adapter for HTTP/3, whose streams have the same life cycle (RFC 9114 §4.1).
  */
 import type { Duplex } from 'node:stream';
 
-/** Half-open: the end of what the client sends is not the end of what is sent to it. */
+/** Half-open: the end of the client's octets does not end the other direction. */
 export type MultiplexedStream = Duplex & {
-  /** The client had nothing to send after its header section. */
+  /** The client sent no content. */
   readonly endAfterHeaders: boolean;
-  /** A final header section was sent. */
   readonly headersSent: boolean;
-  /** It was broken off before both sides had ended. */
+  /** It was reset before both sides ended. */
   readonly aborted: boolean;
-  /** It ended, or is about to: nothing more can be sent. */
   readonly closed: boolean;
-  /** Sends the final header section: name, value ..., `:status` first. Throws where the stream is closed. */
+  /** Sends the final header section: name, value ..., `:status` first. Throws if the stream is closed. */
   respond(fields: readonly string[], options?: { readonly endStream?: boolean }): void;
   /** Sends an interim one (1xx). */
   additionalHeaders(fields: Record<string, string | number>): void;
-  /** RST_STREAM; with NO_ERROR after what was written has gone out. */
+  /** Sends RST_STREAM; with NO_ERROR, after everything that was written. */
   close(code: number): void;
 };
 
-/** Error codes of RFC 9113 §7. */
 export const noError = 0x0;
 export const refusedStream = 0x7;
 export const cancelled = 0x8;

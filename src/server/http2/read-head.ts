@@ -1,20 +1,19 @@
 /**
- * The header section of a request over HTTP/2 as one over HTTP/1.1 would have had it (RFC 9113 §8.3.1): `Host` from
- * `:authority`, first; one Cookie of its crumbs (§8.2.3). Order and values are otherwise as received.
- *
- * Where a `host` came that differs from `:authority`, both stay, and two Hosts are what the kernel refuses.
+ * Converts the header section of an HTTP/2 request to the HTTP/1.1 form (RFC 9113 §8.3.1): `Host` from `:authority`, first; one Cookie from
+ * its crumbs (RFC 9113 §8.2.3). Order and values stay as received. A `host` that differs from `:authority` stays too, and the kernel refuses two
+ * Hosts.
  */
 
 export type Head = {
   readonly method: string;
-  /** `:path`; of a plain CONNECT, which has none, `:authority`. */
+  /** `:path`; for a plain CONNECT, which has none, `:authority`. */
   readonly target: string;
   readonly scheme: string;
   readonly authority: string | undefined;
   readonly protocol: string | undefined;
   /** Name, value ...; names in lower case. */
   readonly rawFields: readonly string[];
-  /** Octets that the same request line and fields have in HTTP/1.1, which both protocols are bounded by. */
+  /** Octets of the same request line and fields in HTTP/1.1, to which the limits of both protocols apply. */
   readonly bytes: number;
   /** A value begins or ends with white space, which makes the request malformed (RFC 9113 §8.2.1). */
   readonly padded: boolean;
@@ -22,10 +21,9 @@ export type Head = {
 
 /** `GET`, target, `HTTP/1.1`: two spaces, version, CRLF, and the empty line at the end. */
 const lineBytes = 14;
-/** Of a field line: colon, space, CRLF. */
 const fieldBytes = 4;
 
-/** @param raw name, value ... as node:http2 hands them over: pseudo-header fields first */
+/** @param raw name, value ... from node:http2: pseudo-header fields first */
 export function readHead(raw: readonly string[]): Head {
   let method = '';
   let path: string | undefined;
@@ -67,7 +65,7 @@ function isSame(host: string, authority: string): boolean {
   return host === authority || host.toLowerCase() === authority.toLowerCase();
 }
 
-/** Of nothing, where the value is empty, the code is NaN. */
+/** The code is NaN for an empty value. */
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }

@@ -1,22 +1,21 @@
 /**
- * A response value on a multiplexed stream, exactly once: the same fields as over HTTP/1.1 (send-answer.ts), without
- * those of the connection, which do not exist here (RFC 9113 §8.2.2). `close` of the response means nothing: framing
- * is never lost with a request, and other streams have done nothing wrong.
+ * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (send-answer.ts) without those of the connection (RFC 9113
+ * §8.2.2). `close` of the response is ignored: framing cannot break, and other streams are not affected.
  *
- * An answer that is given before the content was read ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so
- * where nothing was read, and it is done here where the reading was broken off.
+ * A response before the end of the content ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so if nothing was read, and this
+ * file if the reading was interrupted.
  */
+
 import type { Response } from '../../http/message.ts';
-import { hasRoomFor, inOctets, noRoom } from '../answer-memory.ts';
+import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
 import { capOpen, isStream } from '../cap-open.ts';
 import type { OpenSocket } from '../context.ts';
 import { waitingAnswerBytes } from '../limits.ts';
-import { openStream } from '../open-stream.ts';
+import { hasRoomFor, inOctets, noRoom, openStream } from '../open-stream.ts';
+import type { RequestUnderWay } from '../request-under-way.ts';
 import { type MultiplexedStream, noError } from './multiplexed.ts';
-import type { StreamRequest } from './stream-request.ts';
-import { pieceBytesMax, writePieces } from './write-pieces.ts';
 
-/** RFC 8441 §5: what 101 is over HTTP/1.1. */
+/** RFC 8441 §5: the equivalent of 101 over HTTP/1.1. */
 const conversationStatus = 200;
 
 export function sendOnStream(exchange: StreamRequest, answer: Response): void {
@@ -68,7 +67,7 @@ function write(exchange: StreamRequest, response: Response): void {
   else stream.end(text);
 }
 
-/** Without content, which would wait for the client as the answer would have: a header section is all that flow control lets pass. */
+/** Sends a refusal without content, because flow control may let only a header section pass. */
 function refuse(exchange: StreamRequest, response: Response): void {
   const refused = noRoom(exchange, response);
   exchange.respond(refused.status, [...answerFields(exchange, refused), 'content-length', '0'], true);
@@ -88,7 +87,7 @@ function converse(exchange: StreamRequest, response: Response): void {
   const { context, peer } = exchange;
   const { conversation } = response;
   if (conversation === undefined || exchange.converse === undefined) {
-    throw new Error('a conversation with somebody who asked for none');
+    throw new Error('a conversation for a request that asked for none');
   }
   let socket: OpenSocket | undefined;
   let closed = false;
@@ -109,3 +108,37 @@ function converse(exchange: StreamRequest, response: Response): void {
   if (!closed) context.sockets.add(socket, exchange.holder);
   exchange.settle({ ...response, status: conversationStatus });
 }
+
+/**
+ * Length of a piece of long content: one DATA frame of the usual size (RFC 9113 §4.2). node:http2 only reports that a write has left, not its
+ * progress, and a slow client must be distinguished from one that receives nothing. A client must receive one piece within the time limit for
+ * stalled responses.
+ */
+const pieceBytesMax = 16_384;
+
+/** @param onProgress called when the client has received a piece, or its window has room for it */
+function writePieces(stream: MultiplexedStream, bytes: Uint8Array, onProgress: () => void): void {
+  let at = 0;
+  const next = (error?: Error | null): void => {
+    if (error != null || stream.closed || stream.destroyed) return;
+    if (at > 0) onProgress();
+    const piece = bytes.subarray(at, at + pieceBytesMax);
+    at += piece.length;
+    if (at < bytes.length) stream.write(piece, next);
+    else stream.end(piece);
+  };
+  next();
+}
+
+/** A request on a multiplexed stream (RFC 9113 §8.1), for the code that sends its response. */
+export type StreamRequest = RequestUnderWay & {
+  readonly stream: MultiplexedStream;
+  /** Turns the stream into a WebSocket; undefined if the client did not ask for one. */
+  readonly converse: ((options: ConverseOptions) => OpenSocket) | undefined;
+  /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
+  held: boolean;
+  /** When the client last received something, on the monotonic clock. */
+  progressMs: number;
+  /** Sends the final header section. Throws if the stream is closed. */
+  respond(status: number, fields: string[], endStream: boolean): void;
+};

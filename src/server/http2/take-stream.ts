@@ -1,23 +1,23 @@
 /**
- * What a stream of an HTTP/2 connection asks for (RFC 9113 §8, §8.5; RFC 8441): a resource of this program, an answer of
- * another server, a WebSocket, a tunnel.
+ * Dispatches a stream of an HTTP/2 connection (RFC 9113 §8, §8.5; RFC 8441): a resource of this program, a forwarded request, a WebSocket, a
+ * tunnel.
  *
- * What is refused before any of them is asked: a scheme other than http and https, values in white space (RFC 9113 §8.2.1), which
- * nghttp2 by default leaves out as if they had not come, and header sections longer than over HTTP/1.1. Host, Expect,
- * method and target are the kernel's.
+ * Refused first: schemes other than http and https, values with surrounding white space (RFC 9113 §8.2.1), which nghttp2 silently drops by
+ * default, and header sections longer than over HTTP/1.1. The kernel judges Host, Expect, method and target.
  */
 import type { ServerHttp2Stream } from 'node:http2';
-import { converseHttp2 } from '../../connections/websocket/converse.ts';
+import { Readable, Writable } from 'node:stream';
 import type { Response } from '../../http/message.ts';
+import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
+import { converseHttp2 } from '../../realtime/websocket/converse.ts';
+import type { ProxyCall, ProxyReply } from '../../tunnel/proxy-call.ts';
 import type { Context } from '../context.ts';
-import { deliver, handle } from '../handle.ts';
+import { deliver, fail, handle } from '../handle.ts';
 import { problemAnswer } from '../problem-answer.ts';
-import { forwardStream } from './forward-stream.ts';
 import type { Http2Connection } from './http2-connection.ts';
-import { refusedStream } from './multiplexed.ts';
+import { connectError, refusedStream } from './multiplexed.ts';
 import { type Head, readHead } from './read-head.ts';
 import { StreamExchange } from './stream-exchange.ts';
-import { openTunnel } from './tunnel-stream.ts';
 
 export function takeStream(
   context: Context,
@@ -26,9 +26,9 @@ export function takeStream(
   raw: readonly string[],
 ): void {
   const { connection } = http2;
-  // Reset in the packet that it came in: nobody waits for it, and a thousand of them are an attack (CVE-2023-44487).
+  // Reset in the packet that opened it: no client waits for it, and a thousand of them are an attack (CVE-2023-44487).
   if (stream.destroyed || stream.closed) return;
-  // Streams that a client resets make room for others, but what they asked for may still be under way.
+  // Streams that a client resets make room for others, but their requests may still be under way.
   if (connection.underWay >= context.limits.http2StreamsMax) {
     stream.close(refusedStream);
     return;
@@ -50,8 +50,8 @@ export function takeStream(
 }
 
 /**
- * Over HTTP/2 a request to a proxy looks like one to an origin: there is no absolute form (RFC 9113 §8.3.1). A client that
- * authenticates to a proxy means one, and is asked about by the target that it would have sent over HTTP/1.1.
+ * Over HTTP/2 a request to a proxy looks like one to an origin: there is no absolute form (RFC 9113 §8.3.1). Credentials for a proxy identify
+ * one, and the proxy is asked with the target of HTTP/1.1.
  */
 function isForeign({ proxy }: Context, exchange: StreamExchange, head: Head): boolean {
   const { target, fields } = exchange;
@@ -74,7 +74,7 @@ function refuse(context: Context, { fields }: StreamExchange, head: Head): Respo
   if (head.padded) return complain('a field value begins or ends with white space');
   if (head.method === 'CONNECT' && head.protocol === undefined) {
     if (fields.contentLength === undefined) return undefined;
-    return complain('CONNECT has no content, nor fields that announce it');
+    return complain('CONNECT must have no content, nor fields that announce it');
   }
   if (head.scheme === 'http' || head.scheme === 'https') return undefined;
   return complain('the scheme must be http or https');
@@ -92,4 +92,123 @@ function connect(exchange: StreamExchange, { protocol }: Head): void {
     // RFC 9110 §15.5.6 demands Allow with 405.
     deliver(exchange, { ...answer, fields: [...answer.fields, 'Allow', context.allow] });
   }
+}
+
+const ofConnections: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Logged only: the client has left. */
+const clientGone = 499;
+
+/**
+ * Forwards a request on a stream (§4.10): content and response pass unchanged, without the connection fields of HTTP/1.1, which HTTP/2 must
+ * not have (RFC 9113 §8.2.2).
+ */
+function forwardStream(exchange: StreamExchange): void {
+  const { stream, context } = exchange;
+  const { proxy } = context;
+  if (proxy === undefined) throw new Error('the proxy is not configured');
+  const gone = new AbortController();
+  const onClosed = () => gone.abort();
+  stream.on('close', onClosed);
+  const answered = proxy.forward({
+    request: exchange,
+    signal: gone.signal,
+    // A stream without content has ended before anything reads it.
+    content: exchange.announcesContent ? stream : ownEmitter(Readable.from([]), ignoreError),
+    answer: (status, fields) => answer(exchange, status, fields),
+    interim: (status, fields) => interim(exchange, status, fields),
+  });
+  answered.then(
+    (refusal) => {
+      stream.off('close', onClosed);
+      if (refusal !== undefined) deliver(exchange, refusal);
+      // The client left before there was a response.
+      else exchange.settle({ status: exchange.sentStatus ?? clientGone });
+    },
+    (error: unknown) => {
+      stream.off('close', onClosed);
+      fail(exchange, error);
+    },
+  );
+}
+
+function answer(exchange: StreamExchange, status: number, fields: readonly string[]): Writable {
+  const { stream } = exchange;
+  exchange.held = true;
+  if (stream.closed || stream.destroyed) return discardAll();
+  const empty = exchange.method === 'HEAD' || status === 204 || status === 205 || status === 304;
+  exchange.respond(status, withoutConnection(fields), empty);
+  exchange.settle({ status });
+  return empty ? discardAll() : stream;
+}
+
+function interim({ stream }: StreamExchange, status: number, fields: readonly string[]): void {
+  if (stream.closed || stream.destroyed || stream.headersSent) return;
+  const all: Record<string, string | number> = { ':status': status };
+  const kept = withoutConnection(fields);
+  for (let index = 0; index + 1 < kept.length; index += 2) {
+    const name = kept[index]?.toLowerCase() ?? '';
+    const before = all[name];
+    all[name] = before === undefined ? (kept[index + 1] ?? '') : `${before}, ${kept[index + 1]}`;
+  }
+  stream.additionalHeaders(all);
+}
+
+function withoutConnection(fields: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] ?? '';
+    if (!ofConnections.has(name.toLowerCase())) kept.push(name, fields[index + 1] ?? '');
+  }
+  return kept;
+}
+
+/** Discards the content of a response that must have none (RFC 9110 §6.4.1). */
+function discardAll(): Writable {
+  return ownEmitter(new Writable({ write: (_chunk, _encoding, done) => done() }), ignoreError);
+}
+
+const nothing = new Uint8Array(0);
+const tunnelStatus = 200;
+
+/**
+ * CONNECT and connect-udp on a stream (RFC 9113 §8.5, RFC 9298 §3.5): asks the proxy, responds, and hands over the stream. If the client
+ * leaves meanwhile, only the proxy is notified.
+ */
+function openTunnel(exchange: StreamExchange, ask: (call: ProxyCall) => Promise<ProxyReply>): void {
+  const { stream } = exchange;
+  const gone = new AbortController();
+  const onClosed = () => gone.abort();
+  stream.on('close', onClosed);
+  ask({ request: exchange, signal: gone.signal }).then(
+    (reply) => {
+      stream.off('close', onClosed);
+      if ('refused' in reply) deliver(exchange, reply.refused);
+      else join(exchange, reply);
+    },
+    (error: unknown) => {
+      stream.off('close', onClosed);
+      fail(exchange, error);
+    },
+  );
+}
+
+function join(exchange: StreamExchange, reply: Exclude<ProxyReply, { refused: unknown }>): void {
+  const { stream, context } = exchange;
+  if (stream.closed || stream.destroyed) {
+    reply.abandon();
+    exchange.settle({ status: tunnelStatus });
+    return;
+  }
+  const date = context.formatDate(context.clock());
+  exchange.respond(tunnelStatus, [...reply.fields, 'api-version', context.apiVersion, 'date', date], false);
+  exchange.held = true;
+  exchange.settle({ status: tunnelStatus });
+  reply.join({ duplex: stream, head: nothing, reset: () => stream.close(connectError) });
 }

@@ -1,6 +1,6 @@
 /**
- * Row count and digest of each table, kept in a backup and compared when it is restored: SQLite finds pages that are out of order, and not
- * a letter that changed. A store that is served from has none, since they would be out of date with the next write.
+ * Row count and digest of each table, written into a backup and checked by a restore: SQLite detects damaged pages, but not a changed
+ * letter. A store in use has no digests, since the next write would outdate them.
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -11,7 +11,7 @@ const table = 'comity_digests';
 
 export type TableDigest = { readonly rows: number; readonly digest: string };
 
-/** Adds up the rows of a table in the order in which they were written; values in the order of `columnNamesOf`. */
+/** Digests the rows of a table in the order of writing; values in the order of `columnNamesOf`. */
 export class RowDigest {
   readonly #hash: Hash = createHash('sha256');
   #rows = 0;
@@ -30,7 +30,6 @@ export function dropDigests(database: DatabaseSync): void {
   database.exec(`DROP TABLE IF EXISTS ${table}`);
 }
 
-/** Writes the digests of all tables into the file. */
 export function writeDigests(database: DatabaseSync): void {
   dropDigests(database);
   database.exec(
@@ -43,7 +42,7 @@ export function writeDigests(database: DatabaseSync): void {
   }
 }
 
-/** The digests that the file has; empty where it has none, as one of an earlier version. */
+/** The digests in the file; empty for a file of an earlier version. */
 export function readDigests(database: DatabaseSync): ReadonlyMap<string, TableDigest> {
   const there = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = ?`).get(table);
   if (there === undefined) return new Map();
@@ -53,7 +52,7 @@ export function readDigests(database: DatabaseSync): ReadonlyMap<string, TableDi
   );
 }
 
-/** What of the file differs from its digests; undefined where nothing does. */
+/** Compares the file with its digests. @returns the first difference */
 export function digestFault(database: DatabaseSync): string | undefined {
   const written = readDigests(database);
   for (const each of written.size === 0 ? [] : tablesOf(database)) {
@@ -63,7 +62,7 @@ export function digestFault(database: DatabaseSync): string | undefined {
   return undefined;
 }
 
-/** @param written undefined: the file has none for the table */
+/** @param written undefined if the file has no digest of the table */
 export function differenceOf(
   name: string,
   written: TableDigest | undefined,

@@ -1,18 +1,16 @@
 /**
- * How a table of the contract stands in the file that holds a whole store: the one that the embedded store serves from, which is
- * also what a backup of either engine is. Indexes are not told here: the embedded store makes them when it
- * opens a file (sqlite/reconcile.ts), so a file needs none to be whole.
+ * The tables of the file that holds a whole store: the embedded store's file, and a backup of either engine. Indexes are not part of it:
+ * the embedded store creates them when it opens a file (sqlite/reconcile.ts).
  *
- * A row has a rowid besides its id, so that a long document does not swell the tree that ids are found in. `doc` stands
- * last but for the search text, so that reading the small columns never touches overflow pages.
+ * A row has a rowid besides its id, so that long documents do not enlarge the tree of ids. `doc` is last but for the search text, so that
+ * reading the small columns never touches overflow pages.
  */
 import { quoteName } from '../quote-name.ts';
 import { eventsTable } from '../store.ts';
 
-/** What decides the columns of a table. */
 export type FileTable = {
   readonly name: string;
-  /** Whether rows carry search text. */
+  /** True if rows carry search text. */
   readonly searched: boolean;
 };
 
@@ -27,7 +25,6 @@ const firstColumns: readonly Column[] = [
   ['deleted_at', 'INTEGER'],
 ];
 
-/** Of the table of the events alone. */
 const eventColumns: readonly Column[] = [
   ['type', 'TEXT NOT NULL'],
   ['collection', 'TEXT NOT NULL'],

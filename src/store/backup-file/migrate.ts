@@ -1,23 +1,32 @@
 /**
- * Brings the system tables of a file up to this program's version, forwards only. `user_version` of the file holds the number of the
- * last migration made; the tables of collections are not migrated but reconciled (sqlite/reconcile.ts).
+ * Migrates the system tables of a file to this version, forwards only. `user_version` of the file is the number of the last migration; the
+ * tables of collections are reconciled instead (sqlite/reconcile.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
-import { counters } from './migrations/0001-counters.ts';
 
-/** In order; a migration that has been released is never edited. */
+/** The store-wide revision counter (row 0) and, for every table, the last revision that touched it. */
+const counters = `
+CREATE TABLE comity_counters (
+  n INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  rev INTEGER NOT NULL
+);
+INSERT INTO comity_counters (n, name, rev) VALUES (0, '', 0);
+`;
+
+/** In order; a released migration is never edited. */
 const migrations: readonly { readonly name: string; readonly sql: string }[] = [
   { name: '0001-counters', sql: counters },
 ];
 
-/** How many there are, which is what `user_version` of an up-to-date file says. */
+/** `user_version` of a file that is up to date. */
 export const migrationsMade: number = migrations.length;
 
-/** "CMTY": marks the file as this program's in the eyes of `file` and of later versions. */
+/** "CMTY": identifies Comity's files for `file` and for later versions. */
 const applicationId = 0x434d5459;
 
-/** Thrown for a file that this program must not touch. */
+/** Thrown for a file that Comity must not touch. */
 export class UnknownDatabase extends Error {
   override readonly name = 'UnknownDatabase';
   readonly code = 'store_unknown_database';
@@ -36,8 +45,8 @@ export function migrate(database: DatabaseSync, path: string, observe: Observe):
 }
 
 /**
- * How many migrations were made in the file; 0 for an empty one.
- * @throws UnknownDatabase for a file that is not this program's, or is newer than the program
+ * The number of migrations made in the file; 0 for an empty file.
+ * @throws UnknownDatabase for a file of another program or of a newer version
  */
 export function identify(database: DatabaseSync, path: string): number {
   const version = pragma(database, 'user_version');
@@ -47,7 +56,7 @@ export function identify(database: DatabaseSync, path: string): number {
   }
   if (version > migrations.length) {
     throw new UnknownDatabase(
-      `${path} was written by a newer version of the program (schema ${version}, this one knows ${migrations.length})`,
+      `${path} was written by a newer version of Comity (schema ${version}; this version supports up to ${migrations.length})`,
     );
   }
   return version;

@@ -1,7 +1,6 @@
 /**
- * Reads a file that holds a whole store, and refuses what is not one or cannot be trusted to be whole. The file is opened as one that nobody
- * changes, so that it may stand where nothing can be written; for the same reason a file with a log beside it is
- * refused: what was committed last stands in there.
+ * Reads a file with a whole store, and rejects files that are not one or may be incomplete. It opens the file as immutable, so that the
+ * folder may be read-only; therefore it rejects a file with a log beside it, which holds the last commits.
  */
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
@@ -11,43 +10,40 @@ import { differenceOf, RowDigest, readDigests } from './digests.ts';
 import { columnNamesOf, type FileTable } from './layout.ts';
 import { identify, migrationsMade, UnknownDatabase } from './migrate.ts';
 
-/** A table with what is counted of it. */
 export type StoredTable = FileTable & {
   /** The last revision that touched it. */
   readonly rev: number;
   readonly rows: number;
 };
 
-/** Values in the order of the columns asked for. */
 export type StoredRow = readonly SQLOutputValue[];
 
 export type StoreFile = {
-  /** The store-wide revision. */
   readonly rev: number;
   readonly tables: readonly StoredTable[];
-  /** The rows of a table in the order in which they were written. @throws UnfitBackup when the file is damaged */
+  /** Reads the rows of a table in the order of writing. @throws UnfitBackup for a damaged file */
   rows(table: StoredTable, columns: readonly string[]): Iterable<StoredRow>;
   close(): void;
 };
 
-/** Thrown for a file that nothing can be restored from. */
+/** Thrown for a file that cannot be restored. */
 export class UnfitBackup extends Error {
   override readonly name = 'UnfitBackup';
   readonly code = 'store_unfit_backup';
 }
 
-/** @throws UnfitBackup, whose message names the file and says what to do */
+/** @throws UnfitBackup with a message that names the file and says what to do */
 export function readFile(path: string): StoreFile {
   refuseOthers(path);
   const database = openUnchanging(path);
   try {
-    return judged(path, () => {
+    return convertErrors(path, () => {
       const version = identify(database, path);
       if (version < migrationsMade) {
         throw new UnfitBackup(
           version === 0
             ? `${path} holds no store`
-            : `${path} is of an older version; put it in a data folder, start the server on it, and back that up`,
+            : `${path} was written by an older version; put it into a data folder, start the server on it, and make a new backup`,
         );
       }
       const { rev, tables } = countsOf(database, path);
@@ -64,7 +60,7 @@ export function readFile(path: string): StoreFile {
   }
 }
 
-/** Opens the file for reading alone, without looking for a log or a lock beside it. */
+/** Opens the file read-only, without looking for a log or a lock beside it. */
 export function openUnchanging(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set('immutable', '1');
@@ -94,7 +90,7 @@ function refuseOthers(path: string): void {
     const log = `${path}${suffix}`;
     if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) continue;
     throw new UnfitBackup(
-      `${log} stands beside the file and holds a part of it, as while a server runs; copy that store with "comity backup" first`,
+      `${path} is incomplete without the log beside it (${log}), as while a server runs; make a backup with "comity backup" and restore that`,
     );
   }
 }
@@ -113,14 +109,14 @@ function countsOf(database: DatabaseSync, path: string): Pick<StoreFile, 'rev' |
     const rows = Number(database.prepare(`SELECT count(*) AS rows FROM ${quoteName(name)}`).get()?.rows);
     tables.push({ name, searched: columns.get(name) !== undefined, rev: Number(counter.rev), rows });
   }
-  if (rev === undefined) throw new UnfitBackup(`${path} is damaged: it counts no revisions`);
+  if (rev === undefined) throw new UnfitBackup(`${path} is damaged: it has no revision counter`);
   return { rev, tables };
 }
 
 type Reading = {
   readonly table: StoredTable;
   readonly columns: readonly string[];
-  /** No row can be newer than what the file counts. */
+  /** The file's revision, which no row can exceed. */
   readonly revMax: number;
 };
 
@@ -136,13 +132,15 @@ function* rowsOf(
   select.setReturnArrays(true);
   const digest = columns.join() === columnNamesOf(table).join() ? new RowDigest() : undefined;
   const written = digest === undefined ? undefined : readDigests(database).get(table.name);
-  const rows = judged(path, () => select.iterate()) as unknown as Iterator<StoredRow>;
+  const rows = convertErrors(path, () => select.iterate()) as unknown as Iterator<StoredRow>;
   let read = 0;
   for (;;) {
-    const { done, value } = judged(path, () => rows.next());
+    const { done, value } = convertErrors(path, () => rows.next());
     if (done === true) break;
     if (at !== -1 && Number(value[at]) > revMax) {
-      throw new UnfitBackup(`${path} is damaged: a row of ${table.name} is newer than the file counts`);
+      throw new UnfitBackup(
+        `${path} is damaged: a row of ${table.name} has a revision above that of the file`,
+      );
     }
     read += 1;
     digest?.add(value);
@@ -158,8 +156,8 @@ function* rowsOf(
   if (fault !== undefined) throw new UnfitBackup(`${path} is damaged: ${fault}`);
 }
 
-/** What SQLite says of a file that it cannot read is put into words that name the file. */
-function judged<T>(path: string, read: () => T): T {
+/** Converts SQLite's errors to `UnfitBackup` with the file's name. */
+function convertErrors<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -171,4 +169,23 @@ function judged<T>(path: string, read: () => T): T {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+export type Restored = {
+  readonly rows: number;
+  readonly tables: number;
+  /** The store-wide revision, from which the store continues. */
+  readonly rev: number;
+};
+
+/** Thrown when other processes use the store that a restore would fill. */
+export class StoreInUse extends Error {
+  override readonly name = 'StoreInUse';
+  readonly code = 'store_in_use';
+}
+
+/** Thrown when a restore finds rows in the store. */
+export class NotEmpty extends Error {
+  override readonly name = 'NotEmpty';
+  readonly code = 'store_not_empty';
 }

@@ -1,6 +1,4 @@
-/**
- * The backups of a store under way. Apart from the store, because closing it has to stop each of them and to begin no other.
- */
+/** The backups of a store under way. Closing the store stops them and refuses new ones. */
 import { StoreUnavailable } from '../store.ts';
 import type { Copy, OnProgress } from './start-copy.ts';
 
@@ -9,12 +7,12 @@ export class RunningBackups {
   readonly #stops = new Set<() => Promise<void>>();
   #closed = false;
 
-  /** @param start begins one copy of the store */
+  /** @param start starts one copy of the store */
   constructor(start: (to: string, onProgress: OnProgress) => Copy) {
     this.#start = start;
   }
 
-  /** Copies the store to `to`. @throws StoreUnavailable when it fails, or after `close` */
+  /** Copies the store to `to`. @throws StoreUnavailable if it fails, or after `close` */
   async run(to: string, onProgress: OnProgress): Promise<void> {
     if (this.#closed) throw new StoreUnavailable('the store is closed', { retryAfterSeconds: 1 });
     const copy = this.#start(to, onProgress);
@@ -26,7 +24,6 @@ export class RunningBackups {
     }
   }
 
-  /** Stops what is under way, and takes no more from this call on. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const stop of this.#stops) await stop();

@@ -1,29 +1,25 @@
-/**
- * Runs a thread that copies a store into one file. The thread writes beside the target and gives it the target's name when it is whole
- * and on disk (publish.ts); a copy that failed or was stopped leaves nothing.
- */
+/** Runs a thread that copies a store into a file. The thread renames the file once it is complete; a failed copy leaves nothing. */
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../observe/own-emitter.ts';
 import { StoreUnavailable } from '../store.ts';
-import { partialPath } from './publish.ts';
+import { partialPath } from './write-file.ts';
 
-/** Told often while a copy goes on; what is counted is the engine's: pages or rows. */
+/** Called often during a copy, with pages or rows, depending on the engine. */
 export type OnProgress = (done: number, total: number) => void;
 
 export type Copy = {
-  /** Resolves when the file is there. @throws StoreUnavailable, whose cause is the thread's error if there was one */
+  /** Resolves when the file is complete. @throws StoreUnavailable with the thread's error as its cause, if there was one */
   readonly done: Promise<void>;
-  /** Ends the copy early, which rejects `done`. */
+  /** Stops the copy, which rejects `done`. */
   readonly stop: () => Promise<void>;
 };
 
-/** What the thread says. */
 export type CopyReply =
   | { readonly kind: 'progress'; readonly done: number; readonly total: number }
   | { readonly kind: 'done' };
 
-/** @param data what the thread is given: `to` is the target, the rest is the engine's */
+/** @param data `workerData` of the thread: `to` is the target, the rest belongs to the engine */
 export function startCopy(thread: URL, data: { readonly to: string }, onProgress: OnProgress): Copy {
   const { to } = data;
   let cause: unknown;

@@ -1,15 +1,18 @@
 /**
- * Writes a store into a fresh file that the embedded store opens like one of its own: the tables with their rows, and the counters, from
- * which revisions go on. Nothing is safe before the file is closed and published (publish.ts), so nothing is
- * journalled; indexes are left to whoever opens the file.
+ * Writes a store into a new file that the embedded store can open: the tables with their rows, and the counters from which revisions
+ * continue. It needs no journal, because the file counts only once it is closed and published; the store that opens the file creates the
+ * indexes.
  */
+
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { quoteName } from '../quote-name.ts';
 import { writeDigests } from './digests.ts';
 import { columnNamesOf, createTableSql, type FileTable } from './layout.ts';
 import { migrate } from './migrate.ts';
 
-/** A table as it is counted: its number and the last revision that touched it. */
+/** A table with its number in the file and the last revision that touched it. */
 export type CountedTable = FileTable & { readonly number: number; readonly rev: number };
 
 /** Values in the order of `columnNamesOf`. */
@@ -17,14 +20,11 @@ export type FileRow = readonly SQLInputValue[];
 
 export type FileWriter = {
   insert(table: FileTable, rows: Iterable<FileRow>): void;
-  /** What was written is in the file after this, though not yet on disk. */
+  /** Completes the file; `publish` writes it to disk. */
   close(): void;
 };
 
-/**
- * @param path an empty file
- * @param rev the store-wide revision
- */
+/** @param path an empty file @param rev the store-wide revision */
 export function writeFile(path: string, rev: number, tables: readonly CountedTable[]): FileWriter {
   const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
   database.exec(
@@ -56,5 +56,36 @@ export function writeFile(path: string, rev: number, tables: readonly CountedTab
 }
 
 function ignore(): void {
-  // Making a file anew is not worth telling.
+  // The migration of a new file is not worth a log line.
+}
+
+/** The name of a file while it is written, so that an interrupted write leaves nothing under the final name. */
+export function partialPath(path: string): string {
+  return `${path}.partial`;
+}
+
+/** Creates the partial file, empty and readable by its owner only, in place of one from an earlier attempt. */
+export function beginPartial(path: string): string {
+  const partial = partialPath(path);
+  rmSync(partial, { force: true });
+  closeSync(openSync(partial, 'wx', 0o600));
+  return partial;
+}
+
+/** Renames the partial file once it is on disk, and waits until the name is on disk too. */
+export function publish(path: string): void {
+  const partial = partialPath(path);
+  sync(partial, 'r+');
+  renameSync(partial, path);
+  // Windows cannot open a folder as a file, and persists names by itself.
+  if (process.platform !== 'win32') sync(dirname(path), 'r');
+}
+
+function sync(path: string, flags: string): void {
+  const file = openSync(path, flags);
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
 }

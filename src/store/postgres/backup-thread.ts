@@ -1,24 +1,23 @@
 /**
- * The thread of one backup: every row of one snapshot, table by table in batches by id, into a file. The snapshot is one REPEATABLE READ
- * transaction, so a unit is in the copy whole or not at all, nobody waits for it, and a pooler in transaction mode or
- * a standby serves it as well. The next batch is on its way while one is written.
+ * The thread of one backup: copies every row of one snapshot into a file, table by table in batches by id. The snapshot is one REPEATABLE
+ * READ transaction, so a unit is in the copy entirely or not at all, no writer waits, and a pooler in transaction mode or a standby works
+ * as well. The thread fetches the next batch while it writes one.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { columnNamesOf } from '../backup-file/layout.ts';
-import { beginPartial, publish } from '../backup-file/publish.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
-import { writeFile } from '../backup-file/write-file.ts';
-import type { BackupData } from './backup.ts';
+import { beginPartial, publish, writeFile } from '../backup-file/write-file.ts';
 import { addressOf } from './connection/address.ts';
 import type { Cell, Rows } from './connection/connection.ts';
-import { inLongTransaction } from './long-transaction.ts';
+import { inLongTransaction } from './find-store.ts';
+import type { BackupData } from './postgres-backup.ts';
 import { openSession, type Session } from './schema/session.ts';
-import { nameIn, type StandingTable, standingTables } from './standing-tables.ts';
+import { nameIn, readSchemaTables, type SchemaTable } from './schema-tables.ts';
 
 const rowsPerBatchMax = 2000;
-/** Of documents and search text, before the row that crosses it. */
+/** Octets of documents and search text, without the row that crosses the limit. */
 const bytesPerBatchMax = 4 * 1024 * 1024;
-/** Time without a batch after which the server is taken for gone; counting 10^8 rows takes less. */
+/** Time without a batch after which the thread gives up; counting 10^8 rows takes less. */
 const stalledMs = 600_000;
 
 async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<void> {
@@ -27,7 +26,7 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
   const watch = watchdog();
   let total = 0;
   await inLongTransaction(session, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async () => {
-    const { rev, tables } = await standingTables(session, schema);
+    const { rev, tables } = await readSchemaTables(session, schema);
     for (const table of tables) total += await countOf(session, schema, table);
     const file = writeFile(partial, rev, tables);
     let done = 0;
@@ -39,7 +38,7 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
         if (done < total) tell({ kind: 'progress', done, total });
       }
     }
-    if (done !== total) throw new Error(`the snapshot has ${total} rows, of which ${done} were read`);
+    if (done !== total) throw new Error(`only ${done} of the snapshot's ${total} rows were read`);
     file.close();
   });
   await session.end();
@@ -49,29 +48,29 @@ async function run({ url, schema, connectTimeoutMs, to }: BackupData): Promise<v
   tell({ kind: 'done' });
 }
 
-async function countOf(session: Session, schema: string, table: StandingTable): Promise<number> {
+async function countOf(session: Session, schema: string, table: SchemaTable): Promise<number> {
   const [row] = await session.rows(`SELECT count(*) FROM ${nameIn(schema, table)}`);
   return Number(row?.[0]);
 }
 
-/** Every row of the table; each batch is asked for before the one ahead of it is handed over. */
-async function* batches(session: Session, schema: string, table: StandingTable): AsyncGenerator<Rows> {
+/** Reads every row of the table; requests each batch before it yields the one before. */
+async function* batches(session: Session, schema: string, table: SchemaTable): AsyncGenerator<Rows> {
   let limit = rowsPerBatchMax;
   let next: Promise<Rows> | undefined = session.rows(batchSql(schema, table, undefined, limit));
   while (next !== undefined) {
     const rows: Rows = await next;
     const last = rows.at(-1)?.[0];
-    // Rows that the bytes cut off were read in vain: no more are asked for than twice what fits.
+    // The octet limit discards rows already read: request at most twice as many as fit.
     limit = Math.min(rowsPerBatchMax, Math.max(1, rows.length * 2));
     next = last === undefined ? undefined : session.rows(batchSql(schema, table, last, limit), [last]);
-    // A failure is met when the batch is waited for, not while the one before is written.
+    // A failure is thrown when the batch is awaited, not while the one before is written.
     next?.catch(ignore);
     if (rows.length > 0) yield rows;
   }
 }
 
-/** The lengths are read from the row alone, so a long document is fetched only when it is sent. */
-function batchSql(schema: string, table: StandingTable, after: Cell | undefined, limit: number): string {
+/** Lengths are known from the row alone, so a long document is fetched only when it is sent. */
+function batchSql(schema: string, table: SchemaTable, after: Cell | undefined, limit: number): string {
   const columns = columnNamesOf(table).join(', ');
   const bytes = table.searched
     ? 'octet_length(doc) + coalesce(octet_length(search), 0)'
@@ -88,7 +87,7 @@ function batchSql(schema: string, table: StandingTable, after: Cell | undefined,
 /** Ends the thread with an error unless it is refreshed in time. */
 function watchdog(): NodeJS.Timeout {
   return setTimeout(() => {
-    throw new Error(`the database gave nothing for ${stalledMs} ms`);
+    throw new Error(`the database sent nothing for ${stalledMs} ms`);
   }, stalledMs);
 }
 
@@ -97,7 +96,7 @@ function tell(reply: CopyReply): void {
 }
 
 function ignore(): void {
-  // Met where the promise is awaited.
+  // Thrown where the promise is awaited.
 }
 
 await run(workerData as BackupData);

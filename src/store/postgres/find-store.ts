@@ -1,11 +1,10 @@
-/** Whether a schema holds a store that this program can read; for what reads it without serving it. */
+/** Checks that a schema holds a store that this version can read, for backups and restores. */
 import { addressOf, describe } from './connection/address.ts';
-import { SchemaTooNew } from './schema/failure.ts';
 import { inspectSchema } from './schema/inspect.ts';
 import { schemaNumber } from './schema/migrations.ts';
-import { openSession } from './schema/session.ts';
+import { SchemaTooNew } from './schema/schema-failure.ts';
+import { inTransaction, openSession, type Session } from './schema/session.ts';
 
-/** Thrown where no store was ever made. */
 export class NoStore extends Error {
   override readonly name = 'NoStore';
   readonly code = 'store_missing';
@@ -17,7 +16,7 @@ export type StorePlace = {
   readonly connectTimeoutMs: number;
 };
 
-/** @throws NoStore, SchemaTooNew, DatabaseFailed, TypeError (a URL that cannot be read) */
+/** @throws NoStore, SchemaTooNew, DatabaseFailed, TypeError (an invalid URL) */
 export async function findStore({ url, schema, connectTimeoutMs }: StorePlace): Promise<void> {
   const address = addressOf(url);
   const session = await openSession(address, 'comity backup', connectTimeoutMs);
@@ -30,4 +29,19 @@ export async function findStore({ url, schema, connectTimeoutMs }: StorePlace): 
   } finally {
     await session.end();
   }
+}
+
+/** A setting that the server does not know is left out. */
+const bounds = ['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'] as const;
+
+/** Runs a transaction without the server's time limits, for backups and restores. @param mode text after BEGIN */
+export function inLongTransaction<T>(session: Session, mode: string, work: () => Promise<T>): Promise<T> {
+  return inTransaction(session, mode, async () => {
+    // Only for this transaction (`true`), so that a pooler passes the session on unchanged.
+    await session.rows(
+      `SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings
+       WHERE name IN (${bounds.map((name) => `'${name}'`).join(', ')})`,
+    );
+    return work();
+  });
 }

@@ -1,9 +1,8 @@
 /**
- * Who else serves from this schema. Each process keeps a row in `comity_processes` with the facts that all must have in common, and reads
- * the rows of the others at the same time: a process that was started with another configuration is told of in the log.
- * A rolling restart to a new configuration is such a time. What a process claimed and did not finish is free once it counts as gone.
- *
- * Times are the database's own, so clocks of machines that differ make nobody look dead.
+ * The other processes on this schema. Each process keeps a row in `comity_processes` with the facts that must be equal in all, and reads
+ * the others' rows at the same time: it logs a process that was started with another configuration, as during a rolling restart. Work that
+ * a process claimed and did not finish is released once the process counts as gone. Times are the database's, so clocks that differ between
+ * machines do no harm.
  */
 import type { Observe } from '../../observe/observation.ts';
 import { quoteName } from '../quote-name.ts';
@@ -13,30 +12,29 @@ export type PeersOptions = {
   readonly send: (call: Call) => Promise<Rows>;
   /** Not quoted. */
   readonly schema: string;
-  /** This process, among all that ever run. */
+  /** Identifies this process among all that ever run. */
   readonly process: string;
-  /** What all processes must have in common, such as `fingerprintOf` gives. */
+  /** Facts that must be equal in all processes, such as those of `fingerprintOf`. */
   readonly facts: Readonly<Record<string, string>>;
-  /** Between two signs of life. Default 5 s. */
+  /** Interval of the heartbeat. Default 5 s. */
   readonly everyMs?: number;
   readonly observe: Observe;
 };
 
 export type Peers = {
-  /** One sign of life, and a look at the others; never rejects. */
+  /** Writes a heartbeat and reads the others; never rejects. */
   look(): Promise<void>;
-  /** Whether the process of that name gave no sign of life for so long that it counts as gone, or said that it stops. */
+  /** True if the process stopped, or missed so many heartbeats that it counts as gone. */
   hasEnded(process: string): Promise<boolean>;
-  /** Takes the row away. */
   stop(): Promise<void>;
 };
 
 const everyMsDefault = 5000;
-/** Signs of life that may fail before a process counts as gone. */
+/** Heartbeats that a process may miss before it counts as gone. */
 const missedMax = 3;
-/** A row that nobody renewed for so long is removed by anyone. */
+/** Any process removes a row that was not renewed for this long. */
 const keptMs = 60_000;
-/** Different facts remembered as told; more are told again. */
+/** Limit of remembered differences; beyond it they are logged again. */
 const toldMax = 1000;
 
 export function startPeers(options: PeersOptions): Peers {
@@ -94,7 +92,7 @@ export function startPeers(options: PeersOptions): Peers {
       await looking;
       const values = [process];
       await send({ sql: `DELETE FROM ${table} WHERE process = $1 RETURNING process`, values }).catch(() => {
-        // The others take the row for gone soon, and remove it.
+        // The other processes soon consider this one gone, and remove the row.
       });
     },
   };
@@ -111,7 +109,7 @@ function aliveSqlOf(table: string): string {
 WHERE process = $1 AND seen_at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2::bigint`;
 }
 
-/** One statement: who reads the rows of others has said that it lives. Rows are locked in one order, and skipped where another does it. */
+/** One statement, so a process that reads others' rows has renewed its own. Locks rows in one order, and skips locked ones. */
 function lookSqlOf(table: string): string {
   return `WITH moment AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms),
 mine AS (

@@ -1,11 +1,9 @@
 /**
- * Counters that all processes share (`tally` of the contract), in the unlogged table `comity_tallies`: a crash of the server
- * empties it, and no commit waits for a disk. All that is asked in one turn of the event loop goes out as one statement.
- *
- * Rows are locked in the order of their keys, so two processes never wait for each other. What is over is swept in slices
- * of the primary key, as many rows as the keys asked for made necessary; no statement looks at the whole table.
- *
- * A lane that sends a call again after its connection broke may add twice; limits bear that.
+ * Counters shared by all processes (`tally` of the contract), in the unlogged table `comity_tallies`: a crash of the server empties it, and
+ * no commit waits for a disk. All requests of one turn of the event loop are one statement.
+ * Rows are locked in the order of their keys, so two processes never deadlock. Expired rows are swept in slices of the primary key, in
+ * proportion to the requested keys; no statement reads the whole table. A lane that retries a call after its connection broke may add
+ * twice; limits tolerate that.
  */
 import { quoteName } from '../quote-name.ts';
 import type { Tally } from '../store.ts';
@@ -15,10 +13,10 @@ type Lane = { send(call: Call): Promise<Rows> };
 
 export type Tallies = (tallies: readonly Tally[]) => Promise<readonly number[]>;
 
-/** Two rows are looked at for each key asked for: what is over goes, however many keys come and go. */
+/** A sweep checks two rows per requested key, so it keeps up with any rate of new keys. */
 const keysBeforeSlice = 250;
 const rowsOfSlice = 500;
-/** Kept beyond their time, for processes whose clocks go behind the server's. */
+/** Expired counters are kept this long for processes whose clocks are behind the server's. */
 const expiredKeptMs = 60_000;
 
 type Waiting = {
@@ -27,7 +25,7 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-/** @param schema the name of the schema, not quoted */
+/** @param schema not quoted */
 export function createTallies(lane: Lane, schema: string): Tallies {
   const table = `${quoteName(schema)}.comity_tallies`;
   const addSql = addSqlOf(table);
@@ -61,7 +59,7 @@ export function createTallies(lane: Lane, schema: string): Tallies {
 
 type Sum = { add: number; expiresAt: number };
 
-/** One row may be touched only once by a statement. */
+/** Sums by key, because a statement may change a row only once. */
 function sumsOf(turn: readonly Waiting[]): ReadonlyMap<string, Sum> {
   const sums = new Map<string, Sum>();
   for (const { tallies } of turn) {
@@ -85,7 +83,7 @@ function addCall(sql: string, sums: ReadonlyMap<string, Sum>): Call {
   };
 }
 
-/** A key that is only asked for makes no row. */
+/** A read of an unknown key creates no row. */
 function addSqlOf(table: string): string {
   return `WITH asked AS (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS given (key, added, expires_at)
@@ -101,7 +99,7 @@ SELECT asked.key,
 FROM asked LEFT JOIN written ON written.key = asked.key COLLATE "C"`;
 }
 
-/** Goes round the table by its primary key, one slice at a time. */
+/** Sweeps the table by its primary key, one slice at a time, round and round. */
 function createSweep(lane: Lane, table: string): (keys: number) => void {
   const sql = sliceSqlOf(table);
   let asked = 0;
@@ -123,14 +121,14 @@ function createSweep(lane: Lane, table: string): (keys: number) => void {
     const ended = () => {
       sweeping = false;
     };
-    // After a failure the next slice begins where this one did.
+    // After a failure the next slice starts at the same key.
     sweep().then(ended, ended);
   };
 }
 
 /**
- * Returns the key after which the next slice begins; null at the end. Waits for no row that another process holds. Rows are
- * found by their place and the bound is part of the text, so that no plan, however wrong its estimates, reads the whole table.
+ * Returns the key after which the next slice starts; null at the end. Skips rows that another process locks. Finds rows by their place,
+ * with the limit in the text, so that no plan, however wrong its estimates, reads the whole table.
  */
 function sliceSqlOf(table: string): string {
   const isOver = `expires_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${expiredKeptMs}`;

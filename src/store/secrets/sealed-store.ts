@@ -1,10 +1,9 @@
 /**
- * Keeps the rows of some tables encrypted: a store whose `commit` seals their documents and whose reads unseal them, so nothing above it
- * knows. One row of the store, the key row, names the key that seals and holds a text sealed with it. A start compares it with the keys that
- * are given, and seals whatever is still plain or under another key.
- *
- * Which key seals is what the key row says, not what a process was started with. So processes that share a store and are given a new key
- * one after the other all go on with the old one until `rotateSecretKey` names the new one.
+ * Encrypts the rows of some tables: a store whose `commit` seals their documents and whose reads unseal them, transparently for its
+ * callers. One row of the store, the key row, names the active key and holds a check text sealed with it. On start Comity compares it with
+ * the given keys, and seals every row that is in plain text or under another key.
+ * The key row decides which key seals, not the settings of a process. So processes that share a store and get a new key one after the other
+ * all use the old key until `rotateSecretKey` names the new one.
  */
 import { always, byId } from '../../model/filter.ts';
 import type { Commit, Keyset, Row, Store, Unit } from '../store.ts';
@@ -17,8 +16,8 @@ const rowsPerRead = 32;
 const rowsAtOnce = 64;
 
 /**
- * The store with its secrets sealed, and everything that was plain sealed too.
- * @throws SecretKeyFailure where the keys that are given are not those of the store
+ * Opens the store's keys, seals rows that are not sealed with the active key, and returns the sealing store.
+ * @throws SecretKeyFailure if the given keys are not those of the store
  */
 export async function sealStore<S extends Store>(store: S, options: SealOptions): Promise<S> {
   const ring = new KeyRing(options);
@@ -86,7 +85,7 @@ function openedCommit(
   return { ...commit, current: opened(table, commit.current) };
 }
 
-/** Seals every row that is plain or under another key. A row that changes meanwhile was sealed by who changed it. @returns how many */
+/** Seals every row that is plain or under another key, unless a concurrent change did. @returns the number of rows sealed */
 async function resealRows(
   store: Store,
   ring: KeyRing,
@@ -114,22 +113,20 @@ async function resealRows(
 }
 
 export type Rotation = {
-  /** Id of the key that seals from now on. */
   readonly key: string;
-  /** Rows that were sealed anew. */
   readonly rows: number;
 };
 
 export type RotateOptions = SealOptions & {
-  /** How long processes that share the store may take to learn of another key. */
+  /** Time for other processes on the store to learn of the new key. */
   readonly settleMs: number;
   readonly onSealed: (rows: number) => void;
 };
 
 /**
- * Names the given key, or a new one in the key file, as the one that seals, and seals every row with it. Processes may serve from the store
- * meanwhile, where all are given both keys. One that was interrupted is done again from the start and goes on with what is left.
- * @param store as it is, unsealed
+ * Makes the given key, or a new one in the key file, the active key, and seals every row with it. Other processes may use the store
+ * meanwhile if all have both keys. After an interruption, run it again: it continues with the remaining rows.
+ * @param store the unsealed store
  * @throws SecretKeyFailure
  */
 export async function rotateSecretKey(store: Store, options: RotateOptions): Promise<Rotation> {
@@ -138,12 +135,13 @@ export async function rotateSecretKey(store: Store, options: RotateOptions): Pro
   const inFile = options.given.length === 0;
   if (inFile) addKeyToFile(options);
   const next = inFile ? readKeyFile(options.file)[0] : options.given[0];
-  if (next === undefined) throw new SecretKeyFailure(`the key file ${options.file} is gone`);
+  if (next === undefined)
+    throw new SecretKeyFailure(`the key file ${options.file} was removed; restore your copy of it`);
   const fresh = new KeyRing(options);
   const changed = await fresh.replace(store, next);
   let rows = await resealRows(store, fresh, options, options.onSealed);
   if (changed && store.shared) {
-    // Until they learn of the change, other processes seal with the key before it.
+    // Until they learn of the change, other processes seal with the previous key.
     await new Promise((resolve) => setTimeout(resolve, options.settleMs));
     rows += await resealRows(store, fresh, options, (more) => options.onSealed(rows + more));
   }
@@ -151,7 +149,7 @@ export async function rotateSecretKey(store: Store, options: RotateOptions): Pro
   return { key: next.id, rows };
 }
 
-/** A file with several keys is what an interrupted rotation left: its first key is new already. */
+/** A file with several keys is left from an interrupted rotation: its first key is new already. */
 function addKeyToFile({ file, random }: RotateOptions): void {
   const keys = readKeyFile(file);
   if (keys.length === 1) replaceKeyFile(file, [secretKeyOf(random(32)), ...keys]);

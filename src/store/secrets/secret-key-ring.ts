@@ -1,7 +1,4 @@
-/**
- * The keys of the secrets that a process has at hand, and the key row of the store, which says which of them seals. Used by
- * sealed-store.ts alone.
- */
+/** The secret keys of a process, and the key row of the store, which names the active one. Only sealed-store.ts uses it. */
 import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../kept-row.ts';
 import type { Change, Row, Store, Unit } from '../store.ts';
@@ -16,43 +13,39 @@ import {
 } from './secret-keys.ts';
 
 export type SealOptions = {
-  /** Names of the tables, each with the ids of rows that stay plain. */
+  /** Names of the tables, each with the ids of rows that stay in plain text. */
   readonly tables: ReadonlyMap<string, ReadonlySet<string>>;
-  /** The table of the key row. */
   readonly keyTable: string;
-  /** Keys from the settings, the one to encrypt with first; none: the key file holds them. */
+  /** Keys from the settings, the preferred one first; without any, the key file holds the keys. */
   readonly given: readonly SecretKey[];
-  /** Path of the key file, which is made where no key is given and the store has none yet. */
+  /** Path of the key file, which Comity creates if no key is given and the store has none yet. */
   readonly file: string;
   readonly random: (count: number) => Buffer;
-  /** Milliseconds since the epoch. */
   readonly clock: () => number;
   readonly observe: Observe;
 };
 
-/** Id of the key row. It stays plain. */
+/** Id of the key row, which stays in plain text. */
 export const keyRowId = 'secret_key';
 
 type KeyRow = {
-  /** Id of the key that seals. */
+  /** Id of the active key. */
   readonly active: string;
-  /** A known text under that key. */
+  /** A known text sealed with that key. */
   readonly check: string;
 };
 
 const checkText = 'comity';
 const attemptsMax = 20;
 
-/** @param doc of the key row */
 export function keyOfRow(doc: string): KeyRow {
   return JSON.parse(doc) as KeyRow;
 }
 
-/** The keys at hand, and which of them seals. */
 export class KeyRing {
   readonly #options: SealOptions;
   readonly #keys = new Map<string, SecretKey>();
-  /** The first key of the settings, or else of the key file; the key row of the store names the one that encrypts. */
+  /** The first key of the settings, otherwise of the key file. The key row decides which one seals. */
   #preferred: SecretKey | undefined;
   #active: SecretKey | undefined;
 
@@ -63,37 +56,36 @@ export class KeyRing {
     this.#preferred = options.given[0] ?? this.#preferred;
   }
 
-  /** Id of the key that seals. */
   get active(): string {
     return this.#sealing().id;
   }
 
-  /** Compares the key row with the keys at hand, or makes it. */
+  /** Checks the key row against the given keys, or creates it. */
   async open(store: Store): Promise<void> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const row = await this.#readRow(store);
       if (row === undefined) {
         if (this.#preferred === undefined) this.#makeFile();
-        // Where it is not made, another process was first.
+        // A failure means that another process was first.
         if (await this.#name(store, this.#first(), undefined)) return;
         continue;
       }
       this.#adopt(row);
       const preferred = this.#preferred;
-      // A process that has the store to itself asks no others; several change over by `rotateSecretKey`.
+      // An exclusive store changes its key here; processes that share one use `rotateSecretKey`.
       if (store.shared || preferred === undefined || preferred.id === row.key.active) return;
       if (await this.#name(store, preferred, row.row)) return;
     }
-    throw new SecretKeyFailure('the key of the secrets kept changing; start again');
+    throw new SecretKeyFailure('other processes kept changing the key of the secrets; start again');
   }
 
-  /** Adopts what another process named. */
+  /** Adopts the active key that another process named. */
   async follow(store: Store): Promise<void> {
     const row = await this.#readRow(store);
     if (row !== undefined && row.key.active !== this.#active?.id) this.#adopt(row);
   }
 
-  /** Names the key as the one that seals. @returns whether another one did before */
+  /** Makes the key active. @returns true if another key was active before */
   async replace(store: Store, key: SecretKey): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const row = await this.#readRow(store);
@@ -103,10 +95,10 @@ export class KeyRing {
       }
       if (await this.#name(store, key, row?.row)) return true;
     }
-    throw new SecretKeyFailure('the key of the secrets kept changing; run this again');
+    throw new SecretKeyFailure('other processes kept changing the key of the secrets; run this again');
   }
 
-  /** Writes the key row. @returns false where it changed meanwhile */
+  /** Writes the key row. @returns false if it changed meanwhile */
   async #name(store: Store, key: SecretKey, before: Row | undefined): Promise<boolean> {
     const { keyTable: table, random, clock } = this.#options;
     const check = seal(key, { table, id: keyRowId }, checkText, random);
@@ -134,7 +126,7 @@ export class KeyRing {
     return { ...unit, changes: unit.changes.map((change) => this.#sealChange(change)) };
   }
 
-  /** The change that seals a row anew; undefined where it is under the key that seals. */
+  /** The change that seals a row with the active key; undefined if it is already. */
   resealing(table: string, row: Row): Change | undefined {
     if (this.#staysPlain(table, row.id) || sealingKeyOf(row.doc) === this.active) return undefined;
     const { id, rev, owner, createdAt, updatedAt } = row;
@@ -167,7 +159,7 @@ export class KeyRing {
   #keyOf(id: string): SecretKey {
     const known = this.#keys.get(id);
     if (known !== undefined) return known;
-    // Another process may have put a new key into the file.
+    // Another process may have added a key to the file.
     this.#readFile();
     const found = this.#keys.get(id);
     if (found !== undefined) return found;
@@ -184,7 +176,7 @@ export class KeyRing {
       );
     }
     return (
-      `the secrets in the store are encrypted with the key ${id}, which is not at hand: ` +
+      `the secrets in the store are encrypted with the key ${id}, which this process does not have: ` +
       `set COMITY_SECRET_KEY to it, or put the key file back at ${file}`
     );
   }

@@ -1,7 +1,4 @@
-/**
- * The keys that encrypt secrets at rest (AES-256-GCM, NIST SP 800-38D): reading them from settings and from the key file, and sealing one
- * text with one of them. Which rows are sealed, and when, is sealed-store.ts.
- */
+/** The keys that encrypt secrets (AES-256-GCM, NIST SP 800-38D): reads them, and seals a text with one. See sealed-store.ts. */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import {
   closeSync,
@@ -18,18 +15,18 @@ import { dirname } from 'node:path';
 import { secretKeyBytes } from '../../config/refusals.ts';
 
 export type SecretKey = {
-  /** Stored beside each ciphertext; derived from the key, so the same key has the same id everywhere. */
+  /** Stored with each ciphertext; derived from the key, so equal keys have equal ids. */
   readonly id: string;
   readonly key: KeyObject;
 };
 
-/** Thrown where secrets cannot be read or written with the keys that are given. The message says what to do. */
+/** Thrown if secrets cannot be read or written with the given keys. The message says what to do. */
 export class SecretKeyFailure extends Error {
   override readonly name = 'SecretKeyFailure';
   readonly code = 'secret_key_unfit';
 }
 
-/** A row's place, bound into its ciphertext so that one cannot be put in place of another. */
+/** A row's place, authenticated with its ciphertext, so that one cannot replace another. */
 export type Place = { readonly table: string; readonly id: string };
 
 const nonceBytes = 12;
@@ -42,12 +39,12 @@ export function secretKeyOf(bytes: Uint8Array): SecretKey {
   return { id, key: createSecretKey(bytes) };
 }
 
-/** The id of the key that sealed the document; undefined for one that is not sealed. */
+/** The id of the key that sealed the document; undefined if it is not sealed. */
 export function sealingKeyOf(doc: string): string | undefined {
   return doc.startsWith(start) ? doc.slice(start.length, start.length + idCharacters) : undefined;
 }
 
-/** @param random that many octets of good randomness */
+/** @param random returns that many octets from a cryptographic source */
 export function seal(
   { id, key }: SecretKey,
   place: Place,
@@ -60,7 +57,7 @@ export function seal(
   return `${start}${id}","data":"${sealed.toString('base64')}"}}`;
 }
 
-/** @throws SecretKeyFailure where the document was changed, or sealed for another place */
+/** @throws SecretKeyFailure if the document was changed, or sealed for another place */
 export function unseal({ id, key }: SecretKey, place: Place, doc: string): string {
   try {
     const { sealed } = JSON.parse(doc) as { readonly sealed: { readonly data: string } };
@@ -71,20 +68,19 @@ export function unseal({ id, key }: SecretKey, place: Place, doc: string): strin
     decipher.setAAD(associatedData(place)).setAuthTag(data.subarray(-tagBytes));
     return decipher.update(data.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8');
   } catch (cause) {
-    const message = `the secret ${place.table}/${place.id} does not decrypt with its key ${id}: the row was changed or moved; bring it back from a backup`;
+    const message = `the secret ${place.table}/${place.id} does not decrypt with its key ${id}: the row was changed or moved; restore it from a backup`;
     throw new SecretKeyFailure(message, { cause });
   }
 }
 
-/** Names hold no NUL. The last part is the column. */
+/** Names contain no NUL. The last part is the column. */
 function associatedData({ table, id }: Place): Buffer {
   return Buffer.from(`comity\0${table}\0${id}\0doc`);
 }
 
 /**
- * The keys in the file, the one that encrypts first.
- * @returns none where there is no such file
- * @throws SecretKeyFailure where it holds something else, or is readable by others
+ * Reads the keys of the file, the preferred one first; empty if there is no file.
+ * @throws SecretKeyFailure if the file cannot be read or holds something else
  */
 export function readKeyFile(path: string): readonly SecretKey[] {
   let text: string;
@@ -98,7 +94,7 @@ export function readKeyFile(path: string): readonly SecretKey[] {
   const keys = lines.map((line) => secretKeyBytes(line.trim()));
   if (keys.length === 0 || keys.includes(undefined)) {
     throw new SecretKeyFailure(
-      `the key file ${path} holds no key: bring it back from where it is kept; without it the secrets of this store cannot be read`,
+      `the key file ${path} holds no valid key: restore your copy of it; without it the secrets of this store cannot be read`,
     );
   }
   return keys.filter((bytes) => bytes !== undefined).map(secretKeyOf);
@@ -108,9 +104,9 @@ const heading =
   '# Encrypts the secrets in the store of Comity. Keep a copy apart from the backups; they need it.\n';
 
 /**
- * Makes the file, readable by its owner alone, unless there is one.
- * @param random that many octets of good randomness
- * @returns whether this call made it
+ * Creates the file, readable by its owner only, unless it exists.
+ * @param random returns that many octets from a cryptographic source
+ * @returns true if this call created it
  */
 export function makeKeyFile(path: string, random: (count: number) => Buffer): boolean {
   const partial = `${path}.${random(6).toString('hex')}`;
@@ -118,7 +114,7 @@ export function makeKeyFile(path: string, random: (count: number) => Buffer): bo
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     write(partial, `${heading}${random(32).toString('base64')}\n`);
     try {
-      // A link, unlike a new name, never takes the place of what another process made.
+      // Unlike a rename, a link never replaces a file that another process created.
       linkSync(partial, path);
       return true;
     } finally {
@@ -127,13 +123,13 @@ export function makeKeyFile(path: string, random: (count: number) => Buffer): bo
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     throw new SecretKeyFailure(
-      `no key file can be made at ${path} (${messageOf(error)}): set COMITY_SECRET_KEY, such as from "openssl rand -base64 32"`,
+      `cannot create the key file ${path} (${messageOf(error)}): set COMITY_SECRET_KEY, for example to the output of "openssl rand -base64 32"`,
       { cause: error },
     );
   }
 }
 
-/** Replaces the file. @param keys the texts of the keys, the one that encrypts first */
+/** @param keys the keys of the new file, the preferred one first */
 export function replaceKeyFile(path: string, keys: readonly SecretKey[]): void {
   const partial = `${path}.partial`;
   rmSync(partial, { force: true });

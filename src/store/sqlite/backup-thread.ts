@@ -1,16 +1,13 @@
-/**
- * The thread of one backup. It holds a read transaction for the whole copy: without it SQLite starts the copy over
- * whenever another connection commits, and under steady writes it would never end.
- */
+/** The thread of one backup. A read transaction spans the copy; without it SQLite restarts the copy at every commit. */
 import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { writeDigests } from '../backup-file/digests.ts';
-import { beginPartial, publish } from '../backup-file/publish.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
-import type { BackupData } from './backup.ts';
+import { beginPartial, publish } from '../backup-file/write-file.ts';
 import { connect } from './connection.ts';
+import type { BackupData } from './sqlite-backup.ts';
 
-/** 4 MiB between two reports of progress. */
+/** 4 MiB between two progress messages. */
 const pagesPerStep = 1024;
 
 async function run({ from, to }: BackupData): Promise<void> {
@@ -32,7 +29,7 @@ async function run({ from, to }: BackupData): Promise<void> {
   tell({ kind: 'done' });
 }
 
-/** The file is nobody's yet, and is made safe by being published. */
+/** No other process uses the partial file, and `publish` syncs it. */
 function addDigests(partial: string): void {
   const copy = new DatabaseSync(partial);
   copy.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN');

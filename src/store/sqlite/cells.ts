@@ -1,4 +1,4 @@
-/** Column values as they cross threads and leave statements that return arrays. */
+/** Column values in messages between threads and from statements that return arrays. */
 import type { SQLOutputValue } from 'node:sqlite';
 
 export type Cells = readonly SQLOutputValue[];

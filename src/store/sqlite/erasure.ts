@@ -1,19 +1,18 @@
 /**
- * Deleted text leaves the files. `secure_delete` overwrites it in the database when it is deleted (connection.ts); what is left is the log,
- * which holds older versions of pages until it is truncated, and free pages, which are given back a few at a time. Files of versions
- * without `secure_delete` are rewritten once.
+ * Removes deleted text from the files. `secure_delete` overwrites it in the database (connection.ts); the log, which holds older versions
+ * of pages, is truncated, and free pages are returned in steps. Files of versions without `secure_delete` are rewritten once.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
-import { faultOf } from './failure.ts';
+import { faultOf } from './sqlite-failure.ts';
 
 const incremental = 2;
-/** Free pages that are kept for what is written next: 4 MiB. */
+/** Free pages kept for the next writes: 4 MiB. */
 const freePagesKept = 1024;
-/** Pages given back at a time: 4 MiB, some 10 ms. */
+/** Pages returned per step: 4 MiB, some 10 ms. */
 const pagesPerStep = 1024;
 
-/** Rewrites a file that was made without `auto_vacuum`. It needs as much space again while it does; without it, the next start tries again. */
+/** Rewrites a file made without `auto_vacuum`, which temporarily doubles its size. On a full disk, the next start retries. */
 export function rewriteOnce(database: DatabaseSync, observe: Observe): void {
   if (numberOf(database, 'auto_vacuum') === incremental) return;
   const started = performance.now();
@@ -21,7 +20,7 @@ export function rewriteOnce(database: DatabaseSync, observe: Observe): void {
     database.exec(`PRAGMA auto_vacuum = ${incremental}; VACUUM`);
     observe({
       kind: 'store-migrated',
-      what: 'the file, without deleted text',
+      what: 'file rewritten without deleted text',
       durationMs: performance.now() - started,
     });
   } catch (error) {
@@ -31,14 +30,14 @@ export function rewriteOnce(database: DatabaseSync, observe: Observe): void {
 }
 
 export type Erasure = {
-  /** To be called after every write. */
+  /** Call after every write. */
   wrote(): void;
   stop(): void;
 };
 
 /**
- * Truncates the log some time after a write. A reader that is in the middle of it is not waited for: it is tried again.
- * @param busyTimeoutMs what the connection waits for locks otherwise
+ * Truncates the log some time after a write. Does not wait for readers, but retries.
+ * @param busyTimeoutMs the connection's usual timeout for locks
  */
 export function createErasure(database: DatabaseSync, afterMs: number, busyTimeoutMs: number): Erasure {
   let timer: NodeJS.Timeout | undefined;
@@ -57,7 +56,7 @@ export function createErasure(database: DatabaseSync, afterMs: number, busyTimeo
       const truncated = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
       if (truncated?.busy !== 0 || free - some > freePagesKept) schedule();
     } catch {
-      // A full disk or a lock: nothing is lost by trying later, and the next write reports the failure.
+      // A full disk or a lock: a later attempt loses nothing, and the next write reports the failure.
       schedule();
     } finally {
       database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);

@@ -1,26 +1,19 @@
-/**
- * One process per folder. The lock is SQLite's own exclusive lock on a file that holds nothing else: the kernel
- * drops it when its holder dies, however it dies, so there is no stale lock to clear and no pid to guess about.
- */
+/** Locks a folder for one process by SQLite's exclusive lock on a file, which the kernel releases when its holder dies. */
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-/** Thrown when another store has the folder open. */
 export class FolderInUse extends Error {
   override readonly name = 'FolderInUse';
   readonly code = 'store_folder_in_use';
 }
 
-/**
- * Takes the folder for this store.
- * @returns the way to release it
- * @throws FolderInUse when another store holds it, in this process or another
- */
+/** @returns a function that releases the folder @throws FolderInUse if another store holds it, in this process or another */
 export function lockFolder(folder: string): () => void {
   const path = join(folder, 'comity.lock');
   const isNew = !existsSync(path);
-  // Only then: a process that closes any descriptor of a file drops its locks on it (fcntl(2)), those of another store of this process too.
+  // Only for a new file: closing any descriptor of a file drops the process's locks on it (fcntl(2)), including those of another store in
+  // this process.
   if (isNew) closeSync(openSync(path, 'a', 0o600));
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
@@ -40,7 +33,7 @@ export function lockFolder(folder: string): () => void {
   return () => database.close();
 }
 
-/** A lock file that was removed under a running process keeps nobody out: then the connections to the database do. */
+/** If the lock file was removed under a running process, its connections to the database still reveal it. */
 function refuseOpenDatabase(folder: string): void {
   const path = join(folder, 'comity.db');
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;

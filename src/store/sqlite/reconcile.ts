@@ -1,14 +1,14 @@
 /**
- * Makes the tables and indexes of the file those that are declared: what is missing is made, an index no longer declared is
- * dropped, a table no longer declared is kept as it is. Each index is its own transaction, so a start
- * that was interrupted goes on where it was.
+ * Reconciles the tables and indexes of the file with the declared ones: creates missing ones, drops indexes no longer declared, keeps
+ * tables no longer declared. Each index is a transaction of its own, so an interrupted start continues where it was.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
+import { rowColumns } from '../kept-row.ts';
 import { quoteName } from '../quote-name.ts';
-import type { Layout } from './layout.ts';
+import type { Layout } from './table-layout.ts';
 
-/** The number under which each table's revision is counted, by the table's name. */
+/** The number of each table in the counters, by the table's name. */
 export type TableNumbers = ReadonlyMap<string, number>;
 
 export function reconcile(
@@ -49,7 +49,7 @@ export function reconcile(
   return countersOf(database);
 }
 
-/** Thrown when rows already stored stand against what is declared, such as a value that became unique. */
+/** Thrown if stored rows violate the declaration, such as a field that became unique. */
 export class UnfitRows extends Error {
   override readonly name = 'UnfitRows';
   readonly code = 'store_unfit_rows';
@@ -73,7 +73,7 @@ function createTable(database: DatabaseSync, layout: Layout, observe: Observe): 
   });
 }
 
-/** Rows written before the table was searched are found again once they are written the next time. */
+/** Search finds rows written before this column existed only after their next write. */
 function addSearchColumn(database: DatabaseSync, layout: Layout, observe: Observe): void {
   const columns = database.prepare('SELECT name FROM pragma_table_info(?)').all(layout.table.name);
   if (columns.some((column) => column.name === 'search')) return;
@@ -95,4 +95,30 @@ function change(database: DatabaseSync, sql: string, what: string): void {
 function countersOf(database: DatabaseSync): TableNumbers {
   const rows = database.prepare('SELECT n, name FROM comity_counters WHERE n > 0').all();
   return new Map(rows.map((row) => [String(row.name), Number(row.n)]));
+}
+
+type TableEntry = {
+  readonly layout: Layout;
+  /** The table's number in the counters, which hold its version. */
+  readonly tableNumber: number;
+  readonly readSql: string;
+};
+
+/** @throws TypeError if no table has the name */
+export type TableDirectory = (name: string) => TableEntry;
+
+/** Looks up tables by name. Built once per store, so that a read builds no SQL. */
+export function tableDirectory(layouts: readonly Layout[], numbers: TableNumbers): TableDirectory {
+  const tables = new Map<string, TableEntry>(
+    layouts.map((layout) => {
+      const { name } = layout.table;
+      const readSql = `SELECT ${rowColumns} FROM ${layout.name} WHERE id = ?`;
+      return [name, { layout, tableNumber: numbers.get(name) ?? 0, readSql }];
+    }),
+  );
+  return (name) => {
+    const table = tables.get(name);
+    if (table === undefined) throw new TypeError(`no table is named ${name}`);
+    return table;
+  };
 }

@@ -1,13 +1,13 @@
-/** The thread of one restore: copies the file by pages, then has SQLite read every page of the copy. */
+/** The thread of one restore: copies the file by pages, then checks every page of the copy. */
 import { backup } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { digestFault } from '../backup-file/digests.ts';
-import { beginPartial, publish } from '../backup-file/publish.ts';
 import { openUnchanging, UnfitBackup } from '../backup-file/read-file.ts';
 import type { CopyReply } from '../backup-file/start-copy.ts';
-import type { RestoreData } from './restore.ts';
+import { beginPartial, publish } from '../backup-file/write-file.ts';
+import type { RestoreData } from './sqlite-restore.ts';
 
-/** 4 MiB between two reports of progress. */
+/** 4 MiB between two progress messages. */
 const pagesPerStep = 1024;
 
 async function run({ from, to }: RestoreData): Promise<void> {
@@ -27,7 +27,7 @@ async function run({ from, to }: RestoreData): Promise<void> {
   tell({ kind: 'done' });
 }
 
-/** Finds pages that were lost or changed. Not whether each index holds each row, which takes as long as making them all anew. */
+/** Finds lost and changed pages. Does not compare indexes with rows, which takes as long as rebuilding them. */
 function check(copy: string, from: string): void {
   const database = openUnchanging(copy);
   const fault = database.prepare('PRAGMA quick_check(1)').get()?.quick_check;

@@ -1,16 +1,15 @@
 /**
- * Fills a store that is not open with rows, through the real schema and by the writer's own statements, for benchmarks and
- * fixtures: big transactions, no fsync until the end. Not a way to restore data: it checks neither
- * references nor that the process survives half-way.
+ * Fills a closed store with rows for benchmarks and fixtures, through the real schema and the writer's statements, in large transactions
+ * with one fsync at the end. Not for restoring data: it does not check references, and a crash leaves it incomplete.
  */
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { migrate } from '../backup-file/migrate.ts';
 import type { NextRow, Table } from '../store.ts';
 import { connect } from './connection.ts';
-import { type Layout, layoutsOf } from './layout.ts';
 import { lockFolder } from './lock.ts';
 import { reconcile } from './reconcile.ts';
+import { type Layout, layoutsOf } from './table-layout.ts';
 import { prepareStatements } from './writer/statements.ts';
 
 const rowsPerTransaction = 20_000;
@@ -18,8 +17,8 @@ const rowsPerTransaction = 20_000;
 export type SeedRow = { readonly id: string; readonly row: Omit<NextRow, 'references'> };
 
 /**
- * Adds rows to one table; its indexes are made after the last row. Every transaction of rows has one revision.
- * @returns how many rows were added
+ * Adds rows to one table and creates its indexes after the last row. Each transaction has one revision.
+ * @returns the number of rows added
  */
 export function seedTable(
   folder: string,
@@ -69,5 +68,5 @@ export function seedTable(
 }
 
 function ignore(): void {
-  // Nobody observes.
+  // No observer was given.
 }

@@ -1,13 +1,13 @@
 /**
- * Reads on the calling thread. The first read of an event-loop turn opens a read transaction, which ends with the turn: WAL's
- * read lock, taken and given back by two system calls, was two thirds of a point read (6.1 µs against 2.2 µs). A commit
- * that becomes known in the same turn ends it too, so a read sees every unit whose `commit` has resolved.
+ * Reads on the calling thread. The first read of a turn of the event loop opens a read transaction, which ends with the turn: taking and
+ * releasing WAL's read lock by two system calls was two thirds of a point read (6.1 µs against 2.2 µs). A commit that becomes known in the
+ * same turn ends it too, so a read sees every unit whose `commit` has resolved.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { versionText } from '../version-text.ts';
-import { asStoreError, faultOf, messageOf, unavailable } from './failure.ts';
 import type { Damage } from './integrity.ts';
+import { asStoreError, faultOf, messageOf, unavailable } from './sqlite-failure.ts';
 import { StatementCache } from './statement-cache.ts';
 
 export class Snapshot {
@@ -40,7 +40,7 @@ export class Snapshot {
     return this.#statements.prepare(sql);
   }
 
-  /** Runs reads in the snapshot of this turn. @throws StoreUnavailable when storage fails */
+  /** Runs reads in the snapshot of this turn. @throws StoreUnavailable if storage fails */
   run<T>(read: () => T): T {
     this.#refuseClosed();
     try {
@@ -70,7 +70,7 @@ export class Snapshot {
     return version;
   }
 
-  /** Lets the next read see what was committed since. */
+  /** Ends the snapshot, so that the next read sees later commits. */
   end(): void {
     if (!this.#open) return;
     this.#open = false;
@@ -78,7 +78,7 @@ export class Snapshot {
     try {
       this.#commit.run();
     } catch (error) {
-      // Also the end of a read fails where a page of it was damaged. Nobody waits here: the next read is refused.
+      // The end of a read fails too if a page is damaged. It has no caller to tell; the next read is refused.
       this.#damage.note(faultOf(error), messageOf(error));
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
     }

@@ -1,13 +1,10 @@
-/**
- * Prepared statements by their text, bounded by the memory that SQLite takes for them. Queries of the same shape share a
- * statement, because values are always parameters.
- */
+/** Prepared statements by their text, bounded by SQLite's memory for them. Queries of the same shape share a statement. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { OctetCache } from '../../memory/octet-cache.ts';
 
 /**
- * Octets that SQLite takes for a statement: measured 4,700 for a text of 157 characters, 7,000 for 442, 38,700 for 2,952; rounded up.
- * The text is held twice, by SQLite and as the key.
+ * SQLite's memory for a statement: 4,700 octets for a text of 157 characters, 7,000 for 442, 38,700 for 2,952; rounded up. The text is held
+ * twice, by SQLite and as the key.
  */
 const statementOctets = 4096;
 const octetsPerCharacter = 13;
@@ -24,7 +21,7 @@ export class StatementCache {
     });
   }
 
-  /** The statement, which returns rows as arrays. One that is dropped is not closed: a caller may be about to run it. */
+  /** Returns rows as arrays. A dropped statement is not closed: a caller may be about to run it. */
   prepare(sql: string): StatementSync {
     const kept = this.#statements.get(sql);
     if (kept !== undefined) return kept;
@@ -34,7 +31,7 @@ export class StatementCache {
     return statement;
   }
 
-  /** Forgets a statement that failed while it was iterated: the next `iterate` of it would throw the same failure again. */
+  /** Drops a statement that failed during iteration, because its next `iterate` would throw the same error again. */
   drop(sql: string): void {
     this.#statements.delete(sql);
   }

@@ -1,21 +1,18 @@
-/**
- * The event log (§6): entries in (rev, id) order. Revisions are given out inside the one transaction that commits them,
- * so the order of revisions is the order of becoming visible and a tail can skip nothing.
- */
+/** The event log (§6) in (rev, id) order. Revisions are assigned within the committing transaction, so a tail skips nothing. */
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Filter } from '../../model/filter.ts';
 import type { SqlValue } from '../field-value.ts';
 import { shapeFilter } from '../filter-shape.ts';
 import { OctetTaking } from '../page-of-rows.ts';
-import type { LogPosition, MaybePromise, TailEntry } from '../store.ts';
-import { eventsTable } from '../store.ts';
+import { eventsTable, type LogPosition, type MaybePromise, type TailEntry } from '../store.ts';
+
 import type { Cells } from './cells.ts';
 import { conditionOf, encoding } from './compile/filter.ts';
 import { tickSql } from './compile/select.ts';
 import type { ReaderPool } from './reader/pool.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Revisions behind the head up to which a tail that filters by columns is read on the calling thread. */
+/** Distance from the head, in revisions, up to which a tail with a filter on columns is read on the calling thread. */
 const revisionsOnCallerMax = 256;
 
 const log = `"${eventsTable}" INDEXED BY "${eventsTable}.index[""rev""]"`;
@@ -64,14 +61,13 @@ export function readTail(
   return readers.read(sql, parameters, tableNumber, options).then(({ rows }) => rows.map(entryOf));
 }
 
-/** Whether no document is parsed for the filter: parsing one of 1 MB takes 5 ms, and each stream asks of each event. */
+/** True if the filter parses no document: parsing one of 1 MB takes 5 ms, and each stream filters each event. */
 function hasColumnsOnly(filter: Filter): boolean {
   if ('field' in filter) return filter.field.column !== undefined;
   if ('filters' in filter) return filter.filters.every(hasColumnsOnly);
   return filter.op === 'not' ? hasColumnsOnly(filter.filter) : filter.op !== 'search';
 }
 
-/** Of the document in a row of the log. */
 const docColumn = 5;
 
 function entryOf(cells: readonly SQLOutputValue[]): TailEntry {

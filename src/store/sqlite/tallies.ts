@@ -1,16 +1,15 @@
 /**
- * Counters of one process (`tally` of the contract), in memory: no other process has the folder. Counters that are over are swept
- * out whenever as many were made as are kept, so the cost of a sweep is shared by those that made it needed.
- *
- * Clients choose what is counted: accounts and addresses of sign-ins. Where too many counters are not over, those with the least counts
- * go: whoever tries each of so many names once gets no further than by trying names that were never counted.
+ * Counters in memory (`tally` of the contract); no other process uses the folder. A sweep removes expired counters when their number has
+ * doubled, so its cost is amortised.
+ * Clients choose the keys: accounts and addresses of logins. If too many counters are current, a sweep removes those with the lowest
+ * totals, so flooding with new keys resets no counter with many counts.
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { Tally } from '../store.ts';
 
 type Counter = { total: number; expiresAt: number };
 
-/** Counters kept before the first sweep looks for those that are over: about 1 MiB. */
+/** Counters kept before the first sweep: about 1 MiB. */
 const countersBeforeSweep = 8192;
 const countersMax = memoryBounds.tallies.entries;
 
@@ -36,7 +35,7 @@ export function createTallies(clock: () => number): (tallies: readonly Tally[]) 
         counter.expiresAt = Math.max(counter.expiresAt, expiresAt);
         return counter.total;
       }
-      // A key that is only asked for makes no counter.
+      // A read of an unknown key creates no counter.
       if (add === 0) return 0;
       if (counters.size >= sweepAt) sweep();
       counters.set(key, { total: add, expiresAt });

@@ -1,6 +1,6 @@
 /**
  * The octets of a request as they travelled, from what a framework hands out. A body parser that ran before took them away (§4.14.1), the
- * commonest fault of receivers: what can be known to be no raw body is refused here with the remedy, and likely-cause.ts says the rest.
+ * commonest fault of receivers: what can be known to be no raw body is refused here with the remedy, and `likelyCause` of receive.ts says the rest.
  */
 import { octetsOf } from '../signature/octets.ts';
 import { type BodyReader, readBounded } from '../signature/read-bounded.ts';

@@ -2,18 +2,26 @@
  * One call that receives a webhook (§4.14) in any framework: the octets as they travelled, their signature before anything is parsed, one
  * insert that finds repetitions, and the answer, which an adapter can send as it stands. What is done with a message comes after the answer.
  */
-import { encodeBase64Url } from '../signature/base64.ts';
-import { octetsOf } from '../signature/octets.ts';
-import { webPrimitives } from '../signature/web-primitives.ts';
-import { type Challenged, challengeAnswer, type RefusedMessage, refusedAnswer } from './answer.ts';
-import { type HeaderSource, readingHeaders } from './header-reading.ts';
-import { likelyCause } from './likely-cause.ts';
-import type { Message } from './message.ts';
-import { contentFieldOf, digestKey, factsOf, keptFields, type MessageFacts } from './message-facts.ts';
+
+import { type Ed25519PublicJwk, publicKeyOf } from '../signature/ed25519.ts';
+import { prepareKeys, webPrimitives } from '../signature/mac-keys.ts';
+import { encodeBase64Url, octetsOf } from '../signature/octets.ts';
+import type { RefusalReason } from '../signature/refusal.ts';
+import type { SignatureRule } from '../signature/signature-rule.ts';
+import { ed25519By, type KeyDiscovery } from '../signature/trusted-keys.ts';
+import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import { fieldText, type HeaderSource, type Message, readingHeaders } from './message.ts';
+import {
+  type ChallengeAnswer,
+  contentFieldOf,
+  digestKey,
+  factsOf,
+  keptFields,
+  type MessageFacts,
+} from './message-facts.ts';
 import type { InsertOutcome, MessageStore, VerifiedMessage } from './message-store.ts';
-import { givenAs, type RawBody, readRawBody } from './raw-body.ts';
+import { type Given, givenAs, type RawBody, readRawBody } from './raw-body.ts';
 import { nameOf, ruleOf, type Sender } from './sender.ts';
-import { type TrustedKeys, verifyMessage } from './verify-message.ts';
 
 export type ReceiveOptions = TrustedKeys & {
   /** Whose messages these are: `'stripe'`, `{ preset: 'stripe', toleranceSeconds: 600 }`, or a rule. */
@@ -116,4 +124,143 @@ function outcomeOf(inserted: InsertOutcome): Accepted['outcome'] {
   if (inserted === 'stored') return 'accepted';
   if (inserted === 'duplicate') return 'duplicate';
   throw new TypeError("insert() of the store must return 'stored' or 'duplicate'");
+}
+
+/* A message verified by its sender's rule with Web Crypto: what binds the options of `receive` to the one way of verifying. */
+
+type TrustedKeys = {
+  /** It is enough that one of them fits. Optional only beside keys. */
+  readonly secrets?: readonly string[] | undefined;
+  /** Keys whose Ed25519 signatures are taken besides: `whpk_` and base64, or JWKs. */
+  readonly publicKeys?: readonly (string | Ed25519PublicJwk)[] | undefined;
+  /** Keys that the sender publishes, besides. */
+  readonly discovery?: KeyDiscovery | undefined;
+};
+
+export type VerifyMessage = TrustedKeys & {
+  /** The whole URL that the sender called, as it knows it; needed where the sender signs it, as Twilio does. */
+  readonly url?: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+};
+
+/** @throws TypeError for what can be no secret, key or tolerance, without any of them, and without a URL where one is signed */
+async function verifyMessage(
+  rule: SignatureRule,
+  message: Message,
+  { secrets, publicKeys = [], discovery, url, nowMs }: VerifyMessage,
+): Promise<RuleVerdict> {
+  const ed25519 = ed25519By(publicKeys.map(publicKeyOf), discovery);
+  if (secrets === undefined && ed25519 === undefined) {
+    throw new TypeError('secrets must be an array of at least one, unless there are public keys');
+  }
+  const keys = prepareKeys(rule, secrets ?? [], webPrimitives);
+  return verifyByRule(rule, { ...message, url }, keys, { primitives: webPrimitives, nowMs, ed25519 });
+}
+
+/* The answers that are no 204, as the server gives them (§2.2, §4.14). */
+
+/** The sender asked whether somebody listens. It is told, and nothing is stored. */
+export type Challenged = {
+  readonly outcome: 'challenge';
+  readonly status: 200;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export type RefusedMessage = {
+  readonly outcome: 'refused';
+  readonly status: 400 | 413;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly reason: RefusalReason | 'too-large';
+  /** What is likely wrong with the receiver, for its log; undefined: nothing that could be seen. */
+  readonly hint: string | undefined;
+};
+
+const json = { 'content-type': 'application/json' } as const;
+
+function challengeAnswer({ name, value }: ChallengeAnswer): Challenged {
+  return { outcome: 'challenge', status: 200, headers: json, body: JSON.stringify({ [name]: value }) };
+}
+
+function refusedAnswer(reason: RefusedMessage['reason'], hint: string | undefined): RefusedMessage {
+  const isLarge = reason === 'too-large';
+  return {
+    outcome: 'refused',
+    status: isLarge ? 413 : 400,
+    headers: json,
+    body: JSON.stringify(isLarge ? largeBody : { ...refusalOf(reason), reason }),
+    reason,
+    hint,
+  };
+}
+
+const largeBody = { error: 'request content is too large', code: 'content_too_large' };
+
+function refusalOf(reason: RefusalReason): { readonly error: string; readonly code: string } {
+  return reason === 'stale' || reason === 'ahead'
+    ? { error: 'the signed time is too far from now', code: 'signature_stale' }
+    : { error: 'invalid signature', code: 'signature_invalid' };
+}
+
+/*
+ * Why a signature may not fit although the sender is genuine: the body is not the one that travelled. A guess for whoever sets a receiver up,
+ * made of a refused message only. It is for a log: the sender is not told.
+ */
+
+/** Longer texts are not parsed for a guess. */
+const jsonCharactersMax = 1024 * 1024;
+
+/**
+ * @param given as what the body came here, `text` if that is it
+ * @returns a sentence or two; undefined: nothing speaks against the body
+ */
+function likelyCause(
+  message: Message,
+  given: { readonly as: Given; readonly text: string },
+): string | undefined {
+  if (given.as === 'nothing') return 'No body was given, and the signature is over one: pass the raw body.';
+  return (
+    causeInLength(message, given.text) ?? (given.as === 'text' ? causeInText(message, given.text) : undefined)
+  );
+}
+
+function causeInLength(message: Message, text: string): string | undefined {
+  const declared = fieldText(message, 'content-length');
+  const length = message.body.length;
+  if (declared === undefined || Number(declared) === length) return undefined;
+  const lengths = `The body that was given has ${length} octets, and the request had ${declared}`;
+  if (fieldText(message, 'content-encoding') !== undefined) {
+    return `${lengths}: its content coding was taken off, and the signature is over what travelled. With express.raw say inflate: false.`;
+  }
+  if (isBase64Of(text, Number(declared))) {
+    return `${lengths}: it was given in base64, as some serverless platforms hand it out (isBase64Encoded). Decode it first.`;
+  }
+  return `${lengths}: a body parser replaced it, and what it was parsed to was written anew. The signature is over the raw body.`;
+}
+
+function causeInText(message: Message, text: string): string | undefined {
+  if (!text.isWellFormed()) {
+    return 'The body was given as a text with lone surrogates, which no octets stand for. Give the octets.';
+  }
+  if (text.includes('\ufffd')) {
+    return 'The body was given as a text with replacement characters (U+FFFD): octets that are no UTF-8 were lost. Give the octets.';
+  }
+  if (fieldText(message, 'content-length') !== undefined || !isWrittenAnew(text)) return undefined;
+  return 'The body was given as a text just as JSON.stringify writes it: if a body parser read it before, it may be other octets than travelled.';
+}
+
+function isBase64Of(text: string, length: number): boolean {
+  const digits = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  return text.length > 0 && text.length % 4 === 0 && (text.length / 4) * 3 - digits === length;
+}
+
+function isWrittenAnew(text: string): boolean {
+  if (text.length > jsonCharactersMax) return false;
+  try {
+    return JSON.stringify(JSON.parse(text)) === text;
+  } catch {
+    return false;
+  }
 }

@@ -1,6 +1,5 @@
 /** Whose messages are received: a preset by name, one with parts of it replaced, or a rule of one's own. */
-import { type PresetName, presetNames, presets } from '../presets/presets.ts';
-import type { SenderRule } from '../presets/sender-rule.ts';
+import { type PresetName, presetNames, presets, type SenderRule } from '../presets.ts';
 import type { HmacRule, SignatureRule, TokenRule } from '../signature/signature-rule.ts';
 
 export type Sender = PresetName | SenderRule | AdjustedPreset;

@@ -1,5 +1,5 @@
 /** Ed25519 (RFC 8032) by Web Crypto, and the texts that its keys are given as: `whpk_...`, `whsk_...`, or a JWK (RFC 8037 §2). */
-import { decodeBase64, decodeBase64Url } from './base64.ts';
+import { decodeBase64, decodeBase64Url } from './octets.ts';
 
 /** A public key as a JWK; other members do not matter. */
 export type Ed25519PublicJwk = { readonly kty: string; readonly crv?: string; readonly x?: string };

@@ -4,15 +4,12 @@
  *
  * A field holds one signature, since every receiver of this scheme reads one. Where a list comes nevertheless, it is enough that one fits.
  */
-import { encodeHex } from './hex.ts';
-import { hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf } from './octets.ts';
-import { prepareKeys } from './prepared-keys.ts';
+
+import { hmacWithEach, keysOf, prepareKeys, textKey, webPrimitives } from './mac-keys.ts';
+import { type Body, encodeHex, octetsOf } from './octets.ts';
 import type { FieldValue, Refused } from './refusal.ts';
-import { keysOf, textKey } from './secret.ts';
 import type { HmacRule } from './signature-rule.ts';
 import { verifyByRule } from './verify-by-rule.ts';
-import { webPrimitives } from './web-primitives.ts';
 
 export const plainRule: HmacRule = {
   kind: 'hmac',

@@ -18,7 +18,7 @@ export type Refused = { readonly ok: false; readonly reason: RefusalReason };
 export type FieldValue = string | null | undefined;
 
 /** Bounds on what is looked at, whoever sent it. */
-export const headerCharactersMax = 8192;
+const headerCharactersMax = 8192;
 export const signaturesMax = 16;
 
 export function refused(reason: RefusalReason): Refused {

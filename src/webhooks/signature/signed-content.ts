@@ -1,10 +1,7 @@
 /** What was signed, of one message: the pieces of a rule's template with the message's parts in them, as octets that stay where they are. */
-import { queryParameter, signedUrls } from './called-url.ts';
-import { signedParameters } from './form-parameters.ts';
 import { octetsOf } from './octets.ts';
-import type { HeaderReader, SignedFields } from './read-signed-fields.ts';
 import type { HmacRule } from './signature-rule.ts';
-import type { SignedTemplate } from './signed-template.ts';
+import type { HeaderReader, SignedFields } from './signed-fields.ts';
 
 export type SignedMessage = {
   /** As it came. */
@@ -82,4 +79,197 @@ function isForm(header: HeaderReader): boolean {
   const end = type.indexOf(';');
   const essence = end < 0 ? type : type.slice(0, end);
   return essence.trim().toLowerCase() === 'application/x-www-form-urlencoded';
+}
+
+/*
+ * What a rule says is signed, such as `{id}.{timestamp}.{body}`, taken apart once, and refused where it could not be verified: a mistake of
+ * the program, not of a sender.
+ */
+
+export type SignedPart = 'body' | 'timestamp' | 'id' | 'url' | 'form';
+
+export type SignedTemplate = {
+  /** In their order: a text as it stands, or a part of the message. */
+  readonly pieces: readonly (SignedPiece | SignedText)[];
+  /** What stands behind `{id}`, which an id must not hold: it could end elsewhere than where it was signed to end. May be empty. */
+  readonly idEnd: string;
+  readonly signsUrl: boolean;
+  /** Whether it is the parameters of a form that are signed, and not the body. */
+  readonly signsForm: boolean;
+};
+
+export type SignedPiece = { readonly part: SignedPart };
+export type SignedText = { readonly text: string };
+
+const parts: readonly string[] = ['body', 'timestamp', 'id', 'url', 'form'] satisfies SignedPart[];
+
+/**
+ * @throws TypeError for an unknown part, for a part that the rule gives no place of, for a place of what is not signed, and where not just
+ * one of body and form is signed
+ */
+export function readTemplate(rule: HmacRule): SignedTemplate {
+  const pieces = piecesOf(rule.signed);
+  const has = (part: SignedPart) => pieces.some((piece) => 'part' in piece && piece.part === part);
+  if (has('timestamp') !== (rule.timestamp !== undefined)) {
+    throw new TypeError('a rule signs {timestamp} and says where it stands, or does neither');
+  }
+  if (has('id') !== (rule.id !== undefined)) {
+    throw new TypeError('a rule signs {id} and says where it stands, or does neither');
+  }
+  if (has('body') === has('form')) throw new TypeError('a rule must sign either {body} or {form}');
+  if (rule.bodyDigestParameter !== undefined && !(has('url') && has('form'))) {
+    throw new TypeError('a digest in the URL says something where {url} and {form} are signed');
+  }
+  return { pieces, idEnd: idEndOf(pieces), signsUrl: has('url'), signsForm: has('form') };
+}
+
+function piecesOf(signed: string): readonly (SignedPiece | SignedText)[] {
+  const pieces: (SignedPiece | SignedText)[] = [];
+  let from = 0;
+  while (from < signed.length) {
+    const open = signed.indexOf('{', from);
+    const close = signed.indexOf('}', open);
+    if (open < 0 || close < 0) break;
+    const name = signed.slice(open + 1, close);
+    if (!isPart(name)) throw new TypeError(`a rule cannot sign {${name}}`);
+    if (open > from) pieces.push({ text: signed.slice(from, open) });
+    pieces.push({ part: name });
+    from = close + 1;
+  }
+  if (from < signed.length) pieces.push({ text: signed.slice(from) });
+  return pieces;
+}
+
+function idEndOf(pieces: readonly (SignedPiece | SignedText)[]): string {
+  const at = pieces.findIndex((piece) => 'part' in piece && piece.part === 'id');
+  const next = at < 0 ? undefined : pieces[at + 1];
+  return next !== undefined && 'text' in next ? next.text.charAt(0) : '';
+}
+
+function isPart(name: string): name is SignedPart {
+  return parts.includes(name);
+}
+
+/*
+ * The URL that a sender called, as it may have signed it. Taken apart as text, since what was signed are its characters and not what a
+ * parser of URLs makes of them.
+ */
+
+/**
+ * As it is, and with the port of its scheme put in or its port left out: senders that sign the URL (Twilio) do either, and which one is
+ * not to be seen from what arrives.
+ */
+function signedUrls(url: string): readonly string[] {
+  const from = url.indexOf('://') + 3;
+  if (from < 3) return [url];
+  const end = endOfAuthority(url, from);
+  const authority = url.slice(from, end);
+  const colon = authority.indexOf(':', authority.lastIndexOf(']') + 1);
+  if (colon >= 0) return [url, url.slice(0, from + colon) + url.slice(end)];
+  const port = url.startsWith('https:') ? ':443' : ':80';
+  return [url, url.slice(0, end) + port + url.slice(end)];
+}
+
+/** The value of a parameter of the query, as it is written; undefined where it is not there, or twice. */
+function queryParameter(url: string, name: string): string | undefined {
+  const query = url.indexOf('?');
+  if (query < 0) return undefined;
+  const hash = url.indexOf('#', query);
+  const found = url
+    .slice(query + 1, hash < 0 ? url.length : hash)
+    .split('&')
+    .filter((pair) => pair.startsWith(`${name}=`));
+  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
+}
+
+function endOfAuthority(url: string, from: number): number {
+  for (let at = from; at < url.length; at += 1) {
+    const character = url.charAt(at);
+    if (character === '/' || character === '?' || character === '#') return at;
+  }
+  return url.length;
+}
+
+/*
+ * The parameters of a body of application/x-www-form-urlencoded (URL Standard §5.1) as they are signed: sorted by name and by value, each
+ * name followed by its value, pairs that are there twice taken once. Names and values stay octets, so that what is no UTF-8 is signed as it is.
+ */
+
+/** A sender has dozens; each costs before anything is believed. */
+const parametersMax = 1000;
+
+/** Undefined where there are more than anybody sends. */
+function signedParameters(body: Uint8Array): Uint8Array[] | undefined {
+  const pairs = readPairs(body);
+  if (pairs === undefined) return undefined;
+  pairs.sort(comparePairs);
+  const signed: Uint8Array[] = [];
+  for (const [at, pair] of pairs.entries()) {
+    const before = pairs[at - 1];
+    if (before === undefined || comparePairs(before, pair) !== 0) signed.push(pair.name, pair.value);
+  }
+  return signed;
+}
+
+type Pair = { readonly name: Uint8Array; readonly value: Uint8Array };
+
+const ampersand = 0x26;
+const equalsSign = 0x3d;
+const percent = 0x25;
+const plus = 0x2b;
+const space = 0x20;
+
+function readPairs(body: Uint8Array): Pair[] | undefined {
+  const pairs: Pair[] = [];
+  let from = 0;
+  while (from < body.length) {
+    const found = body.indexOf(ampersand, from);
+    const end = found < 0 ? body.length : found;
+    if (end > from) {
+      if (pairs.length === parametersMax) return undefined;
+      const sequence = body.subarray(from, end);
+      const equals = sequence.indexOf(equalsSign);
+      const nameEnd = equals < 0 ? sequence.length : equals;
+      pairs.push({
+        name: decodePercent(sequence.subarray(0, nameEnd)),
+        value: decodePercent(sequence.subarray(nameEnd + 1)),
+      });
+    }
+    from = end + 1;
+  }
+  return pairs;
+}
+
+/** A percent sign that no two digits follow stands for itself. */
+function decodePercent(octets: Uint8Array): Uint8Array {
+  const decoded = new Uint8Array(octets.length);
+  let length = 0;
+  for (let at = 0; at < octets.length; at += 1) {
+    const octet = octets[at] ?? 0;
+    const high = octet === percent ? digitOf(octets[at + 1]) : -1;
+    const low = high < 0 ? -1 : digitOf(octets[at + 2]);
+    if (low >= 0) at += 2;
+    decoded[length] = low >= 0 ? (high << 4) | low : octet === plus ? space : octet;
+    length += 1;
+  }
+  return decoded.subarray(0, length);
+}
+
+function digitOf(code = 0): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+
+function comparePairs(one: Pair, other: Pair): number {
+  return compareOctets(one.name, other.name) || compareOctets(one.value, other.value);
+}
+
+function compareOctets(one: Uint8Array, other: Uint8Array): number {
+  const length = Math.min(one.length, other.length);
+  for (let at = 0; at < length; at += 1) {
+    const difference = (one[at] ?? 0) - (other[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return one.length - other.length;
 }

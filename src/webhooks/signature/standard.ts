@@ -2,8 +2,7 @@
  * Standard Webhooks 1.0 (§5.6): `webhook-signature` is a list, with spaces between, of `v1,<base64>` (HMAC-SHA256 keyed with the decoded
  * secret) and `v1a,<base64>` (Ed25519), each over `<webhook-id>.<webhook-timestamp>.<body>`. Other versions are ignored.
  */
-import { encodeBase64 } from './base64.ts';
-import type { KeyDiscovery } from './discover-keys.ts';
+
 import {
   type Ed25519PrivateJwk,
   type Ed25519PublicJwk,
@@ -11,17 +10,13 @@ import {
   seedOf,
   signEd25519,
 } from './ed25519.ts';
-import { hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf, withPrefix } from './octets.ts';
-import { prepareKeys } from './prepared-keys.ts';
-import { isSignedId } from './read-signed-fields.ts';
+import { hmacWithEach, keysOf, prepareKeys, standardKey, webPrimitives } from './mac-keys.ts';
+import { type Body, encodeBase64, octetsOf, withPrefix } from './octets.ts';
 import { type FieldValue, type Refused, refused } from './refusal.ts';
-import { keysOf, standardKey } from './secret.ts';
 import type { HmacRule } from './signature-rule.ts';
-import { type TimeWindow, timestampOf, toleranceSecondsDefault } from './time-window.ts';
-import { ed25519By } from './trusted-keys.ts';
+import { isSignedId, type TimeWindow, timestampOf, toleranceSecondsDefault } from './signed-fields.ts';
+import { ed25519By, type KeyDiscovery } from './trusted-keys.ts';
 import { verifyByRule } from './verify-by-rule.ts';
-import { webPrimitives } from './web-primitives.ts';
 
 export const standardRule: HmacRule = {
   kind: 'hmac',

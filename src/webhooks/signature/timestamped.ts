@@ -2,16 +2,13 @@
  * The timestamped scheme of §5.6: `t=<unix seconds>,v1=<hex>[,v1=<hex>...]`, each `v1` an HMAC-SHA256 over `<t>.<body>` keyed with the
  * whole text of a secret. Other versions, such as `v0`, are ignored.
  */
-import { encodeHex } from './hex.ts';
-import { hmacWithEach } from './hmac.ts';
-import { type Body, octetsOf, withPrefix } from './octets.ts';
-import { prepareKeys } from './prepared-keys.ts';
+
+import { hmacWithEach, keysOf, prepareKeys, textKey, webPrimitives } from './mac-keys.ts';
+import { type Body, encodeHex, octetsOf, withPrefix } from './octets.ts';
 import { type FieldValue, type Refused, refused } from './refusal.ts';
-import { keysOf, textKey } from './secret.ts';
 import type { HmacRule } from './signature-rule.ts';
-import { type TimeWindow, timestampOf, toleranceSecondsDefault } from './time-window.ts';
+import { type TimeWindow, timestampOf, toleranceSecondsDefault } from './signed-fields.ts';
 import { verifyByRule } from './verify-by-rule.ts';
-import { webPrimitives } from './web-primitives.ts';
 
 export const timestampedRule: HmacRule = {
   kind: 'hmac',

@@ -4,10 +4,9 @@
  *
  * It does not read what is in a message, and does not know whether it came before.
  */
-import { decodeHex } from './hex.ts';
-import { joinOctets, octetsOf, sameOctets } from './octets.ts';
-import type { MacPrimitives, MaybePromise, PreparedKeys } from './prepared-keys.ts';
-import { readSignedFields, type SignedFields } from './read-signed-fields.ts';
+
+import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
+import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';
 import { type Refused, refused, refuseField } from './refusal.ts';
 import type { HmacRule, SignatureRule, TokenRule } from './signature-rule.ts';
 import {
@@ -17,7 +16,7 @@ import {
   type SignedMessage,
   signedContents,
 } from './signed-content.ts';
-import { refuseTime } from './time-window.ts';
+import { readSignedFields, refuseTime, type SignedFields } from './signed-fields.ts';
 
 const otherRule = 'these keys were prepared for another rule';
 const sha256Bytes = 32;

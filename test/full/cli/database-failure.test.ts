@@ -49,7 +49,7 @@ test('tells a standby, an unknown authority, a certificate for another name and 
   await answering(cluster.url);
   assert.equal(
     await ask(`sslmode=verify-ca&sslrootcert=${certificate}`),
-    'cannot be used: the server is a standby, which takes no writes; name the primary',
+    'cannot be used: the server is a standby, which accepts no writes; use the URL of the primary',
   );
 });
 

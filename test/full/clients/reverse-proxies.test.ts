@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { WebSocket } from 'ws';
-import { cert, key } from '../../auth/mail/certificate.ts';
+import { cert, key } from '../../accounts/mail/certificate.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { freePort } from '../../wire/free-port.ts';

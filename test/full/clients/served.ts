@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocketServer } from 'ws';
-import { cert, key } from '../../auth/mail/certificate.ts';
+import { cert, key } from '../../accounts/mail/certificate.ts';
 import { listen } from '../../harness/listening.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 

@@ -27,8 +27,9 @@ test('every link between the pages leads to a file', () => {
     'README.md',
     'ARCHITECTURE.md',
     'CHANGELOG.md',
+    'CONTRIBUTING.md',
     'SECURITY.md',
-    ...globSync('docs/{guides,decisions}/*.md'),
+    ...globSync(['docs/**/*.md', 'examples/*/README.md']),
   ];
   const broken: string[] = [];
   for (const page of pages) {

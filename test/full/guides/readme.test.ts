@@ -1,6 +1,6 @@
 /**
- * The tour in README.md is what the program does: its commands run as they stand, against the real program, and print what
- * is shown: in bash with the machine's curl where it is, else with curl.ts in its place, so that no machine skips it.
+ * Runs the commands of README.md against the real program and compares the output with the page: in bash with the
+ * machine's curl where it is installed, else with curl.ts in its place, so that no machine skips the test.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { readExamples } from './read-examples.ts';
 import { runPage } from './run-page.ts';
 import { isInstalled } from './shell-session.ts';
 
-const examplesMin = 25;
+const examplesMin = 7;
 
 test('the commands of README.md print what it shows', async () => {
   const count = await runPage('README.md', { realCurl: isInstalled('curl') });

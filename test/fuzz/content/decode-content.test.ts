@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
-import { decodeContent } from '../../../src/resources/content/decode-content.ts';
+import { decodeContent } from '../../../src/kernel/content/decode-content.ts';
 import { bounds } from './bounds.ts';
 
 const encoders: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {

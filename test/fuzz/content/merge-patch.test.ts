@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Json } from '../../../src/http/syntax/json.ts';
-import { mergePatch } from '../../../src/resources/document/merge-patch.ts';
+import { mergePatch } from '../../../src/resources/document/propose.ts';
 import { bounds, tree } from './bounds.ts';
 
 /** RFC 7396 §2 as it is printed: over lists of members, and destructive on its own copy. */

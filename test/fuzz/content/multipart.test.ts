@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { contentLimitsDefault } from '../../../src/resources/content/content-limits.ts';
-import { type MultipartEntries, readMultipart } from '../../../src/resources/content/multipart.ts';
+import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
+import { type MultipartEntries, readMultipart } from '../../../src/kernel/content/multipart.ts';
 import { bounds } from './bounds.ts';
 
 const boundary = 'B-x';

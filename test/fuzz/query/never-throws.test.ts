@@ -5,14 +5,14 @@ import { parseJson } from '../../../src/http/syntax/json.ts';
 import { parseQueryString } from '../../../src/http/syntax/query-string.ts';
 import type { Field, Scalar } from '../../../src/model/field.ts';
 import type { Filter } from '../../../src/model/filter.ts';
-import type { Asked, Compiled } from '../../../src/resources/query/asked.ts';
 import { openCursor, sealCursor } from '../../../src/resources/query/cursor.ts';
 import { readValue, valueType } from '../../../src/resources/query/field-value.ts';
-import { compileForm } from '../../../src/resources/query/form.ts';
-import { compileJson } from '../../../src/resources/query/json.ts';
+import { compileForm } from '../../../src/resources/query/form-query.ts';
+import { compileJson } from '../../../src/resources/query/json-query.ts';
+import type { Asked, Compiled } from '../../../src/resources/query/list-query.ts';
 import { readSelection } from '../../../src/resources/query/selection.ts';
 import { shapeOf } from '../../../src/resources/query/shape.ts';
-import { compileSql } from '../../../src/resources/query/sql.ts';
+import { compileSql } from '../../../src/resources/query/sql-query.ts';
 import { fields, limits, products } from '../../query/shop.ts';
 
 const seconds = Number(process.env.COMITY_FUZZ_SECONDS ?? '');

@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { CapsuleReader, datagramHeadBytes, writeDatagramHead } from '../../../src/http/syntax/capsule.ts';
-import { parseUdpTarget } from '../../../src/http/syntax/udp-target.ts';
 import {
+  CapsuleReader,
+  datagramHeadBytes,
   encodedVariableIntegerBytes,
   readVariableInteger,
+  writeDatagramHead,
   writeVariableInteger,
-} from '../../../src/http/syntax/variable-integer.ts';
+} from '../../../src/http/syntax/capsule.ts';
+import { parseUdpTarget } from '../../../src/http/syntax/udp-target.ts';
+
 import { bounds, fieldText } from './bounds.ts';
 
 const datagramBytesMax = 64;

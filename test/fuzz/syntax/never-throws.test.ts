@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { preferredMediaType, prefersHtml } from '../../../src/http/syntax/accept.ts';
-import { preferredCoding } from '../../../src/http/syntax/accept-encoding.ts';
+import { parseContentCoding, preferredCoding } from '../../../src/http/syntax/accept-encoding.ts';
 import { parseAcceptQuery } from '../../../src/http/syntax/accept-query.ts';
 import { decodeBasic, parseCredentials } from '../../../src/http/syntax/authorization.ts';
-import { parseContentCoding } from '../../../src/http/syntax/content-coding.ts';
+
 import { parseEntityTagList } from '../../../src/http/syntax/entity-tag.ts';
 import { isHost } from '../../../src/http/syntax/host.ts';
 import { parseHttpDate } from '../../../src/http/syntax/http-date.ts';

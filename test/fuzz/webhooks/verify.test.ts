@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
-import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets/presets.ts';
-import { prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
 import { conducts, nowSeconds, type Sent, secret } from '../../webhooks/presets/signed-message.ts';

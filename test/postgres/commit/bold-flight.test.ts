@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { boldChanges } from '../../../src/store/postgres/commit/bold-flight.ts';
 import { commitTables, resolveUnit } from '../../../src/store/postgres/commit/commit-table.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Unit } from '../../../src/store/store.ts';
 import { categories, event, notes, put, remove, suiteTables, things, unit } from '../../contract/fixture.ts';
 import { numbers } from './pure.ts';

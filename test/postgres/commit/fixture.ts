@@ -8,8 +8,12 @@ import {
 } from '../../../src/store/postgres/commit/committer.ts';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { type Connection, createConnection } from '../../../src/store/postgres/connection/connection.ts';
-import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/postgres/schema/layout.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import {
+  type Layout,
+  layoutsOf,
+  type TableNumbers,
+} from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Row, Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
 import type { Ending } from '../../harness/listening.ts';

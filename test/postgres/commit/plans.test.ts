@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { commitTables } from '../../../src/store/postgres/commit/commit-table.ts';
 import { transactionFrame } from '../../../src/store/postgres/commit/transaction.ts';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import { tables as declared } from '../../contract/fixture.ts';
 import { channel, freshPlace, type Place, schema } from './fixture.ts';
 

@@ -1,6 +1,6 @@
 /** The contract's tables as committing knows them, for tests that need no database. */
 import { commitTables, resolveUnit, type Work } from '../../../src/store/postgres/commit/commit-table.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Unit } from '../../../src/store/store.ts';
 import { tables as declared } from '../../contract/fixture.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { always } from '../../../src/model/filter.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Change, EventEntry, Store, Table, Unit } from '../../../src/store/store.ts';
 import { categories, event, fields, nextRow, things } from '../../contract/fixture.ts';
 import { freshPlace, rowsOf, startCommitter } from './fixture.ts';

@@ -79,13 +79,13 @@ test('sslmode means what it means to libpq', () => {
 
 const refusals: readonly (readonly [string, RegExp])[] = [
   ['mysql://h/d', /must start with postgres:\/\//],
-  ['postgres://h:99999/d', /must be one such as/],
-  ['postgres://h1:1,h2:2/d', /must be one such as/],
+  ['postgres://h:99999/d', /must have the form/],
+  ['postgres://h1:1,h2:2/d', /must have the form/],
   ['postgres://h', /must name a database/],
   ['postgres://h/', /must name a database/],
   ['postgres://h/d?port=0', /port of the database must be/],
   ['postgres://h/d?port=1.5', /port of the database must be/],
-  ['postgres://h/d?sslmod=require', /a parameter "sslmod"/],
+  ['postgres://h/d?sslmod=require', /an unknown parameter "sslmod"/],
   [
     'postgres://h/d?sslmode=on',
     /sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full/,
@@ -95,7 +95,7 @@ const refusals: readonly (readonly [string, RegExp])[] = [
   ['postgres://h/d?sslnegotiation=direct', /needs sslmode=require/],
   ['postgres://h/d?sslmode=disable&channel_binding=require', /needs TLS/],
   ['postgres://h/d?channel_binding=maybe', /channel_binding must be one of/],
-  ['postgres://h/d?connect_timeout=3', /databaseConnectTimeoutMs/],
+  ['postgres://h/d?connect_timeout=3', /COMITY_DATABASE_CONNECT_TIMEOUT_MS/],
   ['postgres://u:100%25%zz@h/d', /write it as %25/],
 ];
 

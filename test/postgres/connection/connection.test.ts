@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import type { Call } from '../../../src/store/postgres/connection/connection.ts';
-import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
+import { type Call, ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
+
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 import { freePort } from '../../wire/free-port.ts';
@@ -133,8 +133,8 @@ test('a server that falls silent is given up in time, and a new connection is ma
   await made(1);
   wire.lossy = true;
   const slow = connection.send([sql('SELECT 1')], 60_000);
-  await assert.rejects(connection.send([sql('SELECT 1')]), isLost(true, /was lost: no answer in time/));
-  await assert.rejects(slow, isLost(true, /was lost: no answer in time/));
+  await assert.rejects(connection.send([sql('SELECT 1')]), isLost(true, /was lost: no reply in time/));
+  await assert.rejects(slow, isLost(true, /was lost: no reply in time/));
   await lost(1);
   wire.lossy = false;
   await made(2);
@@ -254,7 +254,7 @@ test('closing ends where the server has fallen silent', async (t) => {
   const { connection, made } = open(t, wire.url, { timeoutMs: 200 });
   await made(1);
   wire.lossy = true;
-  const answer = assert.rejects(connection.send([sql('SELECT 1')]), isLost(true, /no answer/));
+  const answer = assert.rejects(connection.send([sql('SELECT 1')]), isLost(true, /no reply/));
   await connection.close();
   await answer;
 });

@@ -8,7 +8,7 @@ import {
   isRetryable,
   messageOf,
   unavailable,
-} from '../../../src/store/postgres/connection/failure.ts';
+} from '../../../src/store/postgres/connection/connection-failure.ts';
 import { StoreUnavailable } from '../../../src/store/store.ts';
 
 function failure(code: string, routine?: string): pg.DatabaseError {

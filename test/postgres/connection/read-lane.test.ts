@@ -4,8 +4,12 @@ import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
-import type { ReadLane, ReadLaneOptions } from '../../../src/store/postgres/connection/read-lane.ts';
-import { createReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
+import {
+  createReadLane,
+  type ReadLane,
+  type ReadLaneOptions,
+} from '../../../src/store/postgres/connection/read-lane.ts';
+
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
@@ -80,7 +84,7 @@ test('a read whose time is over is not sent again', async (t) => {
   let lost = 0;
   const { lane, wire } = await openLane(t, { timeoutMs: 200, onLost: () => (lost += 1) });
   wire.lossy = true;
-  await assert.rejects(lane.send(sql('SELECT 1')), /was lost: no answer in time/);
+  await assert.rejects(lane.send(sql('SELECT 1')), /was lost: no reply in time/);
   assert.equal(lost, 1);
 });
 

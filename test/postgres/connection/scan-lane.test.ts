@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import type { Connection } from '../../../src/store/postgres/connection/connection.ts';
-import { ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
-import type { ScanLane, ScanLaneOptions } from '../../../src/store/postgres/connection/scan-lane.ts';
-import { createScanLane } from '../../../src/store/postgres/connection/scan-lane.ts';
+import { type Connection, ConnectionLost } from '../../../src/store/postgres/connection/connection.ts';
+
+import {
+  createScanLane,
+  type ScanLane,
+  type ScanLaneOptions,
+} from '../../../src/store/postgres/connection/scan-lane.ts';
+
 import { StoreUnavailable } from '../../../src/store/store.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
@@ -71,7 +75,10 @@ test('as many reads run at once as there are connections, as many wait as may, a
   });
   await assert.rejects(lane.read(sql('SELECT 5'), 'three'), (error) => {
     assert.ok(error instanceof StoreUnavailable);
-    assert.match(error.message, /2 long reads wait for a connection/);
+    assert.match(
+      error.message,
+      /2 long reads wait for a connection: the queue is full \(COMITY_READER_QUEUE_MAX\)/,
+    );
     return true;
   });
   await untilWaiting(observer, 2);

@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test';
 import pg from 'pg';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Call, Rows } from '../../../src/store/postgres/connection/call.ts';
-import { openPostgresStore } from '../../../src/store/postgres/open.ts';
 import { type Peers, startPeers } from '../../../src/store/postgres/peers.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { emptyDatabase, type TestDatabase } from '../../harness/postgres-database.ts';
 
 let server: TestDatabase;

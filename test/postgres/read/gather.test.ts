@@ -1,7 +1,7 @@
 /** Gathering what one turn of the event loop asks for. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createGather } from '../../../src/store/postgres/read/gather.ts';
+import { createGather } from '../../../src/store/postgres/read/point-reads.ts';
 
 /** Answers `a` for `A`, and nothing for keys in lower case. */
 function capitals(keysMax = 100) {

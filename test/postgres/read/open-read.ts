@@ -5,8 +5,12 @@ import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import type { Call } from '../../../src/store/postgres/connection/connection.ts';
 import { createReadLane, type ReadLane } from '../../../src/store/postgres/connection/read-lane.ts';
 import { createScanLane, type ScanLane } from '../../../src/store/postgres/connection/scan-lane.ts';
-import { type Layout, layoutsOf, type TableNumbers } from '../../../src/store/postgres/schema/layout.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import {
+  type Layout,
+  layoutsOf,
+  type TableNumbers,
+} from '../../../src/store/postgres/schema/schema-layout.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';

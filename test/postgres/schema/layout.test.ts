@@ -1,9 +1,9 @@
 /** Names and index texts of the layout, which are compared with what stands and therefore must never change by chance. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { channelOf } from '../../../src/store/postgres/schema/channel.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
-import { physicalName } from '../../../src/store/postgres/schema/physical-name.ts';
+import { channelOf, physicalName } from '../../../src/store/postgres/schema/physical-name.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
+
 import type { Table } from '../../../src/store/store.ts';
 import { categories, fields, tables, things } from '../../contract/fixture.ts';
 
@@ -76,13 +76,21 @@ for (const [what, declared, message] of [
   [
     'two names that differ in case alone',
     [plain, { ...plain, name: 'PLAIN' }],
-    /two tables have the name "PLAIN"/,
+    /two tables are named "PLAIN"/,
   ],
-  ['a name of the store', [{ ...plain, name: 'comity_counters' }], /reserved by the store/],
-  ['a name of the server', [{ ...plain, name: 'pg_plain' }], /reserved by the store/],
-  ['an empty name', [{ ...plain, name: '' }], /it is empty/],
+  [
+    'a name of the store',
+    [{ ...plain, name: 'comity_counters' }],
+    /names must not be empty or start with sqlite_, pg_, comity_/,
+  ],
+  [
+    'a name of the server',
+    [{ ...plain, name: 'pg_plain' }],
+    /names must not be empty or start with sqlite_, pg_, comity_/,
+  ],
+  ['an empty name', [{ ...plain, name: '' }], /names must not be empty/],
   ['a name of 64 bytes', [{ ...plain, name: 'n'.repeat(64) }], /longer than 63 bytes/],
-  ['an index over no field', [{ ...plain, indexes: [[]] }], /an index over no field/],
+  ['an index over no field', [{ ...plain, indexes: [[]] }], /an index without fields/],
   ['a reference to a table that is not declared', [things], /refers to categories, which is not declared/],
   [
     'a reference by a number',

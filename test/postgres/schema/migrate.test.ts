@@ -4,18 +4,18 @@ import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import pg from 'pg';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
-import { channelOf } from '../../../src/store/postgres/schema/channel.ts';
+import { watchBuilds } from '../../../src/store/postgres/schema/apply-step.ts';
+import { lockSchema } from '../../../src/store/postgres/schema/lock.ts';
+import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
+import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import { channelOf } from '../../../src/store/postgres/schema/physical-name.ts';
 import {
   DatabaseFailed,
   SchemaBusy,
   SchemaTooNew,
   UnfitServer,
-} from '../../../src/store/postgres/schema/failure.ts';
-import { lockSchema } from '../../../src/store/postgres/schema/lock.ts';
-import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
-import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+} from '../../../src/store/postgres/schema/schema-failure.ts';
 import { openSession } from '../../../src/store/postgres/schema/session.ts';
-import { watchBuilds } from '../../../src/store/postgres/schema/watch-build.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, things } from '../../contract/fixture.ts';
 import { type Listening, listen } from '../../harness/listening.ts';
@@ -122,7 +122,7 @@ test('says which table could not be had, and leaves nothing of the step', async 
   const options = migrateOptions('stuck', { tables: withCategories({ searched: true }), lockWaitMs: 0 });
   await assert.rejects(migrateSchema(address, options), (error) => {
     assert.ok(error instanceof SchemaBusy, String(error));
-    assert.match(error.message, /^search text of categories could not be had within 0 ms/);
+    assert.match(error.message, /^search text of categories could not lock its table within 0 ms/);
     return true;
   });
   await holder.query('COMMIT');

@@ -3,18 +3,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressOf } from '../../../src/store/postgres/connection/address.ts';
 import { applyStep } from '../../../src/store/postgres/schema/apply-step.ts';
+import { inspectSchema } from '../../../src/store/postgres/schema/inspect.ts';
+import { lockSchema } from '../../../src/store/postgres/schema/lock.ts';
+import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
 import {
   DatabaseFailed,
   SchemaBusy,
   SchemaOutdated,
   SchemaTooNew,
   UnfitServer,
-} from '../../../src/store/postgres/schema/failure.ts';
-import { inspectSchema } from '../../../src/store/postgres/schema/inspect.ts';
-import { layoutsOf } from '../../../src/store/postgres/schema/layout.ts';
-import { lockSchema } from '../../../src/store/postgres/schema/lock.ts';
-import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
-import { planSteps } from '../../../src/store/postgres/schema/plan.ts';
+} from '../../../src/store/postgres/schema/schema-failure.ts';
+import { layoutsOf } from '../../../src/store/postgres/schema/schema-layout.ts';
+import { planSteps } from '../../../src/store/postgres/schema/schema-plan.ts';
 import { openSession, type Session } from '../../../src/store/postgres/schema/session.ts';
 import { categories, fields, tables } from '../../contract/fixture.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
@@ -126,7 +126,7 @@ test('refuses a schema that lacks a table, a search column, an index or an index
   const renamed = { ...fields.parentId, name: 'name', path: ['title'] };
   await lacking(
     'older',
-    ['index categories.unique["name"]', 'index categories.unique["name"] put in the place of its last form'],
+    ['index categories.unique["name"]', 'index categories.unique["name"] replaced by its new form'],
     withCategories({ unique: [renamed] }),
   );
 });
@@ -143,12 +143,15 @@ test('names three missing things and counts the rest in one line', async () => {
   await makeSchema(database, 'much', []);
   await assert.rejects(openSchema(address, openOptions('much')), (error) => {
     assert.ok(error instanceof SchemaOutdated);
-    assert.equal(error.message, 'the schema "much" lacks what is declared: table things, table categories');
+    assert.equal(
+      error.message,
+      'the schema "much" lacks what the configuration declares: table things, table categories',
+    );
     return true;
   });
   const many = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ ...categories, name, references: [] }));
   await assert.rejects(openSchema(address, openOptions('much', { tables: many })), {
-    message: 'the schema "much" lacks what is declared: table a, table b, table c and 2 more',
+    message: 'the schema "much" lacks what the configuration declares: table a, table b, table c and 2 more',
   });
 });
 
@@ -157,7 +160,7 @@ test('refuses a schema that a newer program migrated', async () => {
   await client.query(`INSERT INTO newer.comity_migrations VALUES (2, 'later', 1, 'next')`);
   await assert.rejects(openSchema(address, openOptions('newer')), (error) => {
     assert.ok(error instanceof SchemaTooNew, String(error));
-    assert.match(error.message, /schema 2, this one knows 1/);
+    assert.match(error.message, /schema 2; this version supports up to 1/);
     return true;
   });
 });
@@ -253,7 +256,7 @@ test('gives up on a server that no longer answers, within the time', async () =>
   wire.lossy = true;
   await assert.rejects(opening, (error) => {
     assert.ok(error instanceof DatabaseFailed, String(error));
-    assert.equal(error.message, 'no answer within 200 ms');
+    assert.equal(error.message, 'no reply within 200 ms');
     return true;
   });
   await wire.close();

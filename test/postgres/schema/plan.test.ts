@@ -1,9 +1,9 @@
 /** The plan for each way in which a schema can differ from what is declared: shown, carried out, and then empty. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UnfitRows } from '../../../src/store/postgres/schema/failure.ts';
 import { migrateSchema, previewMigration } from '../../../src/store/postgres/schema/migrate.ts';
 import { openSchema } from '../../../src/store/postgres/schema/open-schema.ts';
+import { UnfitRows } from '../../../src/store/postgres/schema/schema-failure.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, fields, tables } from '../../contract/fixture.ts';
 import {
@@ -124,7 +124,7 @@ test('replaces an index of another form only when the new one is whole', async (
   await made('reformed');
   await planned('reformed', withCategories({ unique: [retitled] }), [
     'index categories.unique["name"]',
-    'index categories.unique["name"] put in the place of its last form',
+    'index categories.unique["name"] replaced by its new form',
     'index categories.unique["name"]~last dropped',
   ]);
   const { rows } = await client.query(
@@ -141,11 +141,11 @@ test('goes on with a replacement that was killed when the new index was whole', 
   const options = migrateOptions('resumed', { tables: declared });
   const stop = new Error('killed');
   const onStep = (step: { readonly what: string }): void => {
-    if (step.what.includes('put in the place')) throw stop;
+    if (step.what.includes('replaced by its new form')) throw stop;
   };
   await assert.rejects(migrateSchema(address, { ...options, onStep }), stop);
   await planned('resumed', declared, [
-    'index categories.unique["name"] put in the place of its last form',
+    'index categories.unique["name"] replaced by its new form',
     'index categories.unique["name"]~last dropped',
   ]);
 });
@@ -153,7 +153,7 @@ test('goes on with a replacement that was killed when the new index was whole', 
 test('tidies up a replacement that was killed before the old index went, or that is wanted no more', async () => {
   for (const [schema, endsAt, wanted] of [
     ['untidy', '~last dropped', withCategories({ unique: [retitled] })],
-    ['unwanted', 'put in the place', tables],
+    ['unwanted', 'replaced by its new form', tables],
   ] as const) {
     await made(schema);
     const onStep = (step: { readonly what: string }): void => {
@@ -190,7 +190,7 @@ test('names the field and two rows that stand against a unique index, and leaves
     assert.ok(error instanceof UnfitRows, String(error));
     assert.equal(
       error.message,
-      'cannot make index categories.unique["name"]: name must be unique in categories, but 3 rows hold "Twin", such as c1 and c3; nothing of it was kept',
+      'cannot make index categories.unique["name"]: name must be unique in categories, but 3 rows hold "Twin", such as c1 and c3; the database is unchanged by this step',
     );
     return true;
   });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { describe, test } from 'node:test';
-import type { FetchKeys } from '../../../src/webhooks/signature/discover-keys.ts';
+import type { FetchKeys } from '../../../src/webhooks/signature/trusted-keys.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { declared, standardFields, type WalkedSenders, walkSenders } from './walked-senders.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { Received } from '../../../src/model/received.ts';
-import { presets } from '../../../src/webhooks/presets/presets.ts';
+import { presets } from '../../../src/webhooks/presets.ts';
 import { failing, openEmbedded } from '../../harness/stores.ts';
 import {
   declared,

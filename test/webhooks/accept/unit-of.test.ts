@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { unitOf } from '../../../src/webhooks/inbound/accept/unit-of.ts';
+import { unitOf } from '../../../src/webhooks/receiving/accept-message.ts';
 import { declared } from './walked-senders.ts';
 
 const MiB = 1024 * 1024;

@@ -4,22 +4,22 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import type { DeclaredSender } from '../../../src/config/senders.ts';
+import { corsPolicy } from '../../../src/kernel/answer/cors.ts';
+import type { WalkContext } from '../../../src/kernel/walk-context.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import type { Received } from '../../../src/model/received.ts';
 import type { ReceivedObservation } from '../../../src/observe/observation.ts';
-import { corsPolicy } from '../../../src/resources/answer/cors.ts';
-import type { Room } from '../../../src/resources/room.ts';
-import { receiveResources } from '../../../src/resources/webhooks/receive/resources.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { type AcceptOptions, createAccept } from '../../../src/webhooks/inbound/accept/accept.ts';
-import { receivedCollection } from '../../../src/webhooks/inbound/collections.ts';
-import type { SenderSecret } from '../../../src/webhooks/inbound/sender-secrets.ts';
+import { type PresetName, presets } from '../../../src/webhooks/presets.ts';
+import { type AcceptOptions, createAccept } from '../../../src/webhooks/receiving/accept-message.ts';
 import {
   contentId,
   type ReceivedContent as KeptContent,
+  receivedCollection,
   receivedContentsTable,
-} from '../../../src/webhooks/inbound/tables.ts';
-import { type PresetName, presets } from '../../../src/webhooks/presets/presets.ts';
+} from '../../../src/webhooks/receiving/received-tables.ts';
+import { receiveResources } from '../../../src/webhooks/receiving/receiver-routes.ts';
+import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import {
   type Answered,
   base,
@@ -119,12 +119,12 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
 }
 
 /** Parts of the walk that a webhook must not reach, and a policy for pages that must not apply to it. */
-const unused: Partial<Room> = {
+const unused: Partial<WalkContext> = {
   authenticate: () => assert.fail('a credential was looked at'),
   rates: {
     admit: () => assert.fail('a webhook was counted'),
     partyOf: () => '',
-  } as unknown as Room['rates'],
+  } as unknown as WalkContext['rates'],
   decodeContent: () => assert.fail('a content coding was undone'),
   cors: corsPolicy('https://page.example', 600),
 };

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
 import { eventsTable } from '../../../src/store/store.ts';
-import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
-import { type EndpointSecrets, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
+import { rotatedSecrets, secretsMax } from '../../../src/webhooks/secrets.ts';
+import { type EndpointSecrets, endpointSecretsTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 

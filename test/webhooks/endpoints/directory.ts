@@ -1,8 +1,8 @@
 /** The directory of endpoints over a store, as the program has it. Every owner is there and may do what the scopes say. */
 import { authenticated } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import type { EndpointDirectory } from '../../../src/webhooks/outbound/known-endpoint.ts';
+import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
 
 export function openDirectory(store: Store, clock: () => number): Promise<EndpointDirectory> {
   return createEndpointDirectory({

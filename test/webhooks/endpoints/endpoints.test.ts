@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
-import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-generation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
+import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import {
   endpointGenerationTable,
   endpointHealthTable,
   endpointSecretsTable,
-} from '../../../src/webhooks/outbound/tables.ts';
+} from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 

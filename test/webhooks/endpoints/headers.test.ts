@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { always, byId } from '../../../src/model/filter.ts';
-import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-generation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { hiddenValue, moveHeaderValues } from '../../../src/webhooks/outbound/endpoint-headers.ts';
-import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
+import { hiddenValue, moveHeaderValues } from '../../../src/webhooks/sending/endpoint-headers.ts';
+import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { endpointSecretsTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { goodUrl, type WalkedEndpoints, walkEndpoints } from './walked-endpoints.ts';
 

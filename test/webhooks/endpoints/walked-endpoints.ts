@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { after } from 'node:test';
 import type { Settings } from '../../../src/config/settings.ts';
 import { createEgressPolicy } from '../../../src/egress/policy.ts';
-import { endpointResources } from '../../../src/resources/webhooks/endpoints/resources.ts';
-import { recoveryResources } from '../../../src/resources/webhooks/recoveries/resources.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { EndpointDirectory } from '../../../src/webhooks/outbound/known-endpoint.ts';
+import { endpointResources } from '../../../src/webhooks/sending/endpoints/endpoint-routes.ts';
+import type { EndpointDirectory } from '../../../src/webhooks/sending/known-endpoint.ts';
+import { recoveryResources } from '../../../src/webhooks/sending/recovery/recoveries.ts';
 import {
   type Answered,
   type AskAs,

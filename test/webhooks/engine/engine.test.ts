@@ -6,8 +6,8 @@ import { type Delivery, deliveryDocument } from '../../../src/model/delivery.ts'
 import { byId } from '../../../src/model/filter.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Store } from '../../../src/store/store.ts';
-import type { Claim } from '../../../src/webhooks/outbound/claim.ts';
-import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
+import type { Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
+import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from './fake-time.ts';
 import { answered, failure, openSender, type Sender, type SenderOptions } from './sender.ts';

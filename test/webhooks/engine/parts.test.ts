@@ -3,18 +3,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Row } from '../../../src/store/store.ts';
-import { Alarm } from '../../../src/webhooks/outbound/engine/alarm.ts';
-import { Breaker } from '../../../src/webhooks/outbound/engine/breaker.ts';
-import {
-  Capacity,
-  type CapacityTicket,
-  type Holding,
-} from '../../../src/webhooks/outbound/engine/capacity.ts';
-import { DueRows, dueDeliveries } from '../../../src/webhooks/outbound/engine/due-rows.ts';
-import { EndpointQueue } from '../../../src/webhooks/outbound/engine/endpoint-queue.ts';
-import { TokenBucket } from '../../../src/webhooks/outbound/engine/token-bucket.ts';
-import { Turns } from '../../../src/webhooks/outbound/engine/turns.ts';
-import { Window } from '../../../src/webhooks/outbound/engine/window.ts';
+import { Capacity, type CapacityTicket, type Holding } from '../../../src/webhooks/sending/capacity.ts';
+import { dueDeliveries, EndpointQueue } from '../../../src/webhooks/sending/endpoint-queue.ts';
+import { TokenBucket, Window } from '../../../src/webhooks/sending/window.ts';
+import { Breaker } from '../../../src/webhooks/work/breaker.ts';
+import { DueRows } from '../../../src/webhooks/work/due-rows.ts';
+import { Alarm } from '../../../src/webhooks/work/timers.ts';
+import { Turns } from '../../../src/webhooks/work/turns.ts';
 import { fakeTime } from './fake-time.ts';
 
 describe('breaker', () => {

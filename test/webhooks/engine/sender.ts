@@ -11,19 +11,22 @@ import { authenticated } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Commit, EventEntry, Store } from '../../../src/store/store.ts';
-import type { Claim, Send } from '../../../src/webhooks/outbound/claim.ts';
-import { endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
-import { createEngine, type Engine } from '../../../src/webhooks/outbound/engine/engine.ts';
-import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
-import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
-import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
-import { createHealth } from '../../../src/webhooks/outbound/health/health.ts';
-import { createLanes } from '../../../src/webhooks/outbound/lanes/create-lanes.ts';
-import type { Lanes } from '../../../src/webhooks/outbound/lanes.ts';
-import { createSettle } from '../../../src/webhooks/outbound/settle.ts';
-import { endpointHealthTable, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { createWakes } from '../../../src/webhooks/outbound/wakes.ts';
+import type { Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
+import { createEngine, type Engine } from '../../../src/webhooks/sending/delivery-engine.ts';
+import { createHealth } from '../../../src/webhooks/sending/endpoint-health.ts';
+import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
+import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import {
+  endpointHealthTable,
+  endpointSecretsTable,
+  endpointsCollection,
+} from '../../../src/webhooks/sending/sending-tables.ts';
+import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
+import { createWakes } from '../../../src/webhooks/sending/wakes.ts';
+import { createLanes } from '../../../src/webhooks/work/lane-leases.ts';
+import type { Lanes } from '../../../src/webhooks/work/lanes.ts';
+import type { Timers } from '../../../src/webhooks/work/timers.ts';
 
 const dayS = 86_400;
 const owner = 'usr_1';

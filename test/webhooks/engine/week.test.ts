@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { eventsTable } from '../../../src/store/store.ts';
-import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
+import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { fakeTime, watchedStore } from './fake-time.ts';
 import { answered, openSender } from './sender.ts';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
-import { ConfigurationError } from '../../../src/config/configuration-error.ts';
 import { type ConfigurationDeclaration, collection } from '../../../src/config/define.ts';
+import { ConfigurationError } from '../../../src/config/inspection.ts';
 
 const collections = { products: collection({ schema: Type.Object({ name: Type.String() }) }) };
 
@@ -36,7 +36,7 @@ test('lets a type stand under the name of a collection, unless its writes have t
   assert.deepEqual(mistakes({ 'products.sold': {}, 'products.created.late': {}, 'orders.created': {} }), []);
   for (const change of ['created', 'updated', 'deleted']) {
     assert.deepEqual(mistakes({ [`products.${change}`]: {} }), [
-      `event type products.${change}: writes of the collection have this type already, with its schema`,
+      `event type products.${change}: writes of a collection emit this type already, with the schema of the collection`,
     ]);
   }
 });
@@ -48,7 +48,7 @@ test('refuses names that are none and those of the program', () => {
   assert.match(String(mistakes({ ['x'.repeat(201)]: {} })), /at most 200 characters/);
   for (const name of ['endpoint', 'endpoint.test', 'endpoint.anything']) {
     assert.deepEqual(mistakes({ [name]: {} }), [
-      `event type ${name}: names that begin with endpoint are kept for the program itself`,
+      `event type ${name}: names that begin with endpoint are reserved for Comity`,
     ]);
   }
 });

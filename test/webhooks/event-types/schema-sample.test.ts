@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type TSchema, Type } from 'typebox';
 import { Check } from 'typebox/value';
-import { plainSchema } from '../../../src/config/plain-schema.ts';
-import { patternSample } from '../../../src/webhooks/outbound/event-types/pattern-sample.ts';
-import { schemaSample } from '../../../src/webhooks/outbound/event-types/schema-sample.ts';
+import { plainSchema } from '../../../src/config/schema-references.ts';
+import { schemaSample } from '../../../src/webhooks/sending/event-types/schema-sample.ts';
+import { patternSample } from '../../../src/webhooks/sending/event-types/text-sample.ts';
 
 function assertSample(schema: TSchema): void {
   const sample = schemaSample(plainSchema(schema));

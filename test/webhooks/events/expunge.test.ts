@@ -1,12 +1,12 @@
 /** The removal of one subject's events, on both stores: what leaves, what stays, and that it can be asked for again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { contentLimitsDefault } from '../../../src/kernel/content/content-limits.ts';
 import { deliveryDocument } from '../../../src/model/delivery.ts';
-import { contentLimitsDefault } from '../../../src/resources/content/content-limits.ts';
-import { expungeResource } from '../../../src/resources/webhooks/events/expunge.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { attemptId } from '../../../src/webhooks/outbound/attempt-row.ts';
+import { expungeResource } from '../../../src/webhooks/sending/events/expunge.ts';
+import { attemptId } from '../../../src/webhooks/work/attempt-log.ts';
 import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
 import { put, putDelivery, type WalkedEvents, walkEvents } from './walked-events.ts';

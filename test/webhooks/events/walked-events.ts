@@ -8,13 +8,13 @@ import type { ConfigurationDeclaration } from '../../../src/config/define.ts';
 import type { Settings } from '../../../src/config/settings.ts';
 import { type Delivery, deliveryDocument } from '../../../src/model/delivery.ts';
 import { authenticated } from '../../../src/model/principal.ts';
-import { deliveryResources } from '../../../src/resources/webhooks/deliveries/resources.ts';
-import { eventTypeResources } from '../../../src/resources/webhooks/event-types/resources.ts';
-import { postedEvents } from '../../../src/resources/webhooks/events/resources.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { EventEntry, Store } from '../../../src/store/store.ts';
-import { eventTypesOf } from '../../../src/webhooks/outbound/event-types/event-types.ts';
-import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
+import { deliveryResources } from '../../../src/webhooks/sending/deliveries/delivery-routes.ts';
+import { eventTypeResources } from '../../../src/webhooks/sending/event-types/event-type-routes.ts';
+import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
+import { postedEvents } from '../../../src/webhooks/sending/events/event-routes.ts';
+import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
   type AskAs,
   askerOf,

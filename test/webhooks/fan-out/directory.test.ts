@@ -5,10 +5,13 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { always, byId } from '../../../src/model/filter.ts';
 import type { Authenticated } from '../../../src/model/principal.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { oneAtATime } from '../../../src/store/one-at-a-time.ts';
 import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { createEndpointDirectory } from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import { endpointGenerationTable, endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
+import { oneAtATime } from '../../../src/store/table-looks.ts';
+import { createEndpointDirectory } from '../../../src/webhooks/sending/fan-out/directory.ts';
+import {
+  endpointGenerationTable,
+  endpointSecretsTable,
+} from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import {

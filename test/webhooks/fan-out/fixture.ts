@@ -11,17 +11,19 @@ import { type Authenticated, authenticated, type Scope } from '../../../src/mode
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, EventEntry, Store } from '../../../src/store/store.ts';
-import { endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
 import {
   createEndpointDirectory,
   type DirectoryOptions,
   type FollowedDirectory,
-} from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import { createExpansion, type Expansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
-import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
-import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
-import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
-import { createWakes, type Wakes } from '../../../src/webhooks/outbound/wakes.ts';
+} from '../../../src/webhooks/sending/fan-out/directory.ts';
+import {
+  createExpansion,
+  type Expansion,
+} from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
+import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
+import { endpointSecretsTable, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { createWakes, type Wakes } from '../../../src/webhooks/sending/wakes.ts';
 
 const title = Type.Object({ title: Type.Optional(Type.String()) });
 

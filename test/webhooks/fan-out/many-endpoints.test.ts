@@ -9,13 +9,12 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { watchLoop } from '../../../src/observe/loop-watch.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
-import { withGeneration } from '../../../src/resources/webhooks/endpoints/with-generation.ts';
 import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
-import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
-import { createExpansion } from '../../../src/webhooks/outbound/fan-out/expansion.ts';
-import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/outbound/fan-out/fan-out-parts.ts';
-import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
-import { fanOutTable } from '../../../src/webhooks/outbound/tables.ts';
+import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
+import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
+import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
+import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import { deliveriesCollection, fanOutTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import {
@@ -63,16 +62,22 @@ for (const [engine, open] of engines) {
   });
 }
 
+/** Processor time that one turn of the event loop may take, which says nothing of how busy the machine is. */
+const busyMsMax = 50;
+
 async function reaches(process: Process, units: Unit[], ids: readonly string[]): Promise<void> {
   const held: Observation[] = [];
-  const watch = watchLoop({ heldMs: 50, observe: (seen) => held.push(seen), onDelay: () => undefined });
+  const watch = watchLoop({ heldMs: busyMsMax, observe: (seen) => held.push(seen), onDelay: () => undefined });
   units.length = 0;
   process.woken.length = 0;
   const event = eventOf('products.created');
   assert.equal((await process.store.commit({ changes: [], events: [event] })).outcome, 'committed');
   await settled(process.plain);
   watch.close();
-  assert.deepEqual(held, []);
+  assert.deepEqual(
+    held.filter((seen) => seen.kind === 'loop-held' && seen.busyMs > busyMsMax),
+    [],
+  );
   const largest = Math.max(...units.map(({ changes }) => changes.length));
   assert.ok(largest <= deliveriesPerUnitMax + besidesMax, `${largest} changes in one unit`);
   assert.deepEqual(await toldOf(process.plain, event), [...ids].sort());

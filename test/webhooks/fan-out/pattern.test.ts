@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { eventPatternFault, matchesEventPattern } from '../../../src/model/event-pattern.ts';
-import { createPatternIndex } from '../../../src/webhooks/outbound/fan-out/pattern-index.ts';
+import { createPatternIndex } from '../../../src/webhooks/sending/fan-out/matcher.ts';
 
 const cases: readonly (readonly [pattern: string, matching: readonly string[], others: readonly string[]])[] =
   [

@@ -5,7 +5,7 @@ import { always } from '../../../src/model/filter.ts';
 import { anonymous, type Scope } from '../../../src/model/principal.ts';
 import { visibleEvents } from '../../../src/resources/events/visibility.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { wakesTable } from '../../../src/webhooks/outbound/tables.ts';
+import { wakesTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import { addEndpoint, collections, eventOf, type Process, people, person, startProcess } from './fixture.ts';

@@ -13,11 +13,14 @@ import {
   StoreUnavailable,
   type Unit,
 } from '../../../src/store/store.ts';
-import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
-import { operationalEvent } from '../../../src/webhooks/outbound/fan-out/operational-events.ts';
-import { targeted } from '../../../src/webhooks/outbound/fan-out/targeted.ts';
-import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
-import { endpointGenerationTable } from '../../../src/webhooks/outbound/tables.ts';
+import { operationalEvent } from '../../../src/webhooks/sending/event-types/operational-events.ts';
+import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import {
+  deliveriesCollection,
+  endpointGenerationTable,
+  endpointsCollection,
+} from '../../../src/webhooks/sending/sending-tables.ts';
+import { targeted } from '../../../src/webhooks/sending/test-events.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { handOnScheduleDefault } from '../../../src/config/senders.ts';
-import { Shares } from '../../../src/webhooks/inbound/engine/shares.ts';
-import { inboundRetention } from '../../../src/webhooks/inbound/retention.ts';
-import { conclude, triggerOf } from '../../../src/webhooks/inbound/settle/conclude.ts';
+import { conclude, triggerOf } from '../../../src/webhooks/receiving/conclude-received.ts';
+import { receivingRetention } from '../../../src/webhooks/receiving/received-tables.ts';
+import { Shares } from '../../../src/webhooks/receiving/sender-queue.ts';
 import { failed, message } from './fixture.ts';
 
 const at = Date.UTC(2026, 2, 2);
@@ -87,7 +87,7 @@ test('lets every sender have one at a time where there are more senders than pla
 });
 
 test('keeps messages, their attempts and their contents for the same time', () => {
-  const rules = inboundRetention({ receivedRetentionSeconds: 60 });
+  const rules = receivingRetention({ receivedRetentionSeconds: 60 });
   assert.deepEqual(rules, [
     { table: 'received', seconds: 60 },
     { table: 'received_attempts', seconds: 60 },

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keptRow } from '../../../src/store/kept-row.ts';
-import { receivedContentsTable, senderSecretsTable } from '../../../src/webhooks/inbound/tables.ts';
+import {
+  receivedContentsTable,
+  senderSecretsTable,
+} from '../../../src/webhooks/receiving/received-tables.ts';
 import { attemptsOf, done, failed, message, put, rewrite, sender, standing, table } from './fixture.ts';
 import {
   after,

@@ -4,15 +4,15 @@ import { byId } from '../../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Commit, Store } from '../../../src/store/store.ts';
-import { receivedCollection } from '../../../src/webhooks/inbound/collections.ts';
-import type { HandedOn } from '../../../src/webhooks/inbound/hand-on.ts';
+import type { HandedOn } from '../../../src/webhooks/receiving/hand-on.ts';
 import {
   contentId,
   type ReceivedAttempt,
   type ReceivedContent,
   receivedAttemptsTable,
+  receivedCollection,
   receivedContentsTable,
-} from '../../../src/webhooks/inbound/tables.ts';
+} from '../../../src/webhooks/receiving/received-tables.ts';
 
 export const table = receivedCollection.name;
 

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import type { Received } from '../../../src/model/received.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { createHandingOn } from '../../../src/webhooks/inbound/engine/engine.ts';
-import type { Claimed, HandedOn } from '../../../src/webhooks/inbound/hand-on.ts';
-import type { Run } from '../../../src/webhooks/inbound/settle/conclude.ts';
-import { createSettle } from '../../../src/webhooks/inbound/settle/settle.ts';
+import type { Run } from '../../../src/webhooks/receiving/conclude-received.ts';
+import type { Claimed, HandedOn } from '../../../src/webhooks/receiving/hand-on.ts';
+import { createHandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
+import { createSettle } from '../../../src/webhooks/receiving/settle-received.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import {
   attemptsOf,
@@ -67,6 +67,16 @@ async function revOf(store: Store, id: string): Promise<number> {
 type Case = readonly [title: string, run: (one: Store, other: Store) => Promise<void>];
 
 const cases: readonly Case[] = [
+  [
+    'cuts the message of a failure at a whole character, and keeps nothing that a store refuses',
+    async (store) => {
+      const claim = await claimed(store);
+      const failure = { ...failed('thrown'), message: `\0${'x'.repeat(498)}\u{1f600} and more` };
+      await settler(store)(claim, run(failure), true);
+      const [attempt] = await attemptsOf(store, claim.received.id);
+      assert.equal(attempt?.message, 'x'.repeat(498));
+    },
+  ],
   [
     'commits what the handler wrote, the mark and the attempt together',
     async (store) => {

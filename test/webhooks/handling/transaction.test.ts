@@ -8,12 +8,12 @@ import { ResourceRefused } from '../../../src/config/handler.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { createServing } from '../../../src/resources/collection/serving.ts';
-import { createOpenTransaction } from '../../../src/resources/webhooks/handling/transaction.ts';
-import { openPostgresStore } from '../../../src/store/postgres/open.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
-import type { ResourceCall, Transaction } from '../../../src/webhooks/inbound/hand-on.ts';
-import { eventTypesOf } from '../../../src/webhooks/outbound/event-types/event-types.ts';
+import type { ResourceCall, Transaction } from '../../../src/webhooks/receiving/hand-on.ts';
+import { createOpenTransaction } from '../../../src/webhooks/receiving/handling/transaction.ts';
+import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
@@ -232,6 +232,18 @@ for (const [engine, openStore] of engines) {
       assert.deepEqual([doc.price, doc.categoryId, doc.sku], [2, category.id, undefined]);
       assert.equal(await store.read('categories', leaving), undefined);
       assert.ok(await store.read('categories', left));
+    });
+
+    it('are superseded where another wrote meanwhile the very value that the handler then writes', async () => {
+      const id = await standing('products', { name: 'Sum', price: 1 });
+      const [one, other] = [open(), open()];
+      await read(one, 'products', id);
+      await read(other, 'products', id);
+      await one.call(patch('products', id, { price: 5 }));
+      assert.equal((await commit(one)).outcome, 'committed');
+      // Both add 4 to what they read. The second patch finds nothing to change, and one of the two would be lost.
+      await other.call(patch('products', id, { price: 5 }));
+      assert.equal((await commit(other)).outcome, 'superseded');
     });
 
     it('are superseded where what the handler has read changed meanwhile', async () => {

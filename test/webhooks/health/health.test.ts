@@ -5,7 +5,7 @@ import type { Delivery } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { always } from '../../../src/model/filter.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
+import { deliveriesCollection, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import {
   changeEndpoint,

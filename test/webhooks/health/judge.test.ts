@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { failuresMin, judgeHealth } from '../../../src/webhooks/outbound/health/judge.ts';
+import { failuresMin, judgeHealth } from '../../../src/webhooks/sending/health-watch.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

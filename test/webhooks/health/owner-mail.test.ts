@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createEndpointMailTexts } from '../../../src/auth/mail/texts.ts';
+import { createEndpointMailTexts } from '../../../src/accounts/mail-texts.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import type { EndpointNotice } from '../../../src/webhooks/outbound/health/notice.ts';
-import { createOwnerNotices, type OwnerMail } from '../../../src/webhooks/outbound/health/owner-mail.ts';
+import {
+  createOwnerNotices,
+  type EndpointNotice,
+  type OwnerMail,
+} from '../../../src/webhooks/sending/endpoint-health.ts';
 
 const since = Date.parse('2026-03-01T12:00:00.000Z');
 const endpoint: Endpoint = {
@@ -41,15 +44,15 @@ test('warns the owner of a failing endpoint, and says when it will be disabled',
   assert.equal(mail?.subject, 'Shop: a webhook endpoint is failing');
   assert.match(
     mail?.text ?? '',
-    /ep_1 at https:\/\/receiver\.example:8443 has accepted nothing since 2026-03-01T12/,
+    /ep_1 at https:\/\/receiver\.example:8443 has accepted no delivery since 2026-03-01T12/,
   );
-  assert.match(mail?.text ?? '', /for 5 days in all/);
+  assert.match(mail?.text ?? '', /for 5 days in total/);
 });
 
 test('says why an endpoint was disabled', async () => {
   for (const [reason, said] of [
     ['gone', /answered 410 \(Gone\) at 2026-03-01T12:00:00\.000Z/],
-    ['failing', /has accepted nothing since 2026-03-01T12:00:00\.000Z/],
+    ['failing', /has accepted no delivery since 2026-03-01T12:00:00\.000Z/],
   ] as const) {
     const [mail] = await sentFor({ ...failing, kind: 'disabled', reason });
     assert.equal(mail?.subject, 'Shop: a webhook endpoint was disabled');

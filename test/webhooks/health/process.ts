@@ -8,20 +8,23 @@ import { authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { endpointsCollection } from '../../../src/webhooks/outbound/collections.ts';
+import {
+  createHealth,
+  type EndpointNotice,
+  type HealthOfEndpoints,
+} from '../../../src/webhooks/sending/endpoint-health.ts';
 import {
   createEndpointDirectory,
   type FollowedDirectory,
-} from '../../../src/webhooks/outbound/fan-out/directory.ts';
-import { withDeliveries } from '../../../src/webhooks/outbound/fan-out/with-deliveries.ts';
-import { createHealth, type HealthOfEndpoints } from '../../../src/webhooks/outbound/health/health.ts';
-import type { EndpointNotice } from '../../../src/webhooks/outbound/health/notice.ts';
-import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
+} from '../../../src/webhooks/sending/fan-out/directory.ts';
+import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
+import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import {
   type EndpointHealth,
   endpointHealthTable,
   endpointSecretsTable,
-} from '../../../src/webhooks/outbound/tables.ts';
+  endpointsCollection,
+} from '../../../src/webhooks/sending/sending-tables.ts';
 
 export const owner = 'usr_1';
 export const hourMs = 3_600_000;

@@ -4,13 +4,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { Store } from '../../../src/store/store.ts';
-import type { Timers } from '../../../src/webhooks/outbound/engine/timers.ts';
-import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
-import { createLanes } from '../../../src/webhooks/outbound/lanes/create-lanes.ts';
-import { divide } from '../../../src/webhooks/outbound/lanes/divide.ts';
-import { laneCount, laneOf } from '../../../src/webhooks/outbound/lanes/lane-of.ts';
-import type { Lanes } from '../../../src/webhooks/outbound/lanes.ts';
-import { lanesTable } from '../../../src/webhooks/outbound/tables.ts';
+import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
+import { createLanes } from '../../../src/webhooks/work/lane-leases.ts';
+import { divide, type Lanes, laneCount, laneOf } from '../../../src/webhooks/work/lanes.ts';
+import { lanesTable } from '../../../src/webhooks/work/lease-rows.ts';
+import type { Timers } from '../../../src/webhooks/work/timers.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../engine/fake-time.ts';
 

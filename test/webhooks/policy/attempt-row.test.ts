@@ -6,8 +6,8 @@ import {
   type AttemptFacts,
   attemptChange,
   attemptDocument,
-  attemptId,
-} from '../../../src/webhooks/outbound/attempt-row.ts';
+} from '../../../src/webhooks/sending/delivery-attempt-log.ts';
+import { attemptId } from '../../../src/webhooks/work/attempt-log.ts';
 import { answer, attempted, failure, isoTime, madeAt } from './fixture.ts';
 
 function documentOf(parts: Partial<AttemptFacts>): Attempt {

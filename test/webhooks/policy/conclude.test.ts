@@ -3,11 +3,10 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { type ScheduleName, schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import type { ExchangeFailure } from '../../../src/egress/exchange.ts';
-import type { Delivery, Trigger } from '../../../src/model/delivery.ts';
-import { deliveryDocument, triggerOf } from '../../../src/model/delivery.ts';
+import { type Delivery, deliveryDocument, type Trigger, triggerOf } from '../../../src/model/delivery.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import type { Attempted } from '../../../src/webhooks/outbound/claim.ts';
-import { conclude, type Policy } from '../../../src/webhooks/outbound/conclude.ts';
+import { conclude, type Policy } from '../../../src/webhooks/sending/conclude-delivery.ts';
+import type { Attempted } from '../../../src/webhooks/sending/delivery-claim.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from './fixture.ts';
 
 const endedAt = madeAt + 1000;

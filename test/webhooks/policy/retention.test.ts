@@ -3,12 +3,12 @@ import test from 'node:test';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
 import { storeTables } from '../../../src/store-tables.ts';
-import { outboundRetention } from '../../../src/webhooks/outbound/retention.ts';
+import { sendingRetention } from '../../../src/webhooks/sending/sending-tables.ts';
 
 const { settings } = loadSettings({}, {});
 
 test('keeps deliveries and attempts as long as the setting says, in tables that the store has', () => {
-  const rules = outboundRetention({ deliveryRetentionSeconds: 7200 });
+  const rules = sendingRetention({ deliveryRetentionSeconds: 7200 });
   const secondsOf = new Map(rules.map(({ table, seconds }) => [table, seconds]));
   assert.equal(secondsOf.get('deliveries'), 7200);
   assert.equal(secondsOf.get('attempts'), 7200);

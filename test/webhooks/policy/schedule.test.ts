@@ -2,13 +2,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
 import { schedulesDefault } from '../../../src/config/webhook-schedules.ts';
-import {
-  liveWindowMs,
-  nextAttemptMs,
-  nextDelayMs,
-  type Schedule,
-  scheduleOf,
-} from '../../../src/webhooks/outbound/schedule.ts';
+import { liveWindowMs, scheduleOf } from '../../../src/webhooks/sending/conclude-delivery.ts';
+import { nextAttemptMs, nextDelayMs, type Schedule } from '../../../src/webhooks/work/schedule.ts';
 
 const hourMs = 3_600_000;
 const noJitter = () => 0.5;

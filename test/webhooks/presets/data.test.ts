@@ -1,10 +1,9 @@
 /** The presets as data: sound by themselves, before any message. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
-import { presetNames, presets } from '../../../src/webhooks/presets/presets.ts';
-import type { Place } from '../../../src/webhooks/presets/sender-rule.ts';
-import { prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+import { type Place, presetNames, presets } from '../../../src/webhooks/presets.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 
 const token = /^[a-z0-9-]+$/;
 

@@ -1,6 +1,6 @@
 /** A message of each preset as its sender would send it, signed by node:crypto beside the code that is tested. */
 import { createHash, createHmac } from 'node:crypto';
-import type { PresetName } from '../../../src/webhooks/presets/presets.ts';
+import type { PresetName } from '../../../src/webhooks/presets.ts';
 
 export const nowSeconds = 1_900_000_000;
 export const secret = 'whsec_b2xkIHNlY3JldCBvZiBhbiBlbmRwb2ludA==';

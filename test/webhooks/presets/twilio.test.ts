@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import twilioWebhooks from 'twilio/lib/webhooks/webhooks.js';
-import { presets } from '../../../src/webhooks/presets/presets.ts';
+import { presets } from '../../../src/webhooks/presets.ts';
 import { verdictOf } from './verdict-of.ts';
 
 const { getExpectedTwilioSignature, validateRequest, validateRequestWithBody } = twilioWebhooks;

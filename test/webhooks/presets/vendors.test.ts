@@ -10,7 +10,7 @@ import { ApiVersion, shopifyApi } from '@shopify/shopify-api';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { Webhook as SvixWebhook } from 'svix';
-import { type PresetName, presets } from '../../../src/webhooks/presets/presets.ts';
+import { type PresetName, presets } from '../../../src/webhooks/presets.ts';
 import { conducts, secret } from './signed-message.ts';
 import { type Judging, verdictOf } from './verdict-of.ts';
 

@@ -1,10 +1,9 @@
 /** The verdict on a message by a rule: of both cryptographies, which must agree. */
 import assert from 'node:assert/strict';
-import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
-import { prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { prepareKeys, webPrimitives } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { type RuleVerdict, verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
-import { webPrimitives } from '../../../src/webhooks/signature/web-primitives.ts';
 import { nowSeconds, type Sent } from './signed-message.ts';
 
 export type Judging = { readonly nowSeconds?: number; readonly toleranceSeconds?: number };

@@ -1,7 +1,7 @@
 /** What every preset believes and refuses, whoever its sender is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets/presets.ts';
+import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets.ts';
 import { conducts, nowSeconds, otherSecret, type Sent, secret, type ToSend } from './signed-message.ts';
 import { type Judging, verdictOf } from './verdict-of.ts';
 

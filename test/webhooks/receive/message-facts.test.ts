@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { SenderRule } from '../../../src/webhooks/presets/sender-rule.ts';
-import { valueAt } from '../../../src/webhooks/receive/json-pointer.ts';
+import type { SenderRule } from '../../../src/webhooks/presets.ts';
 import type { Message } from '../../../src/webhooks/receive/message.ts';
 import {
   challengeCharactersMax,
@@ -11,6 +10,7 @@ import {
   factsOf,
   keptFields,
   typeCharactersMax,
+  valueAt,
 } from '../../../src/webhooks/receive/message-facts.ts';
 
 const rule: SenderRule = {

@@ -1,7 +1,7 @@
 /** The senders as administrators see them, and the rotation of their secrets. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SecretName, SenderSecret } from '../../../src/webhooks/inbound/sender-secrets.ts';
+import type { SecretName, SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { openInbox, senderOf, timestamped } from './walked-inbox.ts';
 

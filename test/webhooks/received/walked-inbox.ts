@@ -3,21 +3,21 @@ import assert from 'node:assert/strict';
 import type { DeclaredSender, HandOnTo } from '../../../src/config/senders.ts';
 import type { Settings } from '../../../src/config/settings.ts';
 import type { Request, Response } from '../../../src/http/message.ts';
+import { Walk } from '../../../src/kernel/walk.ts';
 import { authenticated } from '../../../src/model/principal.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
-import { Walk } from '../../../src/resources/walk.ts';
-import { receivedResources } from '../../../src/resources/webhooks/received/resources.ts';
-import type { SenderResourcesOptions } from '../../../src/resources/webhooks/senders/options.ts';
-import { senderResources } from '../../../src/resources/webhooks/senders/resources.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { receivedResources } from '../../../src/webhooks/receiving/received/received-routes.ts';
 import {
   contentId,
   type ReceivedAttempt,
   type ReceivedContent,
   receivedAttemptsTable,
   receivedContentsTable,
-} from '../../../src/webhooks/inbound/tables.ts';
+} from '../../../src/webhooks/receiving/received-tables.ts';
+import type { SenderResourcesOptions } from '../../../src/webhooks/receiving/senders/sender-route-options.ts';
+import { senderResources } from '../../../src/webhooks/receiving/senders/sender-routes.ts';
 import type { HmacRule, TokenRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import {
   type AskAs,

@@ -8,15 +8,15 @@ import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, EventEntry, Store } from '../../../src/store/store.ts';
-import { createWants } from '../../../src/webhooks/outbound/fan-out/wants.ts';
-import { createRecoveries, type Recoveries } from '../../../src/webhooks/outbound/recovery/recoveries.ts';
+import { createWants } from '../../../src/webhooks/sending/fan-out/event-rights.ts';
+import { createRecoveries, type Recoveries } from '../../../src/webhooks/sending/recovery/recoveries.ts';
 import {
   beginRecovery,
   type NewRecovery,
   type Recovery,
   recoveriesTable,
-} from '../../../src/webhooks/outbound/recovery/recovery.ts';
-import { endpointSecretsTable } from '../../../src/webhooks/outbound/tables.ts';
+} from '../../../src/webhooks/sending/recovery/recovery.ts';
+import { endpointSecretsTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { openDirectory } from '../endpoints/directory.ts';
 
 export const owner = 'usr_ada';

@@ -5,8 +5,12 @@ import fc from 'fast-check';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { chunkEventsMax } from '../../../src/webhooks/outbound/recovery/chunk.ts';
-import { createdOf, findPlace, slackMs } from '../../../src/webhooks/outbound/recovery/find-place.ts';
+import {
+  chunkEventsMax,
+  createdOf,
+  findPlace,
+  slackMs,
+} from '../../../src/webhooks/sending/recovery/recovery-step.ts';
 import { engines, failing, openEmbedded } from '../../harness/stores.ts';
 import {
   addEndpoint,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventDocument } from '../../../src/model/event.ts';
-import { isExpunged, objectOf } from '../../../src/webhooks/outbound/send/event-object.ts';
+import { isExpunged, objectOf } from '../../../src/webhooks/sending/sent-event.ts';
 
 test('cuts the resource out of an event, whatever stands in it and before it', () => {
   const objects = [

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Row } from '../../../src/store/store.ts';
-import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
+import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 
 const times = { createdAt: 1, updatedAt: 1, deletedAt: null };
 

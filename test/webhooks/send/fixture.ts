@@ -11,10 +11,10 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { Attempted, Claim } from '../../../src/webhooks/outbound/claim.ts';
-import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbound/keys/webhook-keys.ts';
-import { createSend, type SendOptions } from '../../../src/webhooks/outbound/send/create-send.ts';
-import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
+import type { Attempted, Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
+import { createSend, type SendOptions } from '../../../src/webhooks/sending/send-delivery.ts';
+import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
+import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/sending/webhook-keys.ts';
 
 export const [current, previous] = [7, 8].map(
   (octet) => `whsec_${Buffer.alloc(24, octet).toString('base64')}`,

@@ -1,10 +1,7 @@
 /** Header fields that an endpoint may add to its deliveries, and those that it may not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  headerNameCharactersMax,
-  refuseHeaders,
-} from '../../../src/webhooks/outbound/send/reserved-headers.ts';
+import { headerNameCharactersMax, refuseHeaders } from '../../../src/webhooks/sent-headers.ts';
 
 const bounds = { headersMax: 3, valueCharactersMax: 16 };
 
@@ -26,7 +23,7 @@ test('an endpoint may add fields that are not ours, up to the bounds', () => {
     ...['a\r\nb', 'a\nb', 'a\rb', 'a\0b', 'é', ' a', 'a ', '\t', '\x7f'].map(
       (value) => [{ 'X-Team': value }, /has a character/] as const,
     ),
-    [{ 'X-Team': '1', 'x-team': '2' }, /there twice/],
+    [{ 'X-Team': '1', 'x-team': '2' }, /declared twice/],
     ...['Host', 'content-length', 'Transfer-Encoding', 'CONNECTION', 'Content-Type', 'User-Agent'].map(
       (name) => [{ [name]: '1' }, /makes itself/] as const,
     ),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/store.ts';
-import { createEventSource } from '../../../src/webhooks/outbound/send/event-source.ts';
+import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { claimOf, current, previous, startSender } from './fixture.ts';

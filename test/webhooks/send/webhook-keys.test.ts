@@ -5,14 +5,15 @@ import { test } from 'node:test';
 import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { webhookKeysTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import {
+  createWebhookKeys,
   leadMs,
   nextSignsFrom,
   signingAt,
+  type WebhookKeys,
   withoutSpent,
-} from '../../../src/webhooks/outbound/keys/key-ring.ts';
-import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/outbound/keys/webhook-keys.ts';
-import { webhookKeysTable } from '../../../src/webhooks/outbound/tables.ts';
+} from '../../../src/webhooks/sending/webhook-keys.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
 const start = Date.UTC(2030, 0, 1);

@@ -7,11 +7,14 @@ import { inspectSenders } from '../../../src/config/inspect-senders.ts';
 import { weaknessOf } from '../../../src/config/senders/secret-rule.ts';
 import { Lines } from '../../../src/store/lines.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { type LoadedSenderSecrets, loadSenderSecrets } from '../../../src/webhooks/inbound/secrets/load.ts';
-import { rotateSenderSecret } from '../../../src/webhooks/inbound/secrets/rotate.ts';
-import type { SecretName } from '../../../src/webhooks/inbound/sender-secrets.ts';
-import { rotatedSecrets, secretsMax } from '../../../src/webhooks/outbound/rotated-secrets.ts';
-import { standardKey } from '../../../src/webhooks/signature/secret.ts';
+import {
+  type LoadedSenderSecrets,
+  loadSenderSecrets,
+  rotateSenderSecret,
+  type SecretName,
+} from '../../../src/webhooks/receiving/sender-secrets.ts';
+import { rotatedSecrets, secretsMax } from '../../../src/webhooks/secrets.ts';
+import { standardKey } from '../../../src/webhooks/signature/mac-keys.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 
 const senders = inspectSenders(

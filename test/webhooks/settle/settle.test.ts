@@ -7,11 +7,11 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { type Attempt, attemptsOf } from '../../../src/webhooks/outbound/attempt-row.ts';
-import type { Attempted, Claim, Verdict } from '../../../src/webhooks/outbound/claim.ts';
-import { deliveriesCollection } from '../../../src/webhooks/outbound/collections.ts';
-import type { KnownEndpoint } from '../../../src/webhooks/outbound/known-endpoint.ts';
-import { createSettle } from '../../../src/webhooks/outbound/settle.ts';
+import { type Attempt, attemptsOf } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
+import type { Attempted, Claim, Verdict } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
+import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';
 

@@ -13,11 +13,13 @@ import {
 import {
   decodeBase64,
   decodeBase64Url,
+  decodeHex,
   encodeBase64,
   encodeBase64Url,
-} from '../../../src/webhooks/signature/base64.ts';
-import { decodeHex, encodeHex } from '../../../src/webhooks/signature/hex.ts';
-import { octetsOf, sameOctets } from '../../../src/webhooks/signature/octets.ts';
+  encodeHex,
+  octetsOf,
+  sameOctets,
+} from '../../../src/webhooks/signature/octets.ts';
 
 const secondsAsked = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
 

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signPlain, signStandard, verifyPlain, verifyStandard } from '../../../src/webhooks/index.ts';
-import { decodeBase64, encodeBase64 } from '../../../src/webhooks/signature/base64.ts';
 import { signEd25519 } from '../../../src/webhooks/signature/ed25519.ts';
-import { encodeHex } from '../../../src/webhooks/signature/hex.ts';
+import { decodeBase64, encodeBase64, encodeHex } from '../../../src/webhooks/signature/octets.ts';
 
 const standard = {
   id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',

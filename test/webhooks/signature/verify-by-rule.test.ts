@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
-import { nodeMac } from '../../../src/webhooks/inbound/accept/node-mac.ts';
-import { type MacPrimitives, prepareKeys } from '../../../src/webhooks/signature/prepared-keys.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/sender-keys.ts';
+import { type MacPrimitives, prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { HmacRule, SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { standardRule } from '../../../src/webhooks/signature/standard.ts';
 import { timestampedRule } from '../../../src/webhooks/signature/timestamped.ts';

@@ -1,4 +1,4 @@
-/** Sign-in by a provider through the whole program (§5.3, surface "Auth"): what comes out of it is a session like any other. */
+/** Sign-in by a provider through the whole program (§5.3): what comes out of it is a session like any other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../harness/exchange.ts';

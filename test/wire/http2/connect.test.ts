@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
-import type { ClientSide, HttpProxy, ProxyReply } from '../../../src/connections/proxy.ts';
 import type { Conversation, ConversationPeer, Request, Response } from '../../../src/http/message.ts';
+import type { ClientSide, HttpProxy, ProxyReply } from '../../../src/tunnel/proxy-call.ts';
 import { echo, serve, text } from '../server/serve.ts';
 import { ask, field, openSession, receive } from './http2-client.ts';
 

@@ -191,7 +191,7 @@ test('refuses over HTTP/2 a GET of what is a WebSocket, and names the way there'
   let body = '';
   for await (const chunk of stream.setEncoding('utf8')) body += chunk;
   assert.deepEqual(JSON.parse(body), {
-    error: 'over HTTP/2 a WebSocket is opened by CONNECT with :protocol websocket (RFC 8441)',
+    error: 'over HTTP/2 a WebSocket requires CONNECT with :protocol websocket (RFC 8441)',
     code: 'handshake_invalid',
   });
 });

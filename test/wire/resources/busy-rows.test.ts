@@ -1,5 +1,5 @@
 /**
- * Many changes of one row at once, over a connection each: all of them are made, one after the other, and none is lost (design §3). Run on
+ * Many changes of one row at once, over a connection each: all of them are made, one after the other, and none is lost. Run on
  * either store, as all of test/wire.
  */
 import assert from 'node:assert/strict';

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Known } from '../../../src/model/credential.ts';
-import type { Identified } from '../../../src/resources/resource.ts';
+import type { Identified } from '../../../src/kernel/resource.ts';
+import type { Known } from '../../../src/model/principal.ts';
 import { identify, openShop } from './shop-of-many.ts';
 
 const notes = '/api/v1/notes';

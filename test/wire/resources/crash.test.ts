@@ -1,5 +1,5 @@
 /**
- * Durability (design §3): the program is killed at random moments while clients write. After the restart every acknowledged write
+ * Durability: the program is killed at random moments while clients write. After the restart every acknowledged write
  * and its event are there, a write that was not acknowledged happened as a whole or not at all, and no version was given twice.
  * Two rounds, five in the full tier, or as many as COMITY_SOAK_ROUNDS says.
  */

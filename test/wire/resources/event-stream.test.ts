@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Known } from '../../../src/model/credential.ts';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
+import type { Known } from '../../../src/model/principal.ts';
 import { createSharedBatches, type SharedBatches } from '../../../src/resources/events/shared-batches.ts';
-import { openEventStream, type StreamOptions } from '../../../src/resources/events/stream.ts';
-import { WriteTurns } from '../../../src/resources/events/write-turns.ts';
+import { openEventStream, type StreamOptions, WriteTurns } from '../../../src/resources/events/stream.ts';
+
 import { type Store, StoreUnavailable, type TailEntry } from '../../../src/store/store.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { ampleMemory } from '../../memory/ample.ts';

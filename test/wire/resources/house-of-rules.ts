@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { resolveConfiguration } from '../../../src/config/configuration.ts';
 import { allow } from '../../../src/model/access-function.ts';
 import { type Authenticated, anonymous, authenticated } from '../../../src/model/principal.ts';
-import { openPostgresStore } from '../../../src/store/postgres/open.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { databaseWith, type TestDatabase } from '../../harness/postgres-database.ts';
 import { knownAs } from '../../resources/known.ts';
 import { openShop, type Shop } from './shop-of-many.ts';

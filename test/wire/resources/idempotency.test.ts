@@ -1,5 +1,5 @@
 /**
- * Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07; surface, "Resources"): a repeated POST or PATCH is answered with
+ * Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a repeated POST or PATCH is answered with
  * the first result. Keys of different principals, and the lifetime of a key, are in principals.test.ts.
  */
 import assert from 'node:assert/strict';

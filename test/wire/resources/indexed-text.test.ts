@@ -1,5 +1,5 @@
 /**
- * Texts that an index holds (config/text-bounds.ts): the same bound in bytes on both stores, whichever way a text comes in.
+ * Texts that an index holds (config/collections.ts): the same bound in bytes on both stores, whichever way a text comes in.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ const program = await serverOfFile({ config });
 function refused(answer: Answer, pointer: string, bytesMax: number): void {
   assert.equal(answer.status, 422, answer.body);
   assert.equal(answer.json().code, 'validation_failed');
-  const message = `must take at most ${bytesMax} bytes, because it is indexed`;
+  const message = `must be at most ${bytesMax} bytes long in UTF-8, because it is indexed`;
   assert.deepEqual(answer.json().errors, [{ pointer, message }]);
 }
 
@@ -78,6 +78,6 @@ test('lists a text that is too long beside the other faults', async () => {
   assert.equal(answer.status, 422);
   assert.deepEqual(answer.json().errors, [
     { pointer: '/weight', message: 'must be a number' },
-    { pointer: '/name', message: 'must take at most 2000 bytes, because it is indexed' },
+    { pointer: '/name', message: 'must be at most 2000 bytes long in UTF-8, because it is indexed' },
   ]);
 });

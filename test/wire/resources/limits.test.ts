@@ -1,5 +1,5 @@
 /**
- * Limits at their edges (§8; surface, "Settled"): the request target, content as sent and as decoded, lists, bulk deletion,
+ * Limits at their edges (§8): the request target, content as sent and as decoded, lists, bulk deletion,
  * JSON. Limits of the connection itself are in test/wire/server.
  */
 import assert from 'node:assert/strict';

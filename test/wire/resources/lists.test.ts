@@ -1,5 +1,5 @@
 /**
- * Lists (§4.2; surface, "Resources"): pages by number and by cursor, Link, filters, search, order, selection, counts,
+ * Lists (§4.2): pages by number and by cursor, Link, filters, search, order, selection, counts,
  * conditional reads, and what a list must not show.
  */
 import assert from 'node:assert/strict';

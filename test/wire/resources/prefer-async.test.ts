@@ -1,6 +1,6 @@
 /**
  * Prefer (RFC 7240): return=minimal and return=representation on every unsafe method, respond-async and what becomes of an
- * operation (§4.1, §4.7, §4.12; surface, "Resources").
+ * operation (§4.1, §4.7, §4.12).
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,14 +9,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { createOperations } from '../../../src/kernel/operations/operations.ts';
+import { operationRequestsTable, operationsTable } from '../../../src/kernel/operations/stored-request.ts';
+import { type Ask, noPreferences } from '../../../src/kernel/resource.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated, operatorId } from '../../../src/model/principal.ts';
-import { createOperations } from '../../../src/resources/operations/operations.ts';
-import { operationRequestsTable, operationsTable } from '../../../src/resources/operations/tables.ts';
-import { noPreferences } from '../../../src/resources/preferences.ts';
-import type { Ask } from '../../../src/resources/resource.ts';
-import { openPostgresStore } from '../../../src/store/postgres/open.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { placeOf, type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';

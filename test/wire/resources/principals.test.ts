@@ -1,5 +1,5 @@
 /**
- * Several principals in one shop (§4.7.1, §5.1; surface, "Shop access"): what is another's cannot be seen, changed, counted,
+ * Several principals in one shop (§4.7.1, §5.1): what is another's cannot be seen, changed, counted,
  * searched, queried, streamed or replayed, by whatever door.
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * Rate limits as clients meet them (§7, §8; surface, "Resources"): 429 with Retry-After, and what answers tell besides. The clock
+ * Rate limits as clients meet them (§7, §8): 429 with Retry-After, and what answers tell besides. The clock
  * stands still, so that the edge is where it is said to be.
  */
 import assert from 'node:assert/strict';

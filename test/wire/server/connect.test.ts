@@ -1,12 +1,12 @@
 /**
  * CONNECT over HTTP/1.1 (§4.10) as far as the server has it: what it refuses itself, how it asks whoever opens tunnels, and what it hands over.
- * The one asked is a stand-in; tunnels have tests of their own (test/connections/tunnel).
+ * The one asked is a stand-in; tunnels have tests of their own (test/tunnel).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClientSide, ProxyCall, ProxyReply } from '../../../src/connections/proxy.ts';
 import type { Response } from '../../../src/http/message.ts';
 import type { ListenerOptions } from '../../../src/server/listener.ts';
+import type { ClientSide, ProxyCall, ProxyReply } from '../../../src/tunnel/proxy-call.ts';
 import { echo, portKinds, serve, text } from './serve.ts';
 
 type StandIn = {

@@ -1,9 +1,5 @@
-/**
- * What is asked for: an acceptable representation, the content and its type (§4.4, §4.9; RFC 9110 §8, §12),
- * and the Idempotency-Key it comes under.
- */
-import { refuse, to } from '../edge.ts';
-import type { Nodes } from '../node.ts';
+/** Nodes about an acceptable representation, the content and its type (§4.4, §4.9; RFC 9110 §8, §12), and the Idempotency-Key. */
+import { type Nodes, refuse, to } from '../node.ts';
 
 export const contentNodes = {
   acceptable: {
@@ -14,21 +10,21 @@ export const contentNodes = {
     no: refuse('not_acceptable'),
   },
   content_defined: {
-    section: '§4.1',
-    question: 'Has content a meaning with this method here?',
+    section: '§4.1.4',
+    question: 'Does the resource define content for this method?',
     ask: (facts) => facts.contentDefined,
     yes: to('content_raw'),
     no: to('exists'),
   },
   content_raw: {
     section: '§4.14.1',
-    question: 'Is content taken here as it came, of any type or none?',
+    question: 'Does the resource accept content as received, of any type or none?',
     ask: (facts) => facts.contentRaw,
     yes: to('content_fits'),
     no: to('content_present'),
   },
   content_present: {
-    section: '§4.4, §4.9.1',
+    section: '§4.4.1, §4.9.1',
     question: 'Is there content, or a type for empty content?',
     ask: (facts) => facts.hasContent || facts.contentTypeGiven,
     yes: to('content_type_given'),
@@ -50,7 +46,7 @@ export const contentNodes = {
   },
   content_type_supported: {
     section: 'RFC 9110 §15.5.16',
-    question: 'Does the resource take this media type with this method?',
+    question: 'Does the resource accept this media type with this method?',
     ask: (facts) => facts.contentTypeSupported,
     yes: to('content_coding_supported'),
     no: refuse('media_type_unsupported'),
@@ -70,7 +66,7 @@ export const contentNodes = {
     no: refuse('content_too_large'),
   },
   content_sound: {
-    section: '§7',
+    section: '§7.2',
     question: 'Does the content follow its media type?',
     want: 'content',
     ask: (facts) => (facts.contentProblem === undefined ? undefined : facts.contentProblem === null),
@@ -105,7 +101,7 @@ export const contentNodes = {
   },
   idempotency_replay: {
     section: 'Idempotency-Key §2.6',
-    question: 'Was this very request answered before?',
+    question: 'Was the same request answered before?',
     want: 'idempotency',
     ask: (facts) => (facts.idempotency === undefined ? undefined : facts.idempotency === 'replay'),
     yes: to('change_made'),

@@ -1,9 +1,8 @@
 /**
- * What the message itself shows: method, target, Host, framing, and whether the resource takes the method
- * (§4.8, §4.11; RFC 9112 §3.2, §6.1).
+ * Nodes about the message itself: method, target, Host, framing, and whether the resource supports the method (§4.8, §4.11; RFC 9112 §3.2,
+ * §6.1).
  */
-import { answer, refuse, to } from '../edge.ts';
-import type { Nodes } from '../node.ts';
+import { answer, type Nodes, refuse, to } from '../node.ts';
 
 export const messageNodes = {
   method_known: {
@@ -14,7 +13,7 @@ export const messageNodes = {
     no: refuse('method_unknown'),
   },
   target_fits: {
-    section: '§8',
+    section: '§8.1',
     question: 'Is the request target within its length?',
     ask: (facts) => facts.targetFits,
     yes: to('target_valid'),
@@ -43,7 +42,7 @@ export const messageNodes = {
   },
   transfer_coding_understood: {
     section: 'RFC 9112 §6.1',
-    question: 'Is the transfer coding understood?',
+    question: 'Is the transfer coding supported?',
     ask: (facts) => facts.transferCodingUnderstood,
     yes: to('expectation_met'),
     no: refuse('transfer_coding_unknown'),
@@ -56,14 +55,14 @@ export const messageNodes = {
     no: refuse('expectation_failed'),
   },
   server_wide: {
-    section: '§4.8',
+    section: '§4.8.1',
     question: 'Is the target the server as a whole (OPTIONS *)?',
     ask: (facts) => facts.serverWide,
     yes: answer('server_options'),
     no: to('trace_asked'),
   },
   trace_asked: {
-    section: '§4.11',
+    section: '§4.11.2, §4.11.3',
     question: 'Is it TRACE, and is TRACE enabled?',
     ask: (facts) => facts.traceEnabled && facts.method === 'TRACE',
     yes: to('trace_has_content'),
@@ -77,14 +76,14 @@ export const messageNodes = {
     no: answer('trace'),
   },
   routed: {
-    section: '§7',
-    question: 'Is there a resource behind the path?',
+    section: '§7.1',
+    question: 'Does a resource exist for the path?',
     ask: (facts) => facts.routed,
     yes: to('preflight'),
     no: refuse('not_found'),
   },
   preflight: {
-    section: '§4.8',
+    section: '§4.8.2',
     question: 'Is it a cross-origin preflight?',
     ask: (facts) => facts.preflight,
     yes: answer('preflight'),
@@ -98,29 +97,29 @@ export const messageNodes = {
     no: refuse('method_not_allowed'),
   },
   options_asked: {
-    section: '§4.8',
+    section: '§4.8.1',
     question: 'Is it OPTIONS?',
     ask: (facts) => facts.method === 'OPTIONS',
     yes: answer('options'),
     no: to('conversing'),
   },
   conversing: {
-    section: '§4.13',
-    question: 'Is the resource spoken to over an upgraded connection alone?',
+    section: '§4.13.2',
+    question: 'Is the resource available only over an upgraded connection?',
     ask: (facts) => facts.conversing,
     yes: to('handshake_absent'),
     no: to('rate_exceeded'),
   },
   handshake_absent: {
     section: 'RFC 9110 §15.5.22',
-    question: 'Does the request ask for no upgrade?',
+    question: 'Is there no request for an upgrade?',
     ask: (facts) => facts.handshake === 'absent',
     yes: refuse('upgrade_required'),
     no: to('handshake_sound'),
   },
   handshake_sound: {
-    section: '§4.13, §9, RFC 6455 §4.2.1',
-    question: 'Is the opening handshake complete and of a version that is spoken here?',
+    section: '§4.13.2, §9.2, RFC 6455 §4.2.1',
+    question: 'Is the opening handshake complete and of a supported version?',
     ask: (facts) => facts.handshake === 'sound',
     yes: to('rate_exceeded'),
     no: refuse('handshake_invalid'),

@@ -1,14 +1,13 @@
 /**
- * Preconditions in the order of RFC 9110 §13.2.2. They come after every other refusal, because §13.2.1 ignores
- * them where the plain answer would not be 2xx or 412.
+ * Preconditions in the order of RFC 9110 §13.2.2. They follow every other refusal, because RFC 9110 §13.2.1 ignores them where the response without
+ * them would not be 2xx or 412.
  */
-import { answer, refuse, to } from '../edge.ts';
-import type { Nodes } from '../node.ts';
+import { answer, type Nodes, refuse, to } from '../node.ts';
 
 export const preconditionNodes = {
   match_required: {
     section: 'RFC 6585 §3',
-    question: 'Is If-Match demanded and missing, and nothing else about to refuse the change?',
+    question: 'Is If-Match required and missing, and does nothing else refuse the change?',
     want: 'preconditions',
     ask: (facts) =>
       facts.ifMatch === undefined
@@ -30,7 +29,7 @@ export const preconditionNodes = {
   },
   if_match_true: {
     section: 'RFC 9110 §13.1.1',
-    question: 'Does If-Match name what stands (strong comparison)?',
+    question: 'Does If-Match name the current representation (strong comparison)?',
     ask: (facts) => facts.ifMatch === 'true',
     yes: to('if_none_match_given'),
     no: refuse('precondition_failed'),
@@ -51,7 +50,7 @@ export const preconditionNodes = {
   },
   if_none_match_true: {
     section: 'RFC 9110 §13.1.2',
-    question: 'Does If-None-Match name none of what stands (weak comparison)?',
+    question: 'Does If-None-Match name no current representation (weak comparison)?',
     ask: (facts) => facts.ifNoneMatch === 'true',
     yes: to('safe'),
     no: to('if_none_match_safe'),

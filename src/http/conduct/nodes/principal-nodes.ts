@@ -1,23 +1,21 @@
 /**
- * Who asks (§5.1): a caller who asks too often is refused first, so that guessing credentials is bounded as well; a bad
- * credential is refused before anything else is looked at, and what is closed to a principal in any case is refused
- * before anything is read.
+ * Nodes about the caller (§5.1). The rate limit comes first and so bounds the guessing of credentials; then an invalid credential, before
+ * anything else is looked at; then what the principal may never do, before anything is read.
  */
-import { refuse, to } from '../edge.ts';
-import type { Nodes } from '../node.ts';
+import { type Nodes, refuse, to } from '../node.ts';
 
 export const principalNodes = {
   rate_exceeded: {
-    section: '§7, RFC 6585 §4',
-    question: 'Has the caller used up the requests that it may make?',
+    section: '§7.3, RFC 6585 §4',
+    question: 'Has the caller reached its rate limit?',
     want: 'principal',
     ask: (facts) => facts.rateExceeded,
     yes: refuse('rate_limited'),
     no: to('credential_refused'),
   },
   credential_refused: {
-    section: '§5.1',
-    question: 'Was a credential sent that is not good?',
+    section: '§5.1.2, §5.1.3',
+    question: 'Is the credential invalid?',
     ask: (facts) => (facts.credential === undefined ? undefined : facts.credential === 'refused'),
     yes: {
       refuse: [
@@ -37,15 +35,15 @@ export const principalNodes = {
     no: to('permission_denied'),
   },
   permission_denied: {
-    section: '§5.1',
-    question: 'Is the action closed to this principal whatever stands here?',
+    section: '§5.1.4',
+    question: 'Is the action forbidden to this principal for every resource here?',
     ask: (facts) => facts.permission === 'denied',
     yes: to('denied_anonymous'),
     no: to('acceptable'),
   },
   denied_anonymous: {
-    section: '§5.1',
-    question: 'Is the caller unknown?',
+    section: '§5.1.1',
+    question: 'Is the caller anonymous?',
     ask: (facts) => facts.credential === 'absent',
     yes: refuse('no_token_provided'),
     no: refuse('forbidden'),

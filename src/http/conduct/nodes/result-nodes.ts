@@ -1,8 +1,5 @@
-/**
- * The change itself, made inside the transaction of the store, and the answer to it (§4.1, §4.4-§4.7, §4.12).
- */
-import { answer, to } from '../edge.ts';
-import type { Nodes } from '../node.ts';
+/** The change, made inside the store's transaction, and its response (§4.1, §4.4-§4.7, §4.12). */
+import { answer, type Nodes, to } from '../node.ts';
 
 export const resultNodes = {
   safe: {
@@ -13,36 +10,36 @@ export const resultNodes = {
     no: to('async_asked'),
   },
   elsewhere: {
-    section: '§4.12',
-    question: 'Does the result lie at another URI?',
+    section: '§4.12.1',
+    question: 'Is the result at another URI?',
     ask: (facts) => facts.elsewhere,
     yes: answer('see_other'),
     no: to('stream_asked'),
   },
   stream_asked: {
-    section: '§6',
-    question: 'Is the event stream asked for?',
+    section: '§6.2',
+    question: 'Does the request ask for the event stream?',
     ask: (facts) => facts.streamAsked,
     yes: answer('stream'),
     no: to('conversation_asked'),
   },
   conversation_asked: {
-    section: '§4.13',
-    question: 'Does the connection become something else?',
+    section: '§4.13.2',
+    question: 'Does the connection change its protocol?',
     ask: (facts) => facts.conversing,
     yes: answer('conversation'),
     no: answer('representation'),
   },
   async_asked: {
     section: 'RFC 7240 §4.1',
-    question: 'Is an asynchronous answer preferred, and offered here?',
+    question: 'Does the client prefer an asynchronous response, and does the resource offer it?',
     ask: (facts) => facts.asyncAsked,
     yes: answer('accepted'),
     no: to('superseded'),
   },
   superseded: {
-    section: 'design §3',
-    question: 'Did another change come first, so that the walk must look again?',
+    section: '§4.1.8',
+    question: 'Did another change come first, so that the walk must read the state again?',
     want: 'result',
     ask: (facts) => (facts.result === undefined ? undefined : facts.result === 'superseded'),
     yes: to('exists'),
@@ -86,35 +83,35 @@ export const resultNodes = {
     },
   },
   deletion: {
-    section: '§4.7',
+    section: '§4.7.3',
     question: 'Is it DELETE?',
     ask: (facts) => facts.method === 'DELETE',
     yes: to('deletion_representation'),
     no: to('queued'),
   },
   queued: {
-    section: '§4.1',
-    question: 'Is it done after the answer?',
+    section: '§4.1.10',
+    question: 'Is it carried out after the response?',
     ask: (facts) => facts.queued,
     yes: answer('queued'),
     no: to('created'),
   },
   deletion_representation: {
     section: 'RFC 7240 §4.2',
-    question: 'Is the deleted representation asked for?',
+    question: 'Does the client ask for the deleted representation?',
     ask: (facts) => facts.representationAsked,
     yes: answer('deleted_representation'),
     no: answer('deleted'),
   },
   created: {
     section: '§4.4.2, §4.5.3',
-    question: 'Was a resource made?',
+    question: 'Was a resource created?',
     ask: (facts) => facts.created,
     yes: to('browser_form'),
     no: to('minimal_asked'),
   },
   browser_form: {
-    section: '§4.12',
+    section: '§4.12.1',
     question: 'Was it a browser form that wants a page?',
     ask: (facts) => facts.browserForm,
     yes: answer('created_see_other'),
@@ -122,7 +119,7 @@ export const resultNodes = {
   },
   minimal_asked: {
     section: 'RFC 7240 §4.2',
-    question: 'Is a minimal answer preferred, or nothing there to tell?',
+    question: 'Does the client prefer a minimal response, or is there no content for one?',
     ask: (facts) => facts.minimalAsked || facts.told === false,
     yes: answer('changed_silently'),
     no: answer('changed'),

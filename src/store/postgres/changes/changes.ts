@@ -1,42 +1,37 @@
 /**
- * How this process learns which tables changed, whoever changed them. Three feeds raise the last revision known of a table:
- * its own commits, NOTIFY from the committers of other processes, and a look at the counters every `pollMs`, at once when
- * the listening connection was made anew, and whenever asked. So a lost notification costs time, never a change.
+ * Notices which tables any process changed. Three sources raise the last known revision of a table: the process's own commits, NOTIFY from
+ * other processes, and a poll of the counters every `pollMs`, immediately after the listening connection is made again, and on request. So
+ * a lost notification costs time, never a change.
  */
 import type { Observation } from '../../../observe/observation.ts';
 import type { Address } from '../connection/address.ts';
 import type { Rows } from '../connection/call.ts';
-import { channelOf } from '../schema/channel.ts';
-import { KnownRevisions } from './known-revisions.ts';
-import type { Listener } from './listener.ts';
-import { createListener } from './listener.ts';
-import { parseTouched } from './payload.ts';
+import { channelOf } from '../schema/physical-name.ts';
+import { createListener, type Listener } from './listener.ts';
 
 export type ChangesOptions = {
   readonly address: Address;
   readonly schema: string;
   readonly pollMs: number;
   readonly connectTimeoutMs: number;
-  /** Of the tables in comity_counters, by name. */
+  /** Numbers of the tables in comity_counters, by name. */
   readonly numbers: ReadonlyMap<string, number>;
-  /** Tables that were changed since the last call; also every table, after a time in which changes may have gone unseen. */
+  /** Receives the tables changed since the last call, or all tables after a time in which changes may have been missed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
-  /** Every row `[n, rev]` of comity_counters, that of the store included: it tells a database that has lost commits. */
+  /** Reads every row `[n, rev]` of comity_counters, including the store's, which reveals lost commits. */
   readonly readCounters: () => Promise<Rows>;
   readonly observe: (observation: Following) => void;
 };
 
-/** How changes by other processes arrive from here on. */
 export type Following = Extract<Observation, { readonly kind: 'store-following' }>;
 
 export type Changes = {
-  /** A commit of this process touched the table up to this revision. */
+  /** Records that a commit of this process touched the table up to this revision. */
   note(tableNumber: number, rev: number): void;
-  /** Looks at the counters; resolves when a look that began after the call has ended, well or not. */
+  /** Reads the counters; resolves when a read that began after the call has ended, successful or not. */
   poll(): Promise<void>;
-  /** The counters were read for the first time. */
   readonly ready: Promise<void>;
-  /** Whether notifications are known to arrive. */
+  /** True if notifications are known to arrive. */
   readonly listening: boolean;
   close(): Promise<void>;
 };
@@ -53,7 +48,7 @@ class FollowedChanges implements Changes {
   readonly #becomeReady: () => void;
   #listening = false;
   #listenedBefore = false;
-  /** Changes may have gone unseen: the next look reports every table. */
+  /** Changes may have been missed: the next poll reports every table. */
   #inDoubt = false;
   #look: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -91,7 +86,7 @@ class FollowedChanges implements Changes {
 
   poll(): Promise<void> {
     if (this.#look === undefined) return this.#lookNow();
-    // The look under way may have read the counters before whatever made the caller ask.
+    // The poll under way may have read the counters before the event that the caller asks about.
     this.#nextLook ??= this.#look.then(() => {
       this.#nextLook = undefined;
       return this.#lookNow();
@@ -145,11 +140,94 @@ class FollowedChanges implements Changes {
     try {
       counters = await this.#options.readCounters();
     } catch {
-      // Whoever reads hears of storage that fails; what was missed meanwhile the next look tells.
+      // Readers report failing storage; the next poll finds what was missed meanwhile.
       return;
     }
     if (inDoubt) this.#inDoubt = false;
     this.#changed(inDoubt ? this.#known.replace(counters) : this.#known.compare(counters, newestBefore));
     this.#becomeReady();
   }
+}
+
+/** The row of comity_counters for the whole store. */
+const storeNumber = 0;
+
+/**
+ * The newest known revision of each table, from any source. Revisions only rise, unless a database lost commits (a restored copy, a standby
+ * that lagged and took over); then everything derived from newer revisions must go.
+ */
+class KnownRevisions {
+  readonly #names = new Map<number, string>();
+  readonly #revs = new Map<number, number>();
+  #newest = 0;
+
+  /** @param numbers of the tables in comity_counters, by name */
+  constructor(numbers: ReadonlyMap<string, number>) {
+    for (const [name, number] of numbers) this.#names.set(number, name);
+  }
+
+  get newest(): number {
+    return this.#newest;
+  }
+
+  get tables(): ReadonlySet<string> {
+    return new Set(this.#names.values());
+  }
+
+  /** @returns the table, if the revision is new and the process has the table */
+  raise(number: number, rev: number): string | undefined {
+    if (rev > this.#newest) this.#newest = rev;
+    const name = this.#names.get(number);
+    if (name === undefined || rev <= (this.#revs.get(number) ?? 0)) return undefined;
+    this.#revs.set(number, rev);
+    return name;
+  }
+
+  /**
+   * Compares with the rows of comity_counters.
+   * @param newestBefore `newest` before the counters were read
+   * @returns the changed tables; all tables if the store lost known revisions
+   */
+  compare(counters: Rows, newestBefore: number): ReadonlySet<string> {
+    if (counters.some(([number, rev]) => number === storeNumber && Number(rev) < newestBefore)) {
+      return this.replace(counters);
+    }
+    const changed = new Set<string>();
+    for (const [number, rev] of counters) {
+      const name = this.raise(Number(number), Number(rev));
+      if (name !== undefined) changed.add(name);
+    }
+    return changed;
+  }
+
+  /** Replaces the known revisions. @returns all tables */
+  replace(counters: Rows): ReadonlySet<string> {
+    this.#revs.clear();
+    this.#newest = 0;
+    for (const [number, rev] of counters) this.raise(Number(number), Number(rev));
+    return this.tables;
+  }
+}
+
+type Touched = { readonly rev: number; readonly tables: readonly number[] };
+
+/** Parses a committer's NOTIFY payload, `<rev>:<n>,<n>,...`. Any role may send on the channel, so other texts are ignored. */
+function parseTouched(payload: string): Touched | undefined {
+  const colon = payload.indexOf(':');
+  if (colon < 0) return undefined;
+  const rev = wholeNumber(payload.slice(0, colon));
+  if (rev === undefined) return undefined;
+  const tables: number[] = [];
+  for (const part of payload.slice(colon + 1).split(',')) {
+    const table = wholeNumber(part);
+    if (table === undefined) return undefined;
+    tables.push(table);
+  }
+  return { rev, tables };
+}
+
+/** A positive integer in decimal digits as JavaScript writes it, exact as a double. */
+function wholeNumber(text: string): number | undefined {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value > 0 && String(value) === text ? value : undefined;
 }

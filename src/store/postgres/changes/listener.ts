@@ -1,9 +1,7 @@
 /**
- * A connection that LISTENs, and the proof that it hears. Behind a pooler in transaction mode LISTEN succeeds and nothing ever
- * comes, so once it listens another session sends a word that must arrive. Another, because the listening session would hear
- * itself even there: its own notification comes with the answer to the statement that sent it.
- *
- * It hears from the moment the word arrived, however late, until the connection is lost.
+ * A connection that LISTENs, with a proof that notifications arrive. Behind a pooler in transaction mode LISTEN succeeds, but nothing ever
+ * arrives. So once it listens, a different session sends a word that must arrive; the listening session would receive its own word even
+ * there, with the reply to its statement. The proof holds from the word's arrival, however late, until the connection is lost.
  */
 import { randomBytes } from 'node:crypto';
 import { quoteName } from '../../quote-name.ts';
@@ -16,18 +14,18 @@ export type ListenerOptions = {
   readonly address: Address;
   readonly channel: string;
   readonly connectTimeoutMs: number;
-  /** LISTEN is in force from here on: after the first time, and whenever the connection was made anew. */
+  /** Called when LISTEN is in effect: at first, and whenever the connection is made again. */
   readonly onListening: () => void;
   readonly onPayload: (payload: string) => void;
-  /** Whether notifications arrive: called when it is first known, and when it changes. */
+  /** Called when it is first known whether notifications arrive, and when that changes. */
   readonly onHearing: (hears: boolean) => void;
 };
 
 export type Listener = { close(): Promise<void> };
 
-/** Time for the word to arrive until it is taken that none does. */
+/** Time for the word to arrive before the listener assumes that none does. */
 const proofMs = 1_000;
-/** A connection over which nothing is asked would not notice that the network is gone. */
+/** Without statements a connection would not notice a lost network. */
 const heartbeatMs = 5_000;
 
 export function createListener(options: ListenerOptions): Listener {
@@ -79,7 +77,7 @@ class ProvenListener implements Listener {
         this.#options.onListening();
         this.#prove();
       },
-      // The connection was lost again, and listens once it is made anew; or it may not listen, and never hears.
+      // The connection was lost and will listen again, or the role may not LISTEN.
       () => this.#hearing(false),
     );
   }
@@ -94,7 +92,7 @@ class ProvenListener implements Listener {
           if (this.#hears !== true) this.#hearing(false);
         }, proofMs);
       },
-      // Not said, so not heard: the next heartbeat tries again.
+      // Without the word there is no proof: the next heartbeat tries again.
       () => this.#hearing(false),
     );
   }
@@ -114,7 +112,7 @@ class ProvenListener implements Listener {
     if (!this.#connection.connected) return;
     if (!this.#isSaid) this.#prove();
     this.#connection.send([{ sql: 'SELECT 1', values: [], prepared: false }]).catch(() => {
-      // `onLost` tells it.
+      // `onLost` reports it.
     });
   }
 }

@@ -1,23 +1,38 @@
 /**
- * The usual way of a batch: one flight, begun and committed without waiting for an answer, in which every assumption of the units is
- * a statement that fails the transaction where it does not hold. The k-th changes of all units make one stage, so that
- * each unit's changes are made in order. Only for units that do not bear on each other (interaction.ts).
- *
- * New rows that nothing else in their unit can depend on are all made in the first stage: an event with a thousand deliveries would
- * be a thousand statements. Were there a change of the same row before it, the early insert fails, and the batch is judged; so
- * nothing may be made later than it stands in its unit, since a removal after it would let it pass.
- *
- * Which assumption failed is not told: the batch is then judged (careful-flights.ts).
+ * Commits a batch the usual way: in one flight, begun and committed without waiting for a reply, with a statement for each assumption that
+ * fails the transaction if it does not hold. The k-th changes of all units form one stage, so each unit's changes are made in order. Only
+ * for units that do not interact (`interacts`).
+ * New rows that nothing else in their unit depends on are all inserted in the first stage: an event with a thousand deliveries would
+ * otherwise be a thousand statements. If an earlier change concerns the same row, the early insert fails and the batch is judged. Nothing
+ * may be made later than its place in the unit, since a removal after it would let it pass.
+ * The failure does not name the assumption, so the batch is then judged (commit-carefully.ts).
  */
 
-import { isLeaving, isOnlyExpected } from '../../change-kind.ts';
+import { isLeaving, isOnlyExpected } from '../../change-listeners.ts';
 import type { Call } from '../connection/connection.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
+import { type Batch, type CommitContext, commitCalls, transactionMs } from './flight.ts';
+import type { BatchOutcome } from './outcome.ts';
+import { begin } from './transaction.ts';
 import { Appends, Writes } from './writes.ts';
+
+/** @throws DatabaseError if an assumption does not hold, NotCommitted, or StoreUnavailable */
+export async function commitBoldly(context: CommitContext, { works, endsAt }: Batch): Promise<BatchOutcome> {
+  const { frame, fence, tables } = context;
+  await fence.ensure(endsAt);
+  const timeoutMs = transactionMs(endsAt);
+  const units = works.length;
+  const { calls, touched } = boldChanges(works, tables);
+  const flight = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(units), ...calls];
+  const firstRev = await commitCalls(context, flight, { units, touched, timeoutMs, endsAt });
+  return {
+    outcomes: works.map((_, index) => ({ commit: { outcome: 'committed', rev: firstRev + index } })),
+    touched: new Map(touched.map((number) => [number, firstRev + units - 1])),
+  };
+}
 
 export type Changes = {
   readonly calls: readonly Call[];
-  /** Numbers of the tables that are changed. */
   readonly touched: readonly number[];
 };
 
@@ -31,7 +46,7 @@ export function boldChanges(works: readonly Work[], tables: readonly CommitTable
     for (const placed of changes) {
       const isFirst = isNewAndAlone(placed);
       addChange(stageAt(stages, isFirst ? 0 : next), placed, tables, index + 1);
-      // What comes after a new row is made after it, as what expects it absent must be.
+      // Changes after a new row are made after it, such as an expectation of its absence.
       next = isFirst ? Math.max(next, 1) : next + 1;
       if (!isOnlyExpected(placed.change)) touched.add(placed.table.number);
     }
@@ -53,7 +68,7 @@ function stageAt(stages: Writes[], at: number): Writes {
   return stage;
 }
 
-/** A new row that names none, is named by none and holds no value that only one may. */
+/** True for a new row without references, dependants and unique fields. */
 function isNewAndAlone({ table, change }: Placed): boolean {
   return (
     change.next !== null &&
@@ -83,7 +98,7 @@ function addChange(
   if (next.deletedAt !== null) return;
   for (const { field, id: named } of next.references) {
     const target = tables[table.references.get(field)?.to ?? -1];
-    // A row may name itself while it is made.
+    // A new row may refer to itself.
     if (target !== undefined && (target !== table || named !== id)) stage.of(target).expectLive(named);
   }
 }

@@ -1,33 +1,26 @@
-/**
- * What committing must know of each table: its counter, the rows that its references name, the rows that name its own, and
- * the statements that write it. Made once when the store opens; a unit is resolved to these before it waits.
- */
+/** What committing needs of each table: counter, references, dependants and statements. Built once when the store opens. */
 import { type Change, eventsTable, type Unit } from '../../store.ts';
-import type { Layout, TableNumbers } from '../schema/layout.ts';
+import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
 
 export type CommitTable = {
   readonly layout: Layout;
-  /** Position in the list of tables. */
+  /** Index in the list of tables. */
   readonly place: number;
-  /** Row of comity_counters. */
   readonly number: number;
   readonly searched: boolean;
-  /** By the name of the field. */
   readonly references: ReadonlyMap<string, Naming>;
-  /** References of any table into this one, in the order in which they are looked at: what blocks the removal of a row. */
+  /** References from any table to this one, in the order of checking; they block the removal of a row. */
   readonly dependants: readonly Naming[];
   readonly statements: TableStatements;
 };
 
-/** A change, and the table that it is made in. */
 export type Placed = { readonly table: CommitTable; readonly change: Change };
 
-/** A unit, and its changes in their tables. */
 export type Work = {
   readonly unit: Unit;
   readonly changes: readonly Placed[];
-  /** Characters of its texts: what a batch is bounded by besides the number of units. */
+  /** Characters of its texts, which bound a batch besides the number of units. */
   readonly characters: number;
 };
 
@@ -63,17 +56,13 @@ export function commitTables(
   });
 }
 
-/** The table that units append their events to. */
 export function eventsOf(tables: readonly CommitTable[]): CommitTable {
   const events = tables.find(({ layout }) => layout.table.name === eventsTable);
   if (events === undefined) throw new TypeError('the layouts lack the table of events');
   return events;
 }
 
-/**
- * @throws TypeError for a table or a reference that is not declared, and for an event that is put like a row: rows of events are
- * appended by units and removed, never put
- */
+/** @throws TypeError for an undeclared table or reference, and for a change that writes an event: units only append and remove events */
 export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>): Work {
   const changes: Placed[] = [];
   let characters = 0;

@@ -1,58 +1,57 @@
 /**
- * Gathers units and keeps exactly one batch under way, so that all that arrive while one transaction is made durable form the next
- * (group commit). Units are taken in the order in which they came; revisions are given in that order.
- *
- * States: idle (nothing under way), busy (one batch or purge under way), closed (takes nothing more; `close` waits until all that
- * was taken is settled). From idle, the first unit waits for the end of the event-loop turn, so that a turn is one
- * batch; from busy, the end of a batch starts the next at once, before the promises of the last one settle.
+ * Collects units and keeps exactly one batch under way, so that all units that arrive during a transaction form the next one (group
+ * commit). Units are taken in order of arrival, and get revisions in that order.
+ * States: idle; busy (one batch or purge under way); closed (accepts nothing, and `close` waits until accepted units are settled). In the
+ * idle state the first unit waits for the end of the turn of the event loop, so that a turn is one batch; in the busy state the end of a
+ * batch starts the next immediately, before the promises of the last one settle.
  */
+
+import { quoteName } from '../../quote-name.ts';
 import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
-import type { Connection } from '../connection/connection.ts';
-import { unavailable } from '../connection/failure.ts';
-import type { Layout, TableNumbers } from '../schema/layout.ts';
-import { type BatchRoom, commitBatch } from './commit-batch.ts';
+import type { Call, Connection } from '../connection/connection.ts';
+import { asUnavailable, unavailable } from '../connection/connection-failure.ts';
+import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
+import { type BatchContext, commitBatch } from './commit-batch.ts';
 import { type CommitTable, commitTables, resolveUnit, type Work } from './commit-table.ts';
 import { Fence } from './fence.ts';
-import type { Made, Outcome } from './outcome.ts';
-import { type Purged, type PurgeRoom, type PurgeStep, purgeStep } from './purge.ts';
-import { transactionFrame } from './transaction.ts';
+import { type CommitContext, transactionMs } from './flight.ts';
+import type { BatchOutcome, Outcome } from './outcome.ts';
+import { drawnRev } from './statements.ts';
+import { begin, commit, transactionFrame } from './transaction.ts';
 
 export type CommitterOptions = {
-  /** Used by nobody else. */
   readonly connection: Connection;
   readonly layouts: readonly Layout[];
   readonly numbers: TableNumbers;
   readonly schema: string;
-  /** Where commits are notified. */
   readonly channel: string;
-  /** Tells this committer from every other one, of this process or another, at any time. */
+  /** Identifies this committer among all, of any process and at any time. */
   readonly writer: string;
-  /** Units that may wait; more are StoreUnavailable. */
+  /** Units that may wait; more get StoreUnavailable. */
   readonly unitsWaitingMax: number;
   readonly unitsWaitingBytesMax: number;
   readonly unitsPerTransactionMax: number;
   /** Characters of documents after which a batch takes no further unit. */
   readonly charactersPerTransactionMax: number;
-  /** For a batch from its start to its outcome; a unit that waited for so long is not begun. */
+  /** Timeout of a batch from its start to its outcome; a unit that waited longer is not started. */
   readonly timeoutMs: number;
-  /** How often a batch is done again that the database undid. */
+  /** Retries of a batch that the database rolled back. */
   readonly retriesMax: number;
-  /** Ids of rows last updated before the time (ms), at most so many; may take long. */
+  /** Finds ids of rows last updated before the time (ms), at most `limit`; may take long. */
   readonly findOld: (table: string, updatedBefore: number, limit: number) => Promise<readonly string[]>;
-  /** Called after the promises of a batch settled: numbers of tables, each with the last revision that changed it. */
+  /** Called after a batch's promises settled: numbers of tables, each with the last revision that changed it. */
   readonly onChanged: (touched: ReadonlyMap<number, number>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
-  /** A batch or purge failed with StoreUnavailable. */
+  /** Called when a batch or purge failed with StoreUnavailable. */
   readonly onFailed: (error: unknown) => void;
 };
 
 export type Committer = {
-  /** @throws TypeError for a unit that names what is not declared; StoreUnavailable */
+  /** @throws TypeError for an undeclared table or reference; StoreUnavailable */
   commit(unit: Unit): Promise<Commit>;
   purge(table: string, updatedBefore: number, limit: number): Promise<number>;
-  /** Units that wait for a batch; those under way not counted. */
   readonly unitsWaiting: number;
-  /** Commits what was taken, then leaves the list of writers. The connection stays open. */
+  /** Commits accepted units, then deletes the writer's row. The connection stays open. */
   close(): Promise<void>;
 };
 
@@ -75,12 +74,12 @@ type WaitingPurge = {
   readonly reject: (error: unknown) => void;
 };
 
-/** In memory, at most. */
+/** Upper bound in memory. */
 const octetsPerCharacter = 2;
 
 class BatchingCommitter implements Committer {
   readonly #options: CommitterOptions;
-  readonly #room: BatchRoom & PurgeRoom;
+  readonly #context: BatchContext & PurgeContext;
   readonly #byName: ReadonlyMap<string, CommitTable>;
   #waiting: Waiting[] = [];
   #charactersWaiting = 0;
@@ -96,7 +95,7 @@ class BatchingCommitter implements Committer {
     const fence = new Fence(connection, schema, writer);
     const frame = transactionFrame(schema, writer, channel);
     this.#options = options;
-    this.#room = { connection, tables, fence, frame, schema, channel, retriesMax };
+    this.#context = { connection, tables, fence, frame, schema, channel, retriesMax };
     this.#byName = new Map(tables.map((table) => [table.layout.table.name, table]));
     void this.#arrive();
   }
@@ -108,15 +107,23 @@ class BatchingCommitter implements Committer {
   commit(unit: Unit): Promise<Commit> {
     if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
     if (this.#waiting.length >= this.#options.unitsWaitingMax) {
-      return Promise.reject(unavailable(`${this.#waiting.length} writes wait to be committed`));
+      return Promise.reject(
+        unavailable(
+          `${this.#waiting.length} writes wait to be committed: the queue is full (COMITY_UNITS_WAITING_MAX)`,
+        ),
+      );
     }
     return new Promise((resolve, reject) => {
-      // A unit that cannot be resolved rejects here.
+      // `resolveUnit` throws for invalid units, which rejects the promise.
       const work = resolveUnit(unit, this.#byName);
       const characters = this.#charactersWaiting + work.characters;
-      // A document above the bound is taken alone.
+      // Accepts a unit above the limit if nothing else waits.
       if (this.#waiting.length > 0 && octetsPerCharacter * characters > this.#options.unitsWaitingBytesMax) {
-        reject(unavailable(`${this.#charactersWaiting} characters wait to be committed`));
+        reject(
+          unavailable(
+            `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
+          ),
+        );
         return;
       }
       this.#charactersWaiting = characters;
@@ -153,15 +160,15 @@ class BatchingCommitter implements Committer {
     });
   }
 
-  /** The writer's row is made before the first batch needs it; a batch makes up for it where this fails. */
+  /** Creates the writer's row before the first batch needs it; if this fails, the first batch creates it. */
   async #arrive(): Promise<void> {
     this.#busy = true;
     const endsAt = performance.now() + this.#options.timeoutMs;
     try {
-      await this.#room.fence.ensure(endsAt);
-      await this.#room.fence.removeForgotten(this.#options.timeoutMs);
+      await this.#context.fence.ensure(endsAt);
+      await this.#context.fence.removeForgotten(this.#options.timeoutMs);
     } catch {
-      // The first batch says so, if there is one and it still cannot.
+      // The first batch reports the failure if it persists.
     }
     this.#busy = false;
     this.#next();
@@ -173,8 +180,8 @@ class BatchingCommitter implements Committer {
         this.#idle = resolve;
       });
     }
-    // A row that stays is removed by another process in time.
-    await this.#room.fence.removeOwn(this.#options.timeoutMs).catch(() => undefined);
+    // Another process eventually removes a row that stays.
+    await this.#context.fence.removeOwn(this.#options.timeoutMs).catch(() => undefined);
   }
 
   #schedule(): void {
@@ -209,7 +216,7 @@ class BatchingCommitter implements Committer {
       taken += 1;
       this.#charactersWaiting -= waiting.work.characters;
       if (waiting.since < startedBefore) {
-        waiting.reject(unavailable('the write waited too long to be committed'));
+        waiting.reject(unavailable('the write waited too long to be committed (COMITY_DATABASE_TIMEOUT_MS)'));
         continue;
       }
       batch.push(waiting);
@@ -223,18 +230,21 @@ class BatchingCommitter implements Committer {
     this.#busy = true;
     const started = performance.now();
     const works = batch.map(({ work }) => work);
-    const made = await commitBatch(this.#room, { works, endsAt: started + this.#options.timeoutMs });
+    const batchOutcome = await commitBatch(this.#context, {
+      works,
+      endsAt: started + this.#options.timeoutMs,
+    });
     this.#busy = false;
     this.#next();
     for (const [index, { resolve, reject }] of batch.entries()) {
-      const outcome = made.outcomes[index] as Outcome;
+      const outcome = batchOutcome.outcomes[index] as Outcome;
       if ('commit' in outcome) resolve(outcome.commit);
       else reject(outcome.error);
     }
-    this.#report(made, batch.length, performance.now() - started);
+    this.#report(batchOutcome, batch.length, performance.now() - started);
   }
 
-  #report({ outcomes, touched }: Made, units: number, durationMs: number): void {
+  #report({ outcomes, touched }: BatchOutcome, units: number, durationMs: number): void {
     const failure = outcomes.find(
       (outcome) => 'error' in outcome && outcome.error instanceof StoreUnavailable,
     );
@@ -246,7 +256,7 @@ class BatchingCommitter implements Committer {
   async #runPurge({ step, resolve, reject }: WaitingPurge): Promise<void> {
     this.#busy = true;
     try {
-      resolve(await purgeStep(this.#room, step, performance.now() + this.#options.timeoutMs));
+      resolve(await purgeStep(this.#context, step, performance.now() + this.#options.timeoutMs));
     } catch (error) {
       if (error instanceof StoreUnavailable) this.#options.onFailed(error);
       reject(error);
@@ -254,4 +264,43 @@ class BatchingCommitter implements Committer {
     this.#busy = false;
     this.#next();
   }
+}
+
+type PurgeContext = CommitContext & { readonly schema: string; readonly channel: string };
+
+type PurgeStep = {
+  readonly table: CommitTable;
+  readonly updatedBefore: number;
+  readonly ids: readonly string[];
+};
+
+type Purged = { readonly rows: number; readonly rev: number };
+
+/**
+ * Removes old rows in one flight, under the lock of every commit, and checks the time of each again. The revision and the table's version
+ * rise only if a row was removed. Only for logs: references are not checked.
+ * @throws StoreUnavailable; rows may then be removed or not, and the next purge finds the remaining ones
+ */
+async function purgeStep(context: PurgeContext, step: PurgeStep, endsAt: number): Promise<Purged> {
+  const { connection, fence, frame } = context;
+  try {
+    await fence.ensure(endsAt);
+    const timeoutMs = transactionMs(endsAt);
+    const opening = [begin, frame.open(fence.epoch, timeoutMs), frame.draw(0)];
+    const replies = await connection.send([...opening, purgeCall(context, step), commit], timeoutMs);
+    const [rows, rev] = (replies[opening.length]?.rows[0] ?? []) as readonly number[];
+    return { rows: rows ?? 0, rev: rev ?? 0 };
+  } catch (error) {
+    fence.drop();
+    throw asUnavailable(error);
+  }
+}
+
+function purgeCall({ schema, channel }: PurgeContext, { table, updatedBefore, ids }: PurgeStep): Call {
+  const counters = `${quoteName(schema)}.comity_counters`;
+  const sql = `WITH gone AS (DELETE FROM ${table.layout.name} WHERE id = ANY($1::text[]) AND updated_at < $2::bigint AND rev <= ${drawnRev} RETURNING 1),
+ purged AS MATERIALIZED (SELECT count(*) AS rows, ${drawnRev} + 1 AS rev FROM gone),
+ raised AS (UPDATE ${counters} AS counter SET rev = purged.rev FROM purged WHERE n IN (0, $3::int) AND purged.rows > 0)
+SELECT rows, rev, CASE WHEN rows > 0 THEN pg_notify($4, rev || ':' || $3::int)::text END FROM purged`;
+  return { sql, values: [ids, updatedBefore, table.number, channel] };
 }

@@ -1,27 +1,24 @@
 /**
- * Who this writer is to the database, and whether a batch whose connection broke was committed (comity_writers).
- *
- * Every commit locks its writer's row at the epoch it knows, and leaves the number of the batch there. Taking the fence
- * begins a new epoch: it waits for a transaction that still holds the row, and any that comes later finds its
- * epoch gone and fails. What the row then says of the last batch stays true.
- *
- * Modes: `taken` (an epoch is known), `open` (none is, or what the last batch came to is not known). taken -> open when a batch's
+ * Fences off earlier epochs of this writer, and finds out if a batch was committed whose connection broke (comity_writers).
+ * Every commit locks its writer's row at the known epoch, and stores the number of the batch in it. Taking the fence starts a new epoch: it
+ * waits for a transaction that still holds the row, and any later one does not find its epoch and fails. So what the row then says about
+ * the last batch is final.
+ * Modes: `taken` (an epoch is known) and `open` (none is, or the outcome of the last batch is unknown). taken -> open when a batch's
  * outcome is lost or another epoch was found; open -> taken by `ensure` and `findOut`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quoteName } from '../../quote-name.ts';
 import { type Call, type Connection, ConnectionLost } from '../connection/connection.ts';
-import { asUnavailable, isRetryable, unavailable } from '../connection/failure.ts';
+import { asUnavailable, isRetryable, unavailable } from '../connection/connection-failure.ts';
 import { begin, commit, serverTimeMs } from './transaction.ts';
 
-/** The last batch of this writer that was committed. */
 type Committed = { readonly batch: number; readonly firstRev: number };
 
-/** Rows of writers that did not commit for so long are removed; a writer that comes back makes its row anew. */
+/** Rows of writers without a commit for this long are removed; a writer that returns creates its row again. */
 const forgottenAfterMs = 86_400_000;
-/** Part of the time left after which the server gives up, so that its answer still arrives. */
+/** Share of the remaining time that the server may use, so that its reply still arrives. */
 const serverShare = 0.8;
-/** Between two attempts to reach the database. */
+/** Upper bound of the pause between two attempts to reach the database. */
 const pauseMostMs = 50;
 
 export class Fence {
@@ -42,30 +39,30 @@ export class Fence {
     return this.#epoch;
   }
 
-  /** A number for what is sent next: never one that was sent before. */
+  /** The number of the next batch, never used before. */
   nextBatch(): number {
     this.#batch += 1;
     return this.#batch;
   }
 
-  /** Another epoch was found, or an outcome is unknown. */
+  /** Records that another epoch was found, or an outcome is unknown. */
   drop(): void {
     this.#taken = false;
   }
 
   /**
-   * Begins an epoch, if none is known.
+   * Starts an epoch unless one is known.
    * @param endsAt on the clock of `performance.now()`
-   * @throws StoreUnavailable when there is no connection, or no answer in time
+   * @throws StoreUnavailable without a connection or a reply in time
    */
   async ensure(endsAt: number): Promise<void> {
     if (!this.#taken) await this.#take(endsAt, 'at once');
   }
 
   /**
-   * Whether the batch was committed: begins an epoch, after which it cannot be any more, however long that has to wait for a connection.
+   * Finds out if the batch was committed: starts an epoch, after which it cannot be any more, and waits for a connection if necessary.
    * @returns the first revision of the batch, undefined if it was not committed
-   * @throws StoreUnavailable when it cannot be found out in time
+   * @throws StoreUnavailable if the outcome cannot be found out in time
    */
   async findOut(batch: number, endsAt: number): Promise<number | undefined> {
     const last = await this.#take(endsAt, 'with patience');
@@ -76,7 +73,7 @@ export class Fence {
     this.#taken = false;
     for (;;) {
       const leftMs = endsAt - performance.now();
-      if (leftMs < 1) throw unavailable('the database did not answer in time');
+      if (leftMs < 1) throw unavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
       try {
         return await this.#takeOnce(leftMs);
       } catch (error) {
@@ -87,7 +84,6 @@ export class Fence {
     }
   }
 
-  /** Removes rows of writers that are no more. */
   async removeForgotten(timeoutMs: number): Promise<void> {
     await this.#connection.send(
       [{ sql: this.#sql.forget, values: [forgottenAfterMs, this.#writer], prepared: false }],
@@ -113,7 +109,7 @@ export class Fence {
     const replies = await this.#connection.send(calls, leftMs);
     const [epoch, batch, firstRev] = (replies[2]?.rows[0] ?? []) as readonly number[];
     if (epoch === undefined || batch === undefined || firstRev === undefined) {
-      throw new TypeError('the fence gave no epoch');
+      throw new TypeError('the fence returned no epoch');
     }
     this.#epoch = epoch;
     this.#taken = true;
@@ -130,12 +126,12 @@ function fenceSql(schema: string): {
   const writers = `${quoteName(schema)}.comity_writers`;
   return {
     bound: `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $1, true)`,
-    // A row made anew, after it was removed as forgotten, begins above every epoch that this writer had.
+    // A row created again after its removal starts above every epoch that this writer had.
     take: `INSERT INTO ${writers} AS own (writer, epoch, batch, first_rev, last_rev, seen_at)
 VALUES ($1, $2, 0, 0, 0, ${serverTimeMs})
 ON CONFLICT (writer) DO UPDATE SET epoch = greatest(own.epoch + 1, excluded.epoch), seen_at = excluded.seen_at
 RETURNING epoch, batch, first_rev`,
-    // Two processes that start at once must not wait for each other.
+    // SKIP LOCKED, so that two processes that start at the same time do not wait for each other.
     forget: `DELETE FROM ${writers} WHERE writer IN (SELECT writer FROM ${writers} WHERE seen_at < ${serverTimeMs} - $1::bigint AND writer <> $2 FOR UPDATE SKIP LOCKED)`,
     remove: `DELETE FROM ${writers} WHERE writer = $1`,
   };

@@ -1,49 +1,45 @@
-/**
- * Sends what a batch consists of, within its time, and finds out what became of it where the connection broke: a flight that
- * ends with COMMIT is made, or certainly not made, or nobody knows (StoreUnavailable).
- */
-import type { Call, Connection, Reply } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
-import { unavailable } from '../connection/failure.ts';
-import type { CommitTable, Work } from './commit-table.ts';
-import { meaningOf } from './error-meaning.ts';
-import type { Fence } from './fence.ts';
-import { commit, type Frame, firstRevOf, rollback } from './transaction.ts';
+/** Sends a batch's statements. A flight that ends with COMMIT is committed, not committed, or unknown (StoreUnavailable). */
 
-/** What every way of committing needs. */
-export type Room = {
+import { DatabaseError } from 'pg';
+import { type Call, type Connection, ConnectionLost, type Reply } from '../connection/connection.ts';
+import { isRetryable, sqlState, unavailable } from '../connection/connection-failure.ts';
+import type { CommitTable, Work } from './commit-table.ts';
+import type { Fence } from './fence.ts';
+import { commit, type Frame, fenceText, firstRevOf, rollback, sessionText } from './transaction.ts';
+
+export type CommitContext = {
   readonly connection: Connection;
   readonly tables: readonly CommitTable[];
   readonly fence: Fence;
   readonly frame: Frame;
 };
 
-/** Units to be made, and until when, on the clock of `performance.now()`. */
+/** Units to commit; `endsAt` is on the clock of `performance.now()`. */
 export type Batch = { readonly works: readonly Work[]; readonly endsAt: number };
 
-/** The batch is certain not to be committed and may be done again. */
+/** Thrown for a batch that is certainly not committed and may be retried. */
 export class NotCommitted extends Error {
   override readonly name = 'NotCommitted';
 }
 
-/** Part of the time left that a transaction may take: the rest is for finding out what became of it. */
+/** Share of the remaining time for the transaction: the rest is for finding out its outcome. */
 const transactionShare = 0.6;
-/** A transaction is not begun for less. */
 const transactionLeastMs = 5;
 
-/** @throws StoreUnavailable when too little time is left to begin one */
+/** @throws StoreUnavailable if too little time is left to start a transaction */
 export function transactionMs(endsAt: number): number {
   const leftMs = (endsAt - performance.now()) * transactionShare;
-  if (leftMs < transactionLeastMs) throw unavailable('the database did not answer in time');
+  if (leftMs < transactionLeastMs)
+    throw unavailable('the database did not respond in time (COMITY_DATABASE_TIMEOUT_MS)');
   return leftMs;
 }
 
 /**
- * Sends calls that commit nothing. After a failure the transaction is over.
- * @throws NotCommitted when the connection broke, or the DatabaseError of the server
+ * Sends calls without a commit. After a failure the transaction has ended.
+ * @throws NotCommitted if the connection broke, or the server's DatabaseError
  */
 export async function ask(
-  { connection }: Room,
+  { connection }: CommitContext,
   calls: readonly Call[],
   timeoutMs: number,
 ): Promise<readonly Reply[]> {
@@ -57,28 +53,27 @@ export async function ask(
   }
 }
 
-/** Ends the transaction under way; a connection that breaks over it ends it as well. */
+/** Rolls back the transaction; if the connection breaks, the server does. */
 export async function giveUp(connection: Connection): Promise<void> {
   await connection.send([rollback]).catch(() => undefined);
 }
 
-/** How a transaction ends. */
 export type Ending = {
-  /** How many it commits; the first of them gets the revision that is answered. */
+  /** Units that it commits; the reply is the revision of the first. */
   readonly units: number;
   /** Numbers of the tables that it changes. */
   readonly touched: readonly number[];
   readonly timeoutMs: number;
-  /** Until when its outcome may be found out, on the clock of `performance.now()`. */
+  /** Deadline for finding out the outcome, on the clock of `performance.now()`. */
   readonly endsAt: number;
 };
 
 /**
  * Sends the last calls of a transaction with its `close` and COMMIT.
- * @throws NotCommitted, the DatabaseError of the server (nothing is committed then), or StoreUnavailable
+ * @throws NotCommitted, the server's DatabaseError (nothing is committed then), or StoreUnavailable
  */
 export async function commitCalls(
-  { connection, fence, frame }: Room,
+  { connection, fence, frame }: CommitContext,
   calls: readonly Call[],
   { units, touched, timeoutMs, endsAt }: Ending,
 ): Promise<number> {
@@ -97,4 +92,52 @@ export async function commitCalls(
     }
     return firstRev;
   }
+}
+
+/**
+ * `refused`: an assumption of the units does not hold. `values`: some unit's values are invalid. `again`: a retry may succeed immediately.
+ * `fence`: another epoch began; take the fence and retry. `failed`: storage fails; the transaction was rolled back. `unknown`: it may have
+ * been committed.
+ */
+type Meaning = 'refused' | 'values' | 'again' | 'fence' | 'failed' | 'unknown';
+
+/** SQLSTATE raised by `comity_expect`. */
+const unexpected = 'CM001';
+
+/** Classes of errors that roll back the transaction; others, such as a full disk (53100), may stop the server during a commit. */
+const undoing: ReadonlySet<string> = new Set([
+  '0A',
+  '20',
+  '21',
+  '22',
+  '23',
+  '25',
+  '26',
+  '40',
+  '42',
+  '54',
+  '55',
+  'P0',
+]);
+const ofValues: ReadonlySet<string> = new Set(['21', '22', '23', '54']);
+
+/** Classifies a failed commit by SQLSTATE, by what is certain about the transaction (callers see connection/failure.ts). */
+export function meaningOf(error: unknown): Meaning {
+  const state = sqlState(error);
+  if (state === undefined) return 'unknown';
+  if (state === unexpected) {
+    const { message } = error as DatabaseError;
+    return message === fenceText || message === sessionText ? 'fence' : 'refused';
+  }
+  if (isRetryable(error)) return 'again';
+  const kind = state.slice(0, 2);
+  if (ofValues.has(kind)) return 'values';
+  return undoing.has(kind) ? 'failed' : 'unknown';
+}
+
+/** The constraint or index that a value violated, and its table. */
+export function violationOf(error: unknown): { readonly index: string; readonly table: string } | undefined {
+  if (sqlState(error) !== '23505' || !(error instanceof DatabaseError)) return undefined;
+  const { constraint, table } = error;
+  return constraint === undefined || table === undefined ? undefined : { index: constraint, table };
 }

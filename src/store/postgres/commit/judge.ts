@@ -1,10 +1,9 @@
 /**
- * What becomes of each unit of a batch, judged in order by what stands, as the sibling in SQLite judges by trying
- * (sqlite/writer/apply.ts): a change made from a stale state is told so before anything else that stands against it, a unit's
- * changes are looked at in their order, its events last. Pure.
+ * Judges each unit of a batch, in order, by the present state, with the same results as SQLite, which tries them (sqlite/writer/apply.ts):
+ * a stale revision is reported before any other reason, a unit's changes are judged in their order, its events last. Pure.
  */
 
-import { isLeaving, isOnlyExpected } from '../../change-kind.ts';
+import { isLeaving, isOnlyExpected } from '../../change-listeners.ts';
 import type { Commit, Row } from '../../store.ts';
 import { type CommitTable, eventsOf, type Placed, type Work } from './commit-table.ts';
 import { fieldValues, type Ledger, rowOfNext } from './ledger.ts';
@@ -12,14 +11,14 @@ import { fieldValues, type Ledger, rowOfNext } from './ledger.ts';
 export type Refused = Exclude<Commit, { outcome: 'committed' }>;
 
 export type Judgement = {
-  /** For each unit why it is not made; undefined for those that are. */
+  /** For each unit the refusal; undefined if it is accepted. */
   readonly refusals: readonly (Refused | undefined)[];
   readonly accepted: readonly Work[];
   /** Numbers of the tables that accepted units change. */
   readonly touched: readonly number[];
 };
 
-/** @param rev the last revision given out: accepted units take those that follow */
+/** @param rev the last revision used: accepted units get the following ones */
 export function judge(
   works: readonly Work[],
   ledger: Ledger,
@@ -46,26 +45,26 @@ export function judge(
   return { refusals, accepted, touched: [...touched] };
 }
 
-type Bench = {
+type JudgeContext = {
   readonly ledger: Ledger;
   readonly tables: readonly CommitTable[];
   readonly events: CommitTable;
-  /** What the unit gets if it is accepted. */
+  /** The unit's revision if it is accepted. */
   readonly rev: number;
   readonly place: number;
 };
 
-function judgeUnit({ unit, changes }: Work, bench: Bench): Refused | undefined {
-  const { ledger, events, rev, place } = bench;
+function judgeUnit({ unit, changes }: Work, context: JudgeContext): Refused | undefined {
+  const { ledger, events, rev, place } = context;
   for (const [at, placed] of changes.entries()) {
     const { table, change } = placed;
-    const refused = judgeChange(placed, at, bench);
+    const refused = judgeChange(placed, at, context);
     if (refused !== undefined) return refused;
-    if (!isOnlyExpected(change)) ledger.change(bench.tables, table, change.id, change.next, { rev, place });
+    if (!isOnlyExpected(change)) ledger.change(context.tables, table, change.id, change.next, { rev, place });
   }
   for (const [at, { id, doc, owner, createdAt }] of unit.events.entries()) {
-    const { now } = ledger.standing(events, id);
-    // An event whose id is known counts as a change that expected no row, after the unit's changes.
+    const { now } = ledger.stateOf(events, id);
+    // An event with a known id is reported as a change that expected no row, after the unit's changes.
     if (now !== undefined) return { outcome: 'superseded', change: unit.changes.length + at, current: now };
     const next = {
       doc,
@@ -76,7 +75,7 @@ function judgeUnit({ unit, changes }: Work, bench: Bench): Refused | undefined {
       search: null,
       references: [],
     };
-    ledger.change(bench.tables, events, id, next, { rev, place });
+    ledger.change(context.tables, events, id, next, { rev, place });
   }
   return undefined;
 }
@@ -84,10 +83,10 @@ function judgeUnit({ unit, changes }: Work, bench: Bench): Refused | undefined {
 function judgeChange(
   { table, change }: Placed,
   at: number,
-  { ledger, tables, rev }: Bench,
+  { ledger, tables, rev }: JudgeContext,
 ): Refused | undefined {
   const { id, expect, next } = change;
-  const { now } = ledger.standing(table, id);
+  const { now } = ledger.stateOf(table, id);
   if (now?.rev !== ('rev' in expect ? expect.rev : undefined)) {
     return { outcome: 'superseded', change: at, current: now };
   }
@@ -98,7 +97,7 @@ function judgeChange(
       if (!ledger.isLive(target, named)) return { outcome: 'dangling', change: at, field };
     }
   }
-  // One that is already deleted left before: nothing names it.
+  // Nothing refers to a softly deleted row.
   if (isLeaving(change) && now?.deletedAt === null) {
     for (const [dependant, { field, from }] of table.dependants.entries()) {
       const count = ledger.namings(table, dependant, id);
@@ -111,7 +110,7 @@ function judgeChange(
   return field === undefined ? undefined : { outcome: 'taken', change: at, field };
 }
 
-/** Of several, the one declared last is told: it is what SQLite finds, which asks its newest index first. */
+/** Reports the last declared of several taken fields, as SQLite does, which checks its newest index first. */
 function takenField(table: CommitTable, ledger: Ledger, row: Row): string | undefined {
   const { unique } = table.layout.table;
   if (unique.length === 0) return undefined;

@@ -1,9 +1,7 @@
 /**
- * What stands while a batch is judged: what the database said (inspection.ts), with what accepted units and earlier changes of the
- * unit at hand did on top. A unit that is refused is taken back whole (`undo`).
- *
- * Only what the batch asks about is here: the rows that it changes or names, the holders of values that it wants, and the
- * counts of rows that name what it removes.
+ * The state in which a batch is judged: what the database returned (commit-carefully.ts), plus the effects of accepted units and of earlier
+ * changes of the current unit. `undo` reverts a refused unit. It holds only what the batch needs: rows that it changes or refers to,
+ * holders of unique values that it wants, and counts of rows that refer to removed ones.
  */
 import type { Field, Scalar } from '../../../model/field.ts';
 import { memberAt } from '../../../model/matches.ts';
@@ -12,27 +10,25 @@ import type { NextRow, Row } from '../../store.ts';
 import type { CommitTable } from './commit-table.ts';
 import type { Naming } from './statements.ts';
 
-/** A row in the batch: what it was before, is now, and how it came to be so. */
-export type Standing = {
+export type RowState = {
   readonly before: Row | undefined;
   readonly now: Row | undefined;
-  /** What the row was last made; undefined while it is as before. */
+  /** The row's last new state; undefined while unchanged. */
   readonly next: NextRow | undefined;
-  /** Whether any change was made. */
   readonly changed: boolean;
   /** Place of the unit that changed it last. */
   readonly place: number;
-  /** Whether it was gone in between: it cannot be written as one update of the row before. */
+  /** True if it was removed in between, so that one update of the previous row is not enough. */
   readonly gone: boolean;
 };
 
 export class Ledger {
-  readonly #rows: Map<string, Standing>[];
-  /** Undeleted rows that are named by others and not changed themselves. */
+  readonly #rows: Map<string, RowState>[];
+  /** Undeleted rows that others refer to and that the batch does not change. */
   readonly #live: Set<string>[];
   /** For each table and each of its unique fields: the id of the row that holds a value. */
   readonly #holders: Map<Scalar, string>[][];
-  /** For each table and each of its dependants: how many rows name an id. */
+  /** For each table and each of its dependants: the number of rows that refer to an id. */
   readonly #namings: Map<string, number>[][];
   readonly #undos: (() => void)[] = [];
 
@@ -43,7 +39,6 @@ export class Ledger {
     this.#namings = tables.map(({ dependants }) => dependants.map(() => new Map()));
   }
 
-  /** Takes in a row that the database showed. */
   addRow(table: CommitTable, row: Row): void {
     this.#rows[table.place]?.set(row.id, { ...untouched, before: row, now: row });
   }
@@ -52,24 +47,24 @@ export class Ledger {
     this.#live[table.place]?.add(id);
   }
 
-  /** @param unique position among the table's unique fields */
+  /** @param unique index among the table's unique fields */
   addHolder(table: CommitTable, unique: number, value: Scalar, id: string): void {
     this.#holders[table.place]?.[unique]?.set(value, id);
   }
 
-  /** @param dependant position among the table's dependants */
+  /** @param dependant index among the table's dependants */
   addNamings(table: CommitTable, dependant: number, id: string, count: number): void {
     this.#namings[table.place]?.[dependant]?.set(id, count);
   }
 
-  standing(table: CommitTable, id: string): Standing {
+  stateOf(table: CommitTable, id: string): RowState {
     return this.#rows[table.place]?.get(id) ?? untouched;
   }
 
   isLive(place: number, id: string): boolean {
-    const standing = this.#rows[place]?.get(id);
-    if (standing === undefined) return this.#live[place]?.has(id) ?? false;
-    return standing.now !== undefined && standing.now.deletedAt === null;
+    const state = this.#rows[place]?.get(id);
+    if (state === undefined) return this.#live[place]?.has(id) ?? false;
+    return state.now !== undefined && state.now.deletedAt === null;
   }
 
   holder(table: CommitTable, unique: number, value: Scalar): string | undefined {
@@ -80,10 +75,7 @@ export class Ledger {
     return this.#namings[table.place]?.[dependant]?.get(id) ?? 0;
   }
 
-  /**
-   * The row becomes `next`, or goes.
-   * @param by the unit's revision and its place in the batch
-   */
+  /** Changes the row to `next`, or removes it. @param by the unit's revision and its place in the batch */
   change(
     tables: readonly CommitTable[],
     table: CommitTable,
@@ -92,7 +84,7 @@ export class Ledger {
     by: { readonly rev: number; readonly place: number },
   ): void {
     const rows = this.#rows[table.place];
-    const was = this.standing(table, id);
+    const was = this.stateOf(table, id);
     const now = next === null ? undefined : rowOfNext(id, by.rev, next);
     this.#releaseValues(table, was.now);
     this.#countNamings(tables, table, was.now, -1);
@@ -108,12 +100,12 @@ export class Ledger {
     this.#countNamings(tables, table, now, 1);
   }
 
-  /** The unit at hand is accepted: what it did stays. */
+  /** Accepts the current unit: its changes stay. */
   keep(): void {
     this.#undos.length = 0;
   }
 
-  /** The unit at hand is refused: what it did is taken back. */
+  /** Refuses the current unit: reverts its changes. */
   undo(): void {
     for (let undo = this.#undos.pop(); undo !== undefined; undo = this.#undos.pop()) undo();
   }
@@ -153,7 +145,7 @@ export class Ledger {
       const target = tables[naming.to];
       const value = values[at];
       if (target === undefined || typeof value !== 'string') continue;
-      // A row that names itself does not stand in its own way.
+      // A reference to itself does not block the removal of a row.
       if (target === table && value === row.id) continue;
       const counts = this.#namings[target.place]?.[dependantOf(target, naming)];
       set(this.#undos, counts, value, (counts?.get(value) ?? 0) + by);
@@ -161,7 +153,7 @@ export class Ledger {
   }
 }
 
-/** The values of fields as the database's indexes hold them: what stands in the document when it is of the field's type. */
+/** The values of fields as the database's indexes hold them: the value in the document if it has the field's type. */
 export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar[] {
   let resource: unknown;
   return fields.map((field) => {
@@ -175,7 +167,7 @@ export function fieldValues(fields: readonly Field[], row: Row): readonly Scalar
   });
 }
 
-/** Columns of events are not among those of a row: no field of theirs is unique or a reference. */
+/** Columns of events are not in `Row`: none of them is unique or a reference. */
 function columnValue(column: NonNullable<Field['column']>, row: Row): Scalar {
   return column === 'type' || column === 'collection' ? null : row[column];
 }
@@ -185,7 +177,7 @@ export function rowOfNext(id: string, rev: number, next: NextRow): Row {
   return { id, rev, doc, owner, createdAt, updatedAt, deletedAt };
 }
 
-const untouched: Standing = {
+const untouched: RowState = {
   before: undefined,
   now: undefined,
   next: undefined,
@@ -198,7 +190,7 @@ function dependantOf(target: CommitTable, naming: Naming): number {
   return target.dependants.findIndex(({ from, field }) => from === naming.from && field === naming.field);
 }
 
-/** Sets what a key stands for, or removes it, and remembers how to take that back. */
+/** Sets or removes an entry, and records how to revert that. */
 function set<Key, Value>(
   undos: (() => void)[],
   map: Map<Key, Value> | undefined,

@@ -1,24 +1,23 @@
-/** What a batch came to: one outcome a unit, and what other parts of the program follow. */
+/** The outcome of a batch: one outcome per unit, and the tables changed. */
 import type { Commit } from '../../store.ts';
 
-/** `error` where the unit's own values were at fault, or storage failed. */
+/** `error` if the unit's own values are invalid, or storage failed. */
 export type Outcome = { readonly commit: Commit } | { readonly error: unknown };
 
-export type Made = {
+export type BatchOutcome = {
   readonly outcomes: readonly Outcome[];
-  /** Numbers of the tables that were changed, each with the last revision that did. */
+  /** Numbers of the changed tables, each with the last revision that changed it. */
   readonly touched: ReadonlyMap<number, number>;
 };
 
-/** Two batches as one: of a table that both changed, the later revision counts. */
-export function joined(first: Made, second: Made): Made {
+/** Joins two batches: for a table that both changed, the later revision counts. */
+export function joinOutcomes(first: BatchOutcome, second: BatchOutcome): BatchOutcome {
   return {
     outcomes: [...first.outcomes, ...second.outcomes],
     touched: new Map([...first.touched, ...second.touched]),
   };
 }
 
-/** Every unit comes to the same error. */
-export function failed(units: number, error: unknown): Made {
+export function failBatch(units: number, error: unknown): BatchOutcome {
   return { outcomes: Array.from({ length: units }, () => ({ error })), touched: new Map() };
 }

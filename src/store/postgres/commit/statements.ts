@@ -1,38 +1,36 @@
 /**
- * The statements that check and write the rows of one table, each for any number of rows: an array a column. Their texts depend on
- * the table alone, so each is prepared once on the connection.
- *
- * Every row gets the revision that the transaction drew (transaction.ts keeps it in the setting `comity.rev`, which ends with
- * the transaction: outside of one these statements fail) less what later units of the batch take. Where a row that was
- * expected is not there, `comity_expect` or the primary key fails the transaction: nobody waits for a count.
- *
- * A plan is made once, perhaps while the table is empty, and kept while it grows. So the texts leave the planner no way but to look
- * each row up by index: an array of ids to compare with beside the rows to join, or a subquery for each row, which its LIMIT
- * keeps from being joined (test/postgres/commit/plans.test.ts).
+ * The statements that check and write the rows of one table, each for any number of rows: one array per column. The texts depend only on
+ * the table, so each is prepared once per connection.
+ * Every row gets the revision that the transaction drew (transaction.ts keeps it in the setting `comity.rev`, which ends with the
+ * transaction: outside of one these statements fail) less those of later units in the batch. If an expected row is missing, `comity_expect`
+ * or the primary key fails the transaction, so the client need not wait for a count.
+ * A plan is made once, perhaps for an empty table, and kept while the table grows. So the texts force the planner to look each row up by
+ * index: an array of ids to compare with beside the rows to join, or a subquery per row whose LIMIT prevents a join
+ * (test/postgres/commit/plans.test.ts).
  */
 import type { Field } from '../../../model/field.ts';
 import { kindOf, type ValueKind } from '../../field-value.ts';
+import { rowColumns } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
-import { rowColumns } from '../../row-cells.ts';
 import { eventsTable } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
 import { quoteText } from '../quote-text.ts';
-import type { Layout } from '../schema/layout.ts';
+import type { Layout } from '../schema/schema-layout.ts';
 
-/** A reference field of some table, by the places of the tables in their list. */
+/** A reference field; tables are given by their place in the list. */
 export type Naming = {
   readonly field: Field;
   /** The table that has the field. */
   readonly from: number;
-  /** The table whose rows it names. */
+  /** The table that the field refers to. */
   readonly to: number;
 };
 
-/** The arrays of a statement in the order of its parameters. */
+/** The texts; each comment lists the arrays in the order of the parameters. */
 export type TableStatements = {
-  /** $1 units of the batch, $2 what stands between documents, then ids, places, docs, owners, created, updated, deleted[, search]. */
+  /** $1 units of the batch, $2 separator of documents, then ids, places, docs, owners, created, updated, deleted[, search]. */
   readonly insert: string;
-  /** As `insert`, with the expected revisions behind the ids. */
+  /** As `insert`, with the expected revisions after the ids. */
   readonly update: string;
   /** Ids and expected revisions. */
   readonly remove: string;
@@ -42,15 +40,15 @@ export type TableStatements = {
   readonly expectAbsent: string;
   /** Fails unless every id is that of an undeleted row. */
   readonly expectLive: string;
-  /** Fails if an undeleted row names one of the ids, but itself; empty where nothing refers to the table. */
+  /** Fails if an undeleted row other than itself refers to one of the ids; empty if the table has no dependants. */
   readonly expectUnnamed: string;
   /** Rows by ids, in the columns that `rowOf` reads. */
   readonly current: string;
   /** Those of the ids that undeleted rows have. */
   readonly live: string;
-  /** For each unique field: the undeleted rows that hold one of the values, and which. */
+  /** For each unique field: the undeleted rows that hold one of the values, with the value. */
   readonly holders: readonly string[];
-  /** For each of the table's dependants: how many undeleted rows name each of the ids, itself left out. */
+  /** For each dependant: the number of other undeleted rows that refer to each of the ids. */
   readonly namings: readonly string[];
 };
 
@@ -60,7 +58,7 @@ type Surroundings = {
   readonly schema: string;
 };
 
-/** The last revision that this transaction drew; every statement that writes asks for it, if only to fail where there is none. */
+/** The last revision that this transaction drew; every writing statement reads it, and so fails outside of a transaction. */
 export const drawnRev = `(SELECT current_setting('comity.rev')::bigint)`;
 const revOfPlace = `${drawnRev} - $1::int + put.place`;
 
@@ -124,7 +122,7 @@ function expectUnnamed(surroundings: Surroundings, tableName: string): string {
   return checks.length === 0 ? '' : `SELECT ${checks.join(', ')}`;
 }
 
-/** A row that names itself does not stand in its own way. */
+/** A reference to itself does not block the removal of a row. */
 function namingSql(
   layouts: readonly Layout[],
   { field, from, to }: Naming,
@@ -137,9 +135,8 @@ function namingSql(
 }
 
 /**
- * The rows that the arrays from the given parameter on make up side by side. Documents come as one text with $2 between them: as
- * elements of an array literal each of their quotes would be escaped, which took more than the rest of the row (5 of 8 µs
- * of the client's time).
+ * Joins the arrays, from the parameter `first` on, to rows. Documents are one text separated by $2: as elements of an array literal each of
+ * their quotes would be escaped, which took more than the rest of the row (5 of 8 µs of the client's time).
  */
 function unnest(first: number, columns: readonly string[], types: readonly string[]): string {
   const arrays = types.map((type, at) => {
@@ -156,7 +153,7 @@ function expectation(schema: string): (actual: string, wanted: string, what: str
   return (actual, wanted, what) => `${name}(${actual}, ${wanted}, ${quoteText(what)})`;
 }
 
-/** What holds values of a field for `= ANY`: numbers as the index holds them. A field without an order has no unique index to ask. */
+/** Types of arrays for `= ANY`: numbers as the index holds them. A field without an order has no unique index. */
 const arrayTypes: Readonly<Record<ValueKind, string>> = {
   text: 'text[]',
   number: 'float8[]',
@@ -165,7 +162,6 @@ const arrayTypes: Readonly<Record<ValueKind, string>> = {
   none: 'jsonb[]',
 };
 
-/** Whether values of the field can be looked up in its unique index. */
 export function isLookedUp(field: Field): boolean {
   return kindOf(field) !== 'none';
 }

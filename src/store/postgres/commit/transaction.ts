@@ -1,17 +1,16 @@
 /**
- * The statements around the changes of every commit, in this order: `begin`, `open` (the fence and the settings of this
- * transaction), `draw` (the revisions, and with them the lock that makes commits of all processes one after the other), the
- * changes, `close` (what the transaction touched, and who committed it), `commit`.
- *
- * `begin` and `commit` go as simple queries: a pooler that lost a prepared BEGIN would let every statement after it
- * commit by itself. Should that happen all the same, the statements of changes miss the setting `comity.rev` and fail.
+ * The statements around the changes of every commit, in this order: `begin`, `open` (the fence and the settings of this transaction),
+ * `draw` (the revisions, and with them the lock that serialises the commits of all processes), the changes, `close` (the tables touched and
+ * the writer), `commit`.
+ * `begin` and `commit` are simple queries: a pooler that lost a prepared BEGIN would let every later statement commit by itself. If that
+ * happens nevertheless, the statements of changes lack the setting `comity.rev` and fail.
  */
 import { quoteName } from '../../quote-name.ts';
 import type { Call, Rows } from '../connection/connection.ts';
 
-/** What `comity_expect` says when another epoch of this writer has begun. */
+/** Message of `comity_expect` if another epoch of this writer has begun. */
 export const fenceText = 'fence';
-/** What it says when the session is not the one that the transaction was begun in. */
+/** Message of `comity_expect` if the session is not the one that began the transaction. */
 export const sessionText = 'session';
 
 export const begin: Call = call('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
@@ -19,27 +18,27 @@ export const commit: Call = call('COMMIT');
 export const rollback: Call = call('ROLLBACK');
 
 export type Frame = {
-  /** @param timeoutMs how long the server lets the transaction take */
+  /** @param timeoutMs the server's limit for the transaction */
   open(epoch: number, timeoutMs: number): Call;
-  /** Raises the store-wide revision and holds it until the end of the transaction; answers its new value. */
+  /** Raises the store-wide revision and locks it until the end of the transaction; returns the new value. */
   draw(units: number): Call;
-  /** Fails unless the transaction that drew is still under way: the first of a second flight, before which the connection may have changed. */
+  /** Fails unless the transaction that drew is still open: the first call of a second flight, which may use another session. */
   resume(): Call;
-  /** Answers the first revision of the batch. @param touched numbers of the tables that it changed */
+  /** Returns the first revision of the batch. @param touched numbers of the tables that it changed */
   close(batch: number, units: number, touched: readonly number[]): Call;
 };
 
 const statementShare = 0.8;
-/** The most table numbers that a notification names: its payload holds 8000 bytes. Others are found by polling. */
+/** Limit of table numbers in a notification, whose payload holds 8000 bytes. Polling finds the others. */
 const notifiedTablesMax = 1000;
 
 export function transactionFrame(schema: string, writer: string, channel: string): Frame {
   const quoted = quoteName(schema);
   const settings = [
-    // A statement ends a little before the client gives up, so that the answer still arrives.
+    // A statement ends a little before the client gives up, so that the reply still arrives.
     ...['lock_timeout', 'statement_timeout'].map((name) => setting(name, '$3')),
     ...transactionBounds,
-    // A server told not to wait for its disk would acknowledge writes that a crash undoes.
+    // With `off`, the server would acknowledge writes that a crash undoes.
     setting(
       'synchronous_commit',
       `CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END`,
@@ -72,14 +71,14 @@ export const serverTimeMs = '(extract(epoch FROM clock_timestamp()) * 1000)::big
 
 export function firstRevOf(rows: Rows | undefined): number {
   const rev = rows?.[0]?.[0];
-  if (typeof rev !== 'number') throw new TypeError('the transaction gave no revision');
+  if (typeof rev !== 'number') throw new TypeError('the transaction returned no revision');
   return rev;
 }
 
 /**
- * A client that the network cut off in the middle of a flight must not hold the lock of all commits: the server would wait for
- * the rest until its kernel's keepalive fails, two hours by default. The first ends what stands idle between two
- * flights, the second (PostgreSQL 17) whatever is not over in time; before 17 the kernel is told to ask sooner.
+ * Bounds a transaction whose client was cut off by the network, because it holds the lock of all commits: the server would wait until its
+ * kernel's keepalive fails, two hours by default. The first setting ends a transaction idle between two flights, the second (PostgreSQL 17)
+ * any that takes too long; before 17 the transaction makes the kernel probe sooner.
  */
 const transactionBounds: readonly string[] = [
   setting('idle_in_transaction_session_timeout', '$4'),
@@ -88,9 +87,9 @@ const transactionBounds: readonly string[] = [
 ];
 
 /**
- * Every statement looks a handful of rows up by index. The planner must not see a table that was small when its plan was made, and
- * prefer to read all of it: the plan is kept while the table grows. Plain index scans besides mark entries of dead rows, which
- * bitmap scans do not, and rows of counters leave many.
+ * Every statement looks a few rows up by index. The planner must not prefer a sequential scan because a table was small when its plan was
+ * made: the plan is kept while the table grows. Plain index scans also mark entries of dead rows, which bitmap scans do not, and rows of
+ * counters leave many.
  */
 const plannerSettings: readonly (readonly [string, string])[] = [
   ['plan_cache_mode', 'force_generic_plan'],

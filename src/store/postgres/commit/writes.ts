@@ -1,16 +1,13 @@
 /**
- * Rows to be written or checked, gathered by table and kind, and the calls that do it: one for each table and kind, however many
- * rows there are.
- *
- * Within one gathering rows are inserted before others are updated or removed, so that a unique value which one row
- * frees and another takes fails the transaction: whether it may be taken depends on which came first, which only
- * judging tells.
+ * Rows to write or check, collected by table and kind, and the calls for them: one per table and kind, however many rows there are.
+ * Within one collection rows are inserted before others are updated or removed, so that a unique value freed by one row and taken by
+ * another fails the transaction: which came first is decided only by judging.
  */
 import type { EventEntry, NextRow } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
 import type { CommitTable } from './commit-table.ts';
 
-/** The order of the calls, where one kind depends on another. */
+/** The order of the calls where kinds depend on each other. */
 export type Order = 'checks first' | 'removals first';
 
 export class Writes {
@@ -25,7 +22,7 @@ export class Writes {
     return writes;
   }
 
-  /** @param units how many revisions the batch draws */
+  /** @param units revisions that the batch draws */
   addCalls(calls: Call[], units: number, order: Order): void {
     const all = [...this.#tables.values()];
     if (order === 'removals first') {
@@ -41,7 +38,6 @@ export class Writes {
   }
 }
 
-/** Columns in which the rows of an insert or an update travel, side by side. */
 class Columns {
   readonly ids: string[] = [];
   readonly places: number[] = [];
@@ -63,7 +59,6 @@ class Columns {
     this.searches.push(next.search);
   }
 
-  /** What stands behind the ids in the statement. */
   rest(searched: boolean, separator: string): Bindable[] {
     const docs = this.docs.join(separator);
     const rest = [this.places, docs, this.owners, this.created, this.updated, this.deleted];
@@ -105,12 +100,12 @@ class TableWrites {
     this.#absent.push(id);
   }
 
-  /** A reference of some row to one of this table. */
+  /** For a reference to a row of this table. */
   expectLive(id: string): void {
     this.#named.add(id);
   }
 
-  /** The row leaves, softly or not: nothing may name it. */
+  /** For a row that is removed, softly or not. */
   expectUnnamed(id: string): void {
     this.#leaving.push(id);
   }
@@ -145,7 +140,7 @@ class TableWrites {
   }
 }
 
-/** The events of a batch, which are written after all changes. */
+/** The events of a batch, written after all changes. */
 export class Appends {
   readonly #ids: string[] = [];
   readonly #places: number[] = [];
@@ -185,10 +180,10 @@ export class Appends {
   }
 }
 
-/** JSON holds control characters only escaped, but a document is any text to the store. */
+/** JSON contains control characters only escaped, but to the store a document is any text. */
 const unitSeparator = '\u001f';
 
-/** A text that none of the documents holds, and that cannot begin within itself. */
+/** A text that occurs in none of the documents and cannot overlap itself. */
 export function separatorOf(docs: readonly string[]): string {
   let separator = unitSeparator;
   for (let attempt = 1; docs.some((doc) => doc.includes(separator)); attempt += 1) {

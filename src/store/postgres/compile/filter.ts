@@ -1,9 +1,7 @@
 /**
- * A filter as an SQL condition. Inside, SQL's NULL stands for false: AND and OR keep that meaning, and `not`
- * becomes `IS NOT TRUE`, which ends it; so the logic is two-valued as filter.ts asks, while plain
- * comparisons stay in the form that an index can serve.
- *
- * A list of values is one array parameter, however long.
+ * Compiles a filter to an SQL condition. Within it, NULL stands for false: AND and OR keep that meaning, and `not` becomes `IS NOT TRUE`,
+ * which ends it. So the logic is two-valued as filter.ts demands, while plain comparisons keep the form that an index can serve. A list of
+ * values is one array parameter, however long.
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison, Filter } from '../../../model/filter.ts';
@@ -11,7 +9,6 @@ import { kindOf } from '../../field-value.ts';
 import { type Shape, type ShapedFilter, shapeFilter, type ValueEncoding } from '../../filter-shape.ts';
 import type { Bindable } from '../connection/connection.ts';
 import type { Parameters, ParameterType } from './parameters.ts';
-import { likeExpression, likePattern, octetsByLike, termExpression } from './pattern.ts';
 import { memberSql, valueSql } from './value.ts';
 
 const encoding: ValueEncoding<Bindable> = {
@@ -30,12 +27,11 @@ const operators: Readonly<Record<Comparison, string>> = {
   lte: '<=',
 };
 
-/** The shape of a filter as PostgreSQL can hold its values. */
 export function shapeOfFilter(filter: Filter): ShapedFilter<Bindable> {
   return shapeFilter(hasNul(filter) ? withoutNul(filter) : filter, encoding);
 }
 
-/** The condition; a slot for each of its values is added to `parameters`. */
+/** @param parameters receives a slot for each value */
 export function compileFilter(shape: Shape, parameters: Parameters): string {
   switch (shape.op) {
     case 'always':
@@ -58,8 +54,8 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
       return `${valueSql(shape.field)} = ANY (${parameters.addValue(shape.at, type)})`;
     }
     case 'has':
-      // An array contains an array of one where it has that element; no other kind of value contains an array, nor does an array whose
-      // element is an array of it. Numbers compare as decimals: equal doubles are written alike on both sides.
+      // An array contains an array of one if it has that element; no other kind of value contains an array, nor does an array whose element
+      // is an array of it. Numbers compare as decimals: equal doubles have the same text on both sides.
       return `${memberSql(shape.field)} @> ${parameters.addValue(shape.at, 'jsonb')}`;
     case 'like':
       return likeSql(shape.field, shape.at, parameters);
@@ -74,10 +70,7 @@ export function compileFilter(shape: Shape, parameters: Parameters): string {
   }
 }
 
-/**
- * The type that values of the field travel as.
- * @param whole false where a column of whole numbers is compared with what is none
- */
+/** The parameter type for values of the field. @param whole false if an integer column is compared with a fraction */
 export function typeOf(field: Field, whole: boolean): ParameterType {
   switch (kindOf(field)) {
     case 'text':
@@ -93,7 +86,7 @@ export function typeOf(field: Field, whole: boolean): ParameterType {
   }
 }
 
-/** Whether a text in the filter has U+0000, which no text of PostgreSQL holds and which could not be sent. */
+/** True if a text in the filter contains U+0000, which PostgreSQL cannot store or receive. */
 function hasNul(filter: Filter): boolean {
   const isNul = (value: unknown): boolean => typeof value === 'string' && value.includes('\0');
   switch (filter.op) {
@@ -116,7 +109,7 @@ function hasNul(filter: Filter): boolean {
   }
 }
 
-/** A filter that means the same in a store in which no text has U+0000. */
+/** An equivalent filter for a store in which no text contains U+0000. */
 function withoutNul(filter: Filter): Filter {
   if (!hasNul(filter)) return filter;
   switch (filter.op) {
@@ -143,7 +136,7 @@ function withoutNul(filter: Filter): Filter {
   }
 }
 
-/** Whether the text is long, the regular expression, and the plain pattern. A field is no longer than its document. */
+/** Uses the regular expression if the document is long; the field is no longer than its document. */
 function likeSql(field: Field, at: number, parameters: Parameters): string {
   const value = valueSql(field);
   const long = `octet_length(doc) > ${parameters.addValue(at, 'bigint')}`;
@@ -157,8 +150,53 @@ function searchSql(at: number, parameters: Parameters): string {
   return `(CASE WHEN ${long} THEN search ~ ${expression} ELSE strpos(search, ${parameters.addValue(at + 2, 'text')}) > 0 END)`;
 }
 
-/** A text with U+0000 sorts right above the part that stands before it. */
+/** A text with U+0000 sorts directly above the part before it. */
 function beforeNul(value: unknown): string {
   const text = String(value);
   return text.slice(0, text.indexOf('\0'));
+}
+
+/**
+ * Converts a `like` pattern for LIKE, where a trailing backslash is an error; here it stands for itself.
+ * LIKE and strpos cost the text times the pattern, and nothing interrupts them: one row of 1 MB blocked a backend for 20 s, whatever its
+ * `statement_timeout`. Regular expressions of PostgreSQL cost only the text once compiled, and can be interrupted, but take longer to
+ * start. So they search long texts with long patterns.
+ */
+export function likePattern(pattern: string): string {
+  let backslashes = 0;
+  while (pattern.charAt(pattern.length - 1 - backslashes) === '\\') backslashes += 1;
+  return backslashes % 2 === 0 ? pattern : `${pattern}\\`;
+}
+
+/** Characters of the text times those of the pattern for one call of LIKE or strpos: about 1 ms. */
+const stepsMax = 500_000;
+
+/** Octets of a document above which a regular expression is used. */
+function octetsByLike(pattern: string): number {
+  return Math.ceil(stepsMax / (pattern.length + 1));
+}
+
+function likeExpression(pattern: string): string {
+  let expression = '';
+  for (let index = 0; index < pattern.length; index += 1) {
+    const character = pattern.charAt(index);
+    if (character === '%') expression += '.*';
+    else if (character === '_') expression += '.';
+    else if (character === '\\' && index + 1 < pattern.length) {
+      index += 1;
+      expression += literal(pattern.charAt(index));
+    } else expression += literal(character);
+  }
+  return `^${expression}$`;
+}
+
+function termExpression(term: string): string {
+  return [...term].map(literal).join('');
+}
+
+const special = /^[\x20-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]$/;
+
+/** Escapes ASCII punctuation. */
+function literal(character: string): string {
+  return special.test(character) ? `\\${character}` : character;
 }

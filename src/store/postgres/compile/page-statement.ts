@@ -1,20 +1,19 @@
 /**
- * What the statements of pages have in common. Each reads one page together with the table's version, in one snapshot: rows come as
- * (doc, sort keys unless the document holds them, `more` where octets cut the page, version), an empty page as one row without a
- * document. One of whole rows gives
- * the contract's columns alone.
+ * The common parts of page statements. Each reads one page with the table's version, in one snapshot: rows come as (doc, sort keys unless
+ * the document holds them, `more` if octets cut the page, version), an empty page as one row without a document. A statement for whole rows
+ * returns only the contract's columns.
  */
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { isNeverNull, keyParameter } from '../../field-value.ts';
 import type { Shape } from '../../filter-shape.ts';
+import { rowColumns } from '../../kept-row.ts';
 import type { OrderKey } from '../../keyset.ts';
-import { leftOut } from '../../page-of-rows.ts';
+import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
-import { rowColumns } from '../../row-cells.ts';
 import type { Position } from '../../store.ts';
 import type { Bindable, Call } from '../connection/connection.ts';
-import type { Layout } from '../schema/layout.ts';
+import type { Layout } from '../schema/schema-layout.ts';
 import { isSlot, type Parameter, type Parameters } from './parameters.ts';
 import { valueSql } from './value.ts';
 
@@ -22,42 +21,40 @@ export type Selection = {
   readonly layout: Layout;
   /** Not quoted. */
   readonly schema: string;
-  /** The number under which the table's version is counted. */
+  /** The table's number in the counters, which hold its version. */
   readonly tableNumber: number;
   readonly filter: Shape;
   readonly sort: readonly Sort[];
-  /** Rows to read: one more than the page holds tells whether rows remain. */
+  /** Rows to read: one row beyond the page shows whether rows remain. */
   readonly rows: number;
-  /** Whole rows in place of documents with their sort keys; the call says how many of them, within `rows`. */
+  /** Select whole rows instead of documents with their sort keys; the call gives their number, within `rows`. */
   readonly whole: boolean;
   /** How octets end a page; undefined: they do not (page-of-rows.ts). */
   readonly octets: OctetBound | undefined;
 };
 
 export type OctetBound =
-  /** Documents longer than this are left out. */
+  /** Omits longer documents. */
   | { readonly kind: 'capped'; readonly docBytesMax: number }
-  /** No row comes after the documents have reached this many octets. */
+  /** Ends the page once its documents have this many octets. */
   | { readonly kind: 'cut'; readonly bytesMax: number };
 
-/** One text serves every query and every position of the same shape; `bind` puts in the values of one. */
+/** One text serves every query and position of the same shape; `bind` adds the values. */
 export type PageStatement = {
   readonly sql: string;
   readonly parameters: readonly Parameter[];
   readonly prepared: boolean;
 };
 
-/** Stands for the offset of the position. */
+/** Slot of the position's offset. */
 export const offsetSlot = -1;
-/** Stands for the number of whole rows. */
+/** Slot of the number of whole rows. */
 export const limitSlot = -2;
 
-/** What a statement is run with. */
 export type Arguments = {
-  /** Those of the filter. */
   readonly values: readonly Bindable[];
   readonly position: Position;
-  /** Whole rows that are wanted; pages have their limit in their text. */
+  /** Whole rows wanted; pages have their limit in the text. */
   readonly limit?: number;
 };
 
@@ -79,7 +76,7 @@ export function bind(
   return { sql, values: bound, prepared };
 }
 
-/** @param page undefined where no row can be on it */
+/** @param page undefined if no row can be on it */
 export function pageStatement(
   { schema, tableNumber, sort, rows, whole, octets }: Selection,
   page: string | undefined,
@@ -92,11 +89,11 @@ export function pageStatement(
   }
   const counters = `${quoteName(schema)}.comity_counters c`;
   const names = isKeyInDocument(sort) ? '' : sort.map((_, at) => `, p.k${at}`).join('');
-  // The limit around the join is that of the page: it is there for its estimate (steering.ts).
+  // The limit around the join equals the page's; it exists for its estimate (steering.ts).
   const isCut = octets?.kind === 'cut';
   const doc =
     octets?.kind === 'capped'
-      ? `CASE WHEN octet_length(p.doc) > ${octets.docBytesMax} THEN '${leftOut}' ELSE p.doc END`
+      ? `CASE WHEN octet_length(p.doc) > ${octets.docBytesMax} THEN '${omittedDocument}' ELSE p.doc END`
       : 'p.doc';
   const cut = page === undefined || !isCut ? page : cutSql(page, octets.bytesMax);
   const columns = `${doc}${names}${isCut ? ', p.more' : ''}, c.rev`;
@@ -108,9 +105,9 @@ export function pageStatement(
 }
 
 /**
- * The rows of a statement until their documents reach the bound, each with `more`, which is null for the last of all rows. The
- * server counts without reading the documents that it leaves out (`octet_length` looks at no content), in the order of the
- * statement, which a window without an order keeps.
+ * The rows of a statement until their documents reach the bound, each with `more`, which is null for the last of all rows. The server
+ * counts without reading the omitted documents (`octet_length` reads no content), in the order of the statement, which a window without an
+ * order keeps.
  */
 export function cutSql(rows: string, bytesMax: number): string {
   const before = 'sum(octet_length(q.doc)) OVER w - octet_length(q.doc)';
@@ -118,14 +115,13 @@ export function cutSql(rows: string, bytesMax: number): string {
     WINDOW w AS (ROWS UNBOUNDED PRECEDING)) b WHERE b.before < ${bytesMax}`;
 }
 
-/** The columns of a page. */
 export function columnsSql({ sort, whole }: Pick<Selection, 'sort' | 'whole'>): string {
   if (whole) return rowColumns;
   if (isKeyInDocument(sort)) return 'doc';
   return `doc${sort.map(({ field }, at) => `, ${valueSql(field)} AS k${at}`).join('')}`;
 }
 
-/** Null comes first ascending. A column that is never null says nothing of it, as its indexes do. */
+/** Null sorts first ascending. For a column that is never null the clause is omitted, as in its indexes. */
 export function orderSql(order: readonly Pick<OrderKey, 'field' | 'direction'>[]): string {
   const terms = order.map(({ field, direction }) => {
     const ascending = direction === 'asc';
@@ -135,7 +131,6 @@ export function orderSql(order: readonly Pick<OrderKey, 'field' | 'direction'>[]
   return terms.length === 0 ? '' : ` ORDER BY ${terms.join(', ')}`;
 }
 
-/** For each value of a position's key, whether it is null. */
 export function nullsOf(position: Position): readonly boolean[] {
   return 'key' in position ? position.key.map((value) => value === null) : [];
 }

@@ -1,10 +1,9 @@
 /**
- * The parameters of one statement, in the order of their marks. Every mark carries its type, so that no type is ever inferred,
- * and the text of a statement says nothing of the values.
- *
- * A statement that is prepared and run many times hides its values from the planner behind scalar subselects: its plan is then
- * the same whatever the values are, which bounded reads rely on (steering.ts), and the server, which sees nothing to gain
- * from planning anew, keeps it (it planned `id = ANY ($1)` each time, for 47 µs of 66). One that is run once shows them.
+ * The parameters of one statement, in the order of their marks. Every mark has its type, so no type is inferred, and the text does not
+ * depend on the values.
+ * A prepared statement hides its values from the planner behind scalar subselects: its plan is then the same for all values, which bounded
+ * reads rely on (steering.ts), and the server, which gains nothing from planning again, keeps it (it planned `id = ANY ($1)` each time, for
+ * 47 µs of 66). A statement that runs once shows its values.
  */
 import type { ValueSlot } from '../../filter-shape.ts';
 import type { Slot } from '../../keyset.ts';
@@ -21,7 +20,7 @@ export type ParameterType =
   | 'bigint[]'
   | 'int[]';
 
-/** A value that is known already, one of the filter's, or one of the position's. */
+/** A known value, one of the filter's, or one of the position's. */
 export type Parameter = Bindable | ValueSlot | Slot;
 
 export class Parameters {
@@ -33,19 +32,19 @@ export class Parameters {
     this.#hidden = hidden;
   }
 
-  /** The mark that stands for the value. */
+  /** Adds a known value. @returns its mark */
   add(value: Bindable, type: ParameterType): string {
     this.list.push(value);
     return this.#mark(type);
   }
 
-  /** The mark that stands for a value of the filter. */
+  /** Adds a value of the filter. @returns its mark */
   addValue(at: number, type: ParameterType): string {
     this.list.push({ value: at });
     return this.#mark(type);
   }
 
-  /** The mark that stands for the value that a position has at the slot, the same for each use. */
+  /** Adds a value of the position, once per slot. @returns its mark */
   addSlot(slot: number, type: ParameterType): string {
     const kept = this.#slots.get(slot);
     if (kept !== undefined) return kept;
@@ -58,12 +57,12 @@ export class Parameters {
   #mark(type: ParameterType): string {
     const mark = `$${this.list.length}::${type}`;
     if (!this.#hidden) return mark;
-    // Without the outer cast `= ANY ((SELECT ...))` would be a comparison with the rows of the subselect.
+    // Without the outer cast `= ANY ((SELECT ...))` would compare with the rows of the subselect.
     return type.endsWith('[]') ? `(SELECT ${mark})::${type}` : `(SELECT ${mark})`;
   }
 }
 
-/** Fills in the values of the filter, in a statement that has no position. */
+/** Fills in the values of the filter, in a statement without a position. */
 export function bindValues(list: readonly Parameter[], values: readonly Bindable[]): readonly Bindable[] {
   return list.map((entry) => {
     if (!isSlot(entry)) return entry;
@@ -72,7 +71,6 @@ export function bindValues(list: readonly Parameter[], values: readonly Bindable
   });
 }
 
-/** Whether the entry is filled in later. */
 export function isSlot(entry: Parameter): entry is ValueSlot | Slot {
   return typeof entry === 'object' && entry !== null && !Array.isArray(entry);
 }

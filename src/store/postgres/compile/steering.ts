@@ -1,26 +1,23 @@
 /**
- * Makes the planner walk the index that serves a bounded read, without settings of a session, which a pooler would lose or give
- * to others. Left alone it does not: on a table of 10^5 rows just loaded, whose statistics come a minute later, a page of 20 by
- * an indexed prefix was a bitmap scan and a sort of 50,000 rows (318 ms; the walk takes 0.13 ms); 1000 rows of an analysed
- * one likewise (53 ms; 0.7 ms).
- *
- * `comity_costly` is never called. The catalogue says that it costs 25 units, more than a random read of a page (4), so it
- * stands where other plans pay for it; it also keeps plans from being made parallel. Values are hidden by parameters.ts.
+ * Makes the planner walk the index that serves a bounded read, without session settings, which a pooler would lose or leak. Otherwise it
+ * does not: on a table of 10^5 rows just loaded, whose statistics come a minute later, a page of 20 by an indexed prefix was a bitmap scan
+ * and a sort of 50,000 rows (318 ms; the walk takes 0.13 ms); likewise 1000 rows of an analysed one (53 ms; 0.7 ms).
+ * `comity_costly` is never called. Its cost in the catalogue is 25 units, more than a random page read (4), so it is placed where other
+ * plans pay for it; it also prevents parallel plans. parameters.ts hides the values.
  */
 import { quoteName } from '../../quote-name.ts';
 
 /**
- * True for every row that is not deleted, for walks of the indexes that leave deleted rows out: their predicate implies the second
- * half too, which the planner therefore leaves out of a walk of one. Any other plan (a scan, a bitmap, the primary key) is
- * charged for each row that it would touch.
+ * True for every undeleted row, for walks of indexes that omit deleted rows: their predicate implies the second half too, so the planner
+ * drops it from such a walk. Any other plan (a scan, a bitmap, the primary key) is charged for each row that it would touch.
  */
 export function liveInIndex(schema: string): string {
   return `deleted_at IS NULL AND (deleted_at IS NULL OR ${costly(schema)})`;
 }
 
 /**
- * True for every row that is not deleted, for walks of the primary key. It implies no predicate, so no other index will do; and of
- * the plans that are left that walk touches the fewest rows. No revision is negative.
+ * True for every undeleted row, for walks of the primary key. It implies no predicate, so no other index applies, and among the remaining
+ * plans the walk touches the fewest rows. No revision is negative.
  */
 export function liveInTable(schema: string): string {
   return `(deleted_at IS NULL OR (rev < 0 AND ${costly(schema)}))`;
@@ -32,17 +29,17 @@ export function anyInTable(schema: string): string {
 }
 
 /**
- * Equality of which the planner does not conclude that the key is constant, so that only an index that begins with it has an order
- * that begins with it. A kept plan knows no values: where the statistics of a column saw one owner, a rare second one would be
- * looked for along an index of the sort alone, through all rows of the first (20,000 of 20,000, tried).
+ * An equality from which the planner does not conclude that the key is constant, so that only an index that begins with the key provides an
+ * order that begins with it. A kept plan knows no values: if the statistics of a column saw one owner, it would search a rare second one
+ * along an index of the sort alone, through all rows of the first (20,000 of 20,000, measured).
  */
 export function inOne(value: string, mark: string): string {
   return `${value} = ANY (ARRAY[${mark}])`;
 }
 
 /**
- * A limit that the planner does not look into: it takes a tenth of the rows to be wanted, whatever the statistics say, so that a
- * walk never looks dearer than a sort. Around it stands a literal one, which keeps the estimate below what JIT starts at.
+ * A limit that the planner cannot evaluate: it assumes a tenth of the rows, whatever the statistics say, so that a walk never looks more
+ * expensive than a sort. A literal limit around it keeps the estimate below the threshold of JIT.
  */
 export function hiddenLimit(rows: number): string {
   return `LIMIT (SELECT ${rows})`;

@@ -1,9 +1,8 @@
 /**
- * The SQL value of a field. A field's value is what stands at its path when it is of the field's type, and null otherwise: a strict
- * JSON path selects it, whose errors (nothing there, a member of an array) are silenced, so that each value costs
- * one parse of the document. Numbers are doubles as in JSON.parse, texts compare by code point (`COLLATE "C"` in a
- * UTF-8 database). Filters, sorts and indexes use the very same text, which is how PostgreSQL recognises an
- * expression index.
+ * The SQL value of a field: the value at its path if it has the field's type, otherwise null. A strict JSON path with its errors silenced
+ * (no value, a member of an array) selects it, so that each value costs one parse of the document. Numbers are doubles as in JSON.parse,
+ * texts compare by code point (`COLLATE "C"` in a UTF-8 database). Filters, sorts and indexes use the same text, by which PostgreSQL
+ * recognises an expression index.
  */
 import type { Field } from '../../../model/field.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
@@ -24,7 +23,7 @@ export function valueSql(field: Field): string {
   }
 }
 
-/** What stands at the field's path, of whatever type, as `jsonb`; SQL's null where nothing does. */
+/** The value at the field's path, of any type, as `jsonb`; SQL's null if there is none. */
 export function memberSql(field: Field): string {
   return selected(field, '');
 }

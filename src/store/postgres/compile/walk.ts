@@ -1,18 +1,16 @@
 /**
- * The statement of a page along the index that serves it. The ranges beyond a key (keyset.ts) are the arms of a UNION ALL, each with
- * its order and its limit, so that each is one stretch of the index; the server runs them in turn, and none once the page
- * is full. The text is prepared, and steered so that the index is walked whatever the statistics say (steering.ts).
- *
- * An arm is ordered by all keys of the index but those that equal a value, which the planner knows to be constant: each key in an
- * ORDER BY costs a parse of every document on the page (some 4 µs for 400 bytes), though nothing is sorted.
+ * The statement of a page along the index that serves it. The ranges beyond a key (keyset.ts) are the arms of a UNION ALL, each with its
+ * order and limit, so that each is one stretch of the index; the server runs them in turn until the page is full. The text is prepared, and
+ * steered to walk the index whatever the statistics say (steering.ts).
+ * An arm is ordered by all keys of the index but those that equal a value, which the planner knows to be constant: each key in an ORDER BY
+ * costs a parse of every document on the page (some 4 µs for 400 bytes), even if nothing is sorted.
  */
 import type { Field } from '../../../model/field.ts';
 import { fieldKey } from '../../field-value.ts';
 import { conjuncts, type Shape } from '../../filter-shape.ts';
-import { type Bound, type OrderKey, rangesBeyond, reversed } from '../../keyset.ts';
+import { type Bound, type OrderKey, type Range, rangesBeyond, reversed } from '../../keyset.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
-import { anyRangeSql, boundSql } from './bound.ts';
 import { compileFilter, typeOf } from './filter.ts';
 import {
   columnsSql,
@@ -28,7 +26,6 @@ import { Parameters } from './parameters.ts';
 import { hiddenLimit, inOne, liveInIndex, liveInTable } from './steering.ts';
 import { valueSql } from './value.ts';
 
-/** The statement for every position of the same shape as this one. */
 export function compileWalk(selection: Selection, service: Service, position: Position): PageStatement {
   const parameters = new Parameters(true);
   const order = position.from === 'before' ? reversed(service.order) : service.order;
@@ -59,7 +56,7 @@ function pageSql(walk: Walk, position: Position): string | undefined {
   return `SELECT * FROM (${union}) r ${limitSql(walk)}`;
 }
 
-/** One stretch of the index, from where the bounds say. */
+/** The SQL of one stretch of the index, within the bounds. */
 function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): string {
   const { selection, service, parameters } = walk;
   const { layout, schema, filter } = selection;
@@ -71,7 +68,7 @@ function stretchSql(walk: Walk, bounds: readonly Bound[], besides?: string): str
   return `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} ${limitSql(walk)}`;
 }
 
-/** Pages have one text for each limit, of which there are few; a reader of whole rows asks for any number. */
+/** Pages have one text per limit, of which there are few; readers of whole rows use any number. */
 function limitSql({ selection: { rows, whole }, parameters }: Walk): string {
   return whole ? `LIMIT ${parameters.addSlot(limitSlot, 'bigint')}` : hiddenLimit(rows);
 }
@@ -89,7 +86,7 @@ type Stretch = {
   readonly order: readonly OrderKey[];
 };
 
-/** A key that is null stays in the order: of `IS NULL` the planner does not conclude that it is constant. */
+/** Keeps a key that is null in the order: from `IS NULL` the planner does not conclude that it is constant. */
 function stretchOf({ selection, service, order }: Walk, bounds: readonly Bound[]): Stretch {
   const { layout, filter } = selection;
   const direction = order[0]?.direction ?? 'asc';
@@ -107,27 +104,64 @@ function stretchOf({ selection, service, order }: Walk, bounds: readonly Bound[]
   if (alone !== undefined) equal.delete(alone);
   return {
     alone,
-    order: walked(keys, equal).flatMap((key) => {
+    order: orderingKeys(keys, equal).flatMap((key) => {
       const field = fields.get(key);
       return field === undefined ? [] : [{ field, direction, slot: -1 }];
     }),
   };
 
-  /** Whether the statistics say of the key how many values it has: of columns, never of what stands in partial indexes alone. */
+  /** True if statistics tell the key's number of values: for columns, never for expressions that only partial indexes hold. */
   function isSeen(key: string): boolean {
     return equal.has(key) && fields.get(key)?.column !== undefined;
   }
 
-  /** Whether another index has the same order where these keys are equal. */
+  /** True if another index has the same order where these keys are equal. */
   function isContested(): boolean {
-    const wanted = walked(keys, equal).join();
+    const wanted = orderingKeys(keys, equal).join();
     return layout.indexes.some(
-      (other) => !other.unique && other.name !== service.index && walked(other.keys, equal).join() === wanted,
+      (other) =>
+        !other.unique && other.name !== service.index && orderingKeys(other.keys, equal).join() === wanted,
     );
   }
 }
 
-/** The keys of an index that order rows in which others are equal. */
-function walked(keys: readonly string[], equal: ReadonlySet<string>): readonly string[] {
+/** The keys that order the rows of an index in which others are equal. */
+function orderingKeys(keys: readonly string[], equal: ReadonlySet<string>): readonly string[] {
   return keys.filter((key) => !equal.has(key));
+}
+
+/** The SQL of one bound, with the values of the position's slots. @param alone true to write an equality by `inOne` */
+function boundSql({ field, is, slot }: Bound, parameters: Parameters, alone: boolean): string {
+  const value = valueSql(field);
+  if (is === 'null') return `${value} IS NULL`;
+  if (is === 'not-null') return `${value} IS NOT NULL`;
+  const mark = parameters.addSlot(slot, typeOf(field, true));
+  if (is === 'equal') return alone ? inOne(value, mark) : `${value} = ${mark}`;
+  return `${value} ${is === 'above' ? '>' : '<'} ${mark}`;
+}
+
+/** All ranges as one condition, for statements that do not walk them in turn. */
+export function anyRangeSql(ranges: readonly Range[], parameters: Parameters): string {
+  const alternatives = ranges.map(({ bounds }) =>
+    bounds.map((bound) => boundSql(bound, parameters, false)).join(' AND '),
+  );
+  return `(${alternatives.map((alternative) => `(${alternative})`).join(' OR ')})`;
+}
+
+/** Compiles a page without an index, or far away. It shows its values to the server, which plans it for them. */
+export function compileScan(selection: Selection, position: Position): PageStatement {
+  const { layout, filter, sort, rows } = selection;
+  const parameters = new Parameters(false);
+  const onwards = sort.map((key, slot): OrderKey => ({ ...key, slot }));
+  const order = position.from === 'before' ? reversed(onwards) : onwards;
+  const conditions = ['deleted_at IS NULL'];
+  if (filter.op !== 'always') conditions.push(compileFilter(filter, parameters));
+  if ('key' in position) {
+    const ranges = rangesBeyond(order, nullsOf(position));
+    if (ranges.length === 0) return pageStatement(selection, undefined, new Parameters(false), false);
+    conditions.push(anyRangeSql(ranges, parameters));
+  }
+  let page = `SELECT ${columnsSql(selection)} FROM ${layout.name} WHERE ${conditions.join(' AND ')}${orderSql(order)} LIMIT ${rows}`;
+  if (position.from === 'offset') page += ` OFFSET ${parameters.addSlot(offsetSlot, 'bigint')}`;
+  return pageStatement(selection, page, parameters, false);
 }

@@ -1,10 +1,7 @@
 /**
- * Where the database is and who asks, read from a `postgres://` URL as libpq reads one: parts of the URL, and parameters behind
- * `?` that name the same things or TLS. A parameter that is not known is refused, because a misspelt `sslmode` would
- * weaken the connection without a word.
- *
- * What the URL leaves out is found where libpq's users expect it, by `pg`: PGUSER, PGPASSWORD, ~/.pgpass. Several hosts in
- * one URL are not taken.
+ * The database's address, read from a `postgres://` URL as libpq reads one: parts of the URL, and parameters behind `?` for the same things
+ * or for TLS. Unknown parameters are refused, because a misspelt `sslmode` would silently weaken the connection. `pg` fills in what the URL
+ * omits, as libpq does: PGUSER, PGPASSWORD, ~/.pgpass. Several hosts in one URL are not supported.
  */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
@@ -15,20 +12,20 @@ export type Address = {
   readonly port: number;
   readonly database: string;
   readonly user: string | undefined;
-  /** Not enumerable, so that no print of the address shows it. */
+  /** Not enumerable, so that printing the address does not show it. */
   readonly password: string | undefined;
   readonly tls: Tls;
-  /** Binding the password to the TLS channel (RFC 5929): `require` refuses a server that does not offer it. */
+  /** Binds the password to the TLS channel (RFC 5929): `require` refuses a server that does not offer it. */
   readonly channelBinding: 'disable' | 'prefer' | 'require';
-  /** In place of the name that a connection would give itself. */
+  /** Replaces the name that the connection would use. */
   readonly applicationName: string | undefined;
-  /** Command-line options for the session; PgBouncer must be told to let them pass. */
+  /** Command-line options for the session; PgBouncer must be configured to pass them. */
   readonly options: string | undefined;
 };
 
 export type Tls =
   | { readonly mode: 'off' }
-  /** `optional`: a server that has no TLS is spoken to without. */
+  /** `optional`: connects without TLS to a server that has none. */
   | {
       readonly mode: 'optional' | 'required';
       readonly direct: boolean;
@@ -37,7 +34,7 @@ export type Tls =
 
 const defaultPort = 5432;
 
-/** Parameters that say nothing here: this program's sockets always keep alive, and it does not speak GSSAPI. */
+/** Parameters without effect here: Comity's sockets always keep alive, and it does not use GSSAPI. */
 const idleParameters: ReadonlySet<string> = new Set([
   'fallback_application_name',
   'gssencmode',
@@ -66,10 +63,7 @@ const knownParameters: ReadonlySet<string> = new Set([
   'user',
 ]);
 
-/**
- * @throws TypeError with one sentence that never repeats the URL, which may hold a password; the errors of reading the
- * files that `sslrootcert`, `sslcert` and `sslkey` name
- */
+/** @throws TypeError that never repeats the URL, which may hold a password; errors of reading the files of the ssl parameters */
 export function addressOf(url: string): Address {
   if (!url.startsWith('postgres://') && !url.startsWith('postgresql://')) {
     throw new TypeError('the URL of the database must start with postgres://');
@@ -77,7 +71,7 @@ export function addressOf(url: string): Address {
   const parsed = URL.parse(url);
   if (parsed === null) {
     throw new TypeError(
-      'the URL of the database must be one such as postgres://user:password@host:5432/database',
+      'the URL of the database must have the form postgres://user:password@host:5432/database',
     );
   }
   const parameters = parametersOf(parsed);
@@ -97,12 +91,12 @@ export function addressOf(url: string): Address {
   };
   const password = parameters.get('password') ?? (decoded(parsed.password) || undefined);
   if (address.channelBinding === 'require' && address.tls.mode === 'off') {
-    throw new TypeError('channel_binding=require needs TLS, so it cannot stand with sslmode=disable');
+    throw new TypeError('channel_binding=require needs TLS, so it cannot be combined with sslmode=disable');
   }
   return Object.defineProperty(address, 'password', { value: password, enumerable: false });
 }
 
-/** Host, port and database in one text that holds no secret. */
+/** Host, port and database, without secrets. */
 export function describe(address: Address): string {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   return `${host}:${address.port}/${address.database}`;
@@ -112,13 +106,11 @@ function parametersOf(url: URL): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
   for (const [name, value] of url.searchParams) {
     if (name === 'connect_timeout') {
-      throw new TypeError(
-        'connect_timeout has no place in the URL: the setting databaseConnectTimeoutMs is it',
-      );
+      throw new TypeError('connect_timeout cannot be set in the URL: use COMITY_DATABASE_CONNECT_TIMEOUT_MS');
     }
     if (!knownParameters.has(name) && !idleParameters.has(name)) {
       throw new TypeError(
-        `the URL of the database has a parameter "${name}", which is none of ${[...knownParameters].join(', ')}`,
+        `the URL of the database has an unknown parameter "${name}"; it must be one of ${[...knownParameters].join(', ')}`,
       );
     }
     if (value !== '') parameters.set(name, value);
@@ -126,7 +118,7 @@ function parametersOf(url: URL): ReadonlyMap<string, string> {
   return parameters;
 }
 
-/** TLS by `sslmode`, which means what it means to libpq: only verify-ca and verify-full ask who the server is. */
+/** TLS by `sslmode` with libpq's meaning: only verify-ca and verify-full verify the server. */
 function tlsOf(parameters: ReadonlyMap<string, string>, isSocketFile: boolean): Tls {
   const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
   const mode = oneOf(parameters, 'sslmode', modes) ?? 'prefer';
@@ -151,7 +143,7 @@ function tlsOf(parameters: ReadonlyMap<string, string>, isSocketFile: boolean): 
     if (mode === 'verify-ca') throw new TypeError('sslmode=verify-ca needs sslrootcert, the file of the CA');
     return { mode: 'required', direct, options: { ...files, rejectUnauthorized: false } };
   }
-  // With the CA given, require verifies the chain as well (libpq, 34.19.1), the name of the host alone not.
+  // With the CA given, `require` verifies the chain as well (libpq, 34.19.1), but not the host name.
   return { mode: 'required', direct, options: { ...files, checkServerIdentity: () => undefined } };
 }
 
@@ -176,7 +168,7 @@ function oneOf<const T extends string>(
   return known;
 }
 
-/** A literal IPv6 address stands in brackets in a URL, and nowhere else. */
+/** Removes the brackets of an IPv6 address, which only URLs have. */
 function hostOf(url: URL): string {
   const { hostname } = url;
   if (hostname === '') return 'localhost';
@@ -196,6 +188,8 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw new TypeError('the URL of the database has a "%" that begins no octet: write it as %25');
+    throw new TypeError(
+      'the URL of the database has a "%" without two hexadecimal digits after it: write it as %25',
+    );
   }
 }

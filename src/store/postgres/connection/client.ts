@@ -1,22 +1,20 @@
 /**
- * One session with the server, made by `pg`: pipelined, so that any number of statements is on its way at once, with TLS as the
- * address says. It sets nothing that a session keeps, because behind a pooler in transaction mode the next transaction
- * may find another session.
+ * One session with the server, made by `pg`: pipelined, so that any number of statements is under way at once, with TLS as the address
+ * says. It changes no session state, because behind a pooler in transaction mode the next transaction may run in another session.
  */
-import type { ClientConfig } from 'pg';
-import { Client } from 'pg';
+import { Client, type ClientConfig, type CustomTypesConfig } from 'pg';
+
 import { ignoreError, ownEmitter } from '../../../observe/own-emitter.ts';
 import type { Address } from './address.ts';
-import { cellTypes } from './cell-types.ts';
-import { sqlState } from './failure.ts';
+import { sqlState } from './connection-failure.ts';
 
-/** Silence after which the kernel asks whether the other side is still there. */
+/** Silence after which the kernel probes the other side. */
 const keepAliveInitialDelayMs = 10_000;
 
-/** Why no connection came about, where neither the server nor the socket gave a code. */
+/** Thrown if the connection failed without a code from the server or the socket. */
 export class ConnectFailed extends Error {
   override readonly name = 'ConnectFailed';
-  /** `ENOTLS`: the server has none. `ENOBINDING`: it offers no channel binding. `ECONNCLOSED`: it hung up without a word. */
+  /** `ENOTLS`: the server has no TLS. `ENOBINDING`: it offers no channel binding. `ECONNCLOSED`: it closed the connection. */
   readonly code: 'ETIMEDOUT' | 'ENOTLS' | 'ENOBINDING' | 'ECONNCLOSED';
 
   constructor(code: ConnectFailed['code'], message: string, cause?: unknown) {
@@ -25,10 +23,7 @@ export class ConnectFailed extends Error {
   }
 }
 
-/**
- * Connects within the time.
- * @throws ConnectFailed, the DatabaseError of the server (wrong password, no such database), or the error of the socket
- */
+/** Connects within the time. @throws ConnectFailed, the server's DatabaseError (wrong password, no such database), or the socket's error */
 export async function openClient(address: Address, name: string, timeoutMs: number): Promise<Client> {
   const endsAt = performance.now() + timeoutMs;
   try {
@@ -45,7 +40,7 @@ async function connect(
   timeoutMs: number,
   encrypted: boolean,
 ): Promise<Client> {
-  // What breaks a session is told by its `end` as well, to whoever uses it.
+  // The session's user learns of a broken session by `end`.
   const client = ownEmitter(new Client(configOf(address, name, timeoutMs, encrypted)), ignoreError);
   const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : undefined;
   try {
@@ -79,9 +74,8 @@ function configOf(address: Address, name: string, timeoutMs: number, encrypted: 
 }
 
 /**
- * Ends the attempt where the server asks for the password in a way that is not bound to the channel, or lets one in without
- * any: the one in the middle would do that.
- * @returns what tells why, once the attempt failed
+ * Ends the attempt if the server requests the password without channel binding, or requests none: a man in the middle would do that.
+ * @returns a function that gives the reason, once the attempt failed
  */
 function requireChannelBinding(client: Client): () => ConnectFailed | undefined {
   let refusal: ConnectFailed | undefined;
@@ -105,14 +99,14 @@ function requireChannelBinding(client: Client): () => ConnectFailed | undefined 
   return () => refusal;
 }
 
-/** `pg` gives these three no code, only words of its own. */
+/** `pg` gives these three only a text, no code. */
 function meaningOf(error: unknown, timeoutMs: number): unknown {
   switch (error instanceof Error ? error.message : undefined) {
     case 'timeout expired':
       return new ConnectFailed('ETIMEDOUT', `no connection within ${Math.ceil(timeoutMs)} ms`, error);
     case 'The server does not support SSL connections':
     case 'There was an error establishing an SSL connection':
-      return new ConnectFailed('ENOTLS', 'the server does not speak TLS', error);
+      return new ConnectFailed('ENOTLS', 'the server does not support TLS', error);
     case 'Connection terminated unexpectedly':
       return new ConnectFailed('ECONNCLOSED', 'the server closed the connection', error);
     default:
@@ -120,8 +114,31 @@ function meaningOf(error: unknown, timeoutMs: number): unknown {
   }
 }
 
-/** No TLS at all, or none for this user (pg_hba.conf: `hostnossl`), where libpq tries without as well. */
+/** The server has no TLS at all, or none for this user (pg_hba.conf: `hostnossl`); libpq then tries without TLS as well. */
 function isRefusalOfTls(error: unknown): boolean {
   if (error instanceof ConnectFailed) return error.code === 'ENOTLS';
   return sqlState(error) === '28000';
+}
+
+/** Fixed type numbers of pg_type. */
+const boolean = 16;
+const numbers: ReadonlySet<number> = new Set([20 /* int8 */, 21, 23, 26 /* oid */, 700, 701 /* float8 */]);
+
+/**
+ * Converts the server's integers and doubles to numbers, and booleans; everything else stays text, so that no date is built and no JSON
+ * parsed. A bigint beyond 2^53 would lose digits; revisions, times in milliseconds and counts stay far below.
+ */
+const cellTypes: CustomTypesConfig = {
+  getTypeParser: ((oid: number) => {
+    if (numbers.has(oid)) return Number;
+    return oid === boolean ? isTrue : asItCame;
+  }) as CustomTypesConfig['getTypeParser'],
+};
+
+function isTrue(text: string): boolean {
+  return text === 't';
+}
+
+function asItCame(text: string): string {
+  return text;
 }

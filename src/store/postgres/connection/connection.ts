@@ -1,60 +1,57 @@
 /**
- * A connection that carries any number of calls at once (pipelining), bounds the time of each and heals itself.
- *
- * Modes: `connecting` (an attempt is under way; calls wait for it), `ready` (calls go out at once), `waiting` (the last attempt
- * failed and the next has not begun; calls are refused at once, so that callers answer instead of piling up), `closed`.
- * connecting -> ready | waiting;  ready -> connecting | waiting (lost);  waiting -> connecting;  any -> closed.
- * After a session that lasted the next is made at once, otherwise after a pause that doubles. Nothing is ever sent again by
- * itself but one lone call whose prepared statement the server no longer had, which therefore was not carried out.
+ * A connection that carries any number of calls at once (pipelining), bounds the time of each, and reconnects.
+ * Modes: `connecting` (an attempt is under way; calls wait for it), `ready` (calls are sent immediately), `waiting` (the last attempt
+ * failed and the next has not begun; calls are rejected immediately, so that callers respond instead of queueing), `closed`. connecting ->
+ * ready | waiting;  ready -> connecting | waiting (lost);  waiting -> connecting;  any -> closed.
+ * After a session that lasted, it reconnects immediately, otherwise after a pause that doubles. It resends nothing but a single call whose
+ * prepared statement the server no longer had, and which was therefore not executed.
  */
 import type { Client } from 'pg';
 import { StoreUnavailable } from '../../store.ts';
-import type { Address } from './address.ts';
-import { describe } from './address.ts';
+import { type Address, describe } from './address.ts';
+
 import type { Call, Reply } from './call.ts';
 import { openClient } from './client.ts';
-import { messageOf, unavailable } from './failure.ts';
-import { Flight } from './flight.ts';
-import { Session } from './session.ts';
+import { messageOf, unavailable } from './connection-failure.ts';
+import { Flight, Session } from './session.ts';
 
 export type { Bindable, Call, Cell, Reply, Rows } from './call.ts';
 
 export type Connection = {
   /**
-   * Sends all calls at once, in order, without waiting in between. Rejects with the first failure, once everything sent was answered
-   * or the connection was given up. A failed call does not undo earlier ones unless the caller began a transaction.
+   * Sends all calls at once, in order. Rejects with the first failure, once every call has a reply or the connection is given up. A failed
+   * call does not undo earlier ones unless the caller began a transaction.
    * @param timeoutMs in place of the connection's own
-   * @throws ConnectionLost, StoreUnavailable when too many calls are on their way, or the DatabaseError of the server
+   * @throws ConnectionLost, StoreUnavailable if too many calls are under way, or the server's DatabaseError
    */
   send(calls: readonly Call[], timeoutMs?: number): Promise<readonly Reply[]>;
-  /** Calls asked for and not settled. */
   readonly inFlight: number;
   readonly connected: boolean;
-  /** Waits for what is on its way, which has its bounds, then ends the session. */
+  /** Waits for calls under way, within their timeouts, then ends the session. */
   close(): Promise<void>;
-  /** Cuts the session: what is on its way fails, and the server ends it when its time is over. */
+  /** Cuts the session: calls under way fail, and the server ends them at their timeout. */
   cut(error: unknown): void;
 };
 
 export type ConnectionOptions = {
   readonly address: Address;
-  /** How the session is named to whoever looks at the server: `comity read`. */
+  /** The session's name in the server's views: `comity read`. */
   readonly name: string;
   readonly connectTimeoutMs: number;
-  /** Time for the answer to a call, the wait for a connection included. */
+  /** Timeout of a call, including the wait for a connection. */
   readonly timeoutMs: number;
   readonly callsWaitingMax?: number;
   readonly statementsKeptMax?: number;
-  /** A session that stood has ended; not called for attempts that fail. */
+  /** Called when an established session ended, not for failed attempts. */
   readonly onLost?: (error: unknown) => void;
-  /** A session stands: called before any call that waited for it is sent. */
+  /** Called when a session is established, before any waiting call is sent. */
   readonly onConnected?: () => void;
   readonly onNotification?: (channel: string, payload: string) => void;
 };
 
-/** The connection broke, was given up or could not be had. */
+/** The connection broke, was given up or could not be made. */
 export class ConnectionLost extends StoreUnavailable {
-  /** Whether the server may have carried out the calls. */
+  /** True if the server may have executed the calls. */
   readonly sent: boolean;
 
   constructor(message: string, options: { readonly sent: boolean; readonly cause?: unknown }) {
@@ -67,10 +64,9 @@ const callsWaitingMax = 10_000;
 const statementsKeptMax = 256;
 const pauseLeastMs = 50;
 const pauseMostMs = 2_000;
-/** A session that lasted so long was a good one: the next is made without a pause. */
+/** After a session that lasted this long, it reconnects without a pause. */
 const steadyAfterMs = 1_000;
 
-/** Connects in the background, and again whenever the connection is lost. */
 export function createConnection(options: ConnectionOptions): Connection {
   const connection = new LastingConnection(options);
   connection.connect();
@@ -85,14 +81,13 @@ class LastingConnection implements Connection {
   #closing = false;
   #session: Session | undefined;
   #inFlight = 0;
-  /** What was sent, and what waits for a session, each in order. */
+  /** Flights sent, and flights waiting for a session, each in order. */
   readonly #sent = new Set<Flight>();
   readonly #unsent = new Set<Flight>();
-  /** Why there is no session. */
   #reason: unknown;
   #pauses = 0;
   #pause: NodeJS.Timeout | undefined;
-  /** One timer for all flights, at the earliest of their ends or before. */
+  /** One timer for all flights, at the earliest deadline or before. */
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #whenIdle: (() => void) | undefined;
@@ -118,7 +113,7 @@ class LastingConnection implements Connection {
     if (this.#inFlight + calls.length > this.#callsWaitingMax) {
       return Promise.reject(unavailable(`${this.#inFlight} calls wait for ${this.#where}`));
     }
-    if (this.#mode === 'waiting') return Promise.reject(this.#notHad());
+    if (this.#mode === 'waiting') return Promise.reject(this.#unreachable());
     return new Promise((resolve, reject) => {
       const endsAt = performance.now() + timeoutMs;
       const flight = new Flight({ calls, endsAt, resolve, reject, onSettled: this.#onSettled });
@@ -129,7 +124,6 @@ class LastingConnection implements Connection {
     });
   }
 
-  /** Begins an attempt. */
   connect(): void {
     const { address, name, connectTimeoutMs } = this.#options;
     this.#mode = 'connecting';
@@ -139,7 +133,6 @@ class LastingConnection implements Connection {
     );
   }
 
-  /** Takes a client that is connected. */
   #adopt(client: Client): void {
     const session = new Session({
       client,
@@ -189,10 +182,10 @@ class LastingConnection implements Connection {
     this.#reason = error;
     this.#mode = 'waiting';
     this.#connectLater();
-    for (const flight of this.#unsent) flight.abandon(this.#notHad());
+    for (const flight of this.#unsent) flight.abandon(this.#unreachable());
   }
 
-  /** The session broke: what was sent over it may have been carried out or not. */
+  /** Handles a broken session, whose calls may have been executed or not. */
   #lost(session: Session, reason: unknown): void {
     this.#session = undefined;
     if (this.#mode === 'closed') return;
@@ -214,11 +207,11 @@ class LastingConnection implements Connection {
     if (this.#closing) return;
     const most = Math.min(pauseMostMs, pauseLeastMs * 2 ** this.#pauses);
     this.#pauses += 1;
-    // Jitter: many processes that lost the same server must not come back in step.
+    // Jitter, so that many processes that lost the same server do not reconnect in step.
     this.#pause = setTimeout(() => this.connect(), most / 2 + (Math.random() * most) / 2);
   }
 
-  #notHad(): ConnectionLost {
+  #unreachable(): ConnectionLost {
     const message = `no connection to ${this.#where}: ${messageOf(this.#reason)}`;
     return new ConnectionLost(message, { sent: false, cause: this.#reason });
   }
@@ -233,7 +226,7 @@ class LastingConnection implements Connection {
   #arm(at: number): void {
     clearTimeout(this.#timer);
     this.#timerAt = at;
-    // Answers that already lie in the socket are read first: it may be this process that was late.
+    // Reads replies that already arrived first: this process itself may be late.
     const afterReading = (): void => void setImmediate(() => this.#endLateFlights());
     this.#timer = setTimeout(afterReading, Math.max(1, at - performance.now()));
   }
@@ -247,7 +240,7 @@ class LastingConnection implements Connection {
       flight.abandon(new ConnectionLost(message, { sent: false, cause: this.#reason }));
     }
     const isLate = this.#sent.values().some((flight) => flight.endsAt <= now);
-    if (isLate) this.#session?.giveUp(new Error('no answer in time'));
+    if (isLate) this.#session?.giveUp(new Error('no reply in time'));
     let next = Number.POSITIVE_INFINITY;
     for (const flight of this.#sent) next = Math.min(next, flight.endsAt);
     for (const flight of this.#unsent) next = Math.min(next, flight.endsAt);

@@ -1,20 +1,19 @@
 /**
- * Reads whose cost does not grow, on a few connections that each carry any number at once. A read goes where the least is under way,
- * so that a connection that stalls soon gets nothing more; one that failed because its connection broke is sent once more,
- * since reads change nothing.
+ * Reads of bounded cost, on a few connections that each carry any number at once. A read uses the connection with the fewest calls, so that
+ * a stalled connection soon gets no more. A read whose connection broke is retried once, since reads change nothing.
  */
 import type { Call, Connection, ConnectionOptions, Rows } from './connection.ts';
 import { ConnectionLost, createConnection } from './connection.ts';
-import { asStoreError } from './failure.ts';
+import { asStoreError } from './connection-failure.ts';
 
 export type ReadLaneOptions = Omit<ConnectionOptions, 'name' | 'onNotification'> & {
   readonly connections: number;
 };
 
 export type ReadLane = {
-  /** @throws StoreUnavailable, or the DatabaseError of the server where the call itself is at fault */
+  /** @throws StoreUnavailable, or the server's DatabaseError if the call itself is invalid */
   send(call: Call): Promise<Rows>;
-  /** @throws StoreUnavailable when a trivial statement fails */
+  /** @throws StoreUnavailable if a trivial statement fails */
   ping(): Promise<void>;
   close(): Promise<void>;
 };
@@ -54,7 +53,7 @@ export function createReadLane(options: ReadLaneOptions): ReadLane {
   };
 }
 
-/** A connection that stands before one that does not, then by what is under way; `spared` only where nothing else is. */
+/** Prefers established connections, then the fewest calls; uses `spared` only if there is no other. */
 function leastBusy(connections: readonly Connection[], spared?: Connection): Connection {
   let best: Connection | undefined;
   for (const connection of connections) {

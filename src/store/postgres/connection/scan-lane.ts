@@ -1,47 +1,60 @@
 /**
- * Reads whose cost grows with the table, on connections of their own, one at a time on each, so that no read by id waits behind
- * one. The server ends a statement whose time is over (`SET LOCAL`, which lasts as long as the transaction and so
- * holds behind a pooler); begin, bound, statement and end leave in one write.
+ * Reads whose cost grows with the table, on connections of their own, one at a time on each, so that no read by id waits behind one. The
+ * server ends a statement at its timeout (`SET LOCAL` lasts as long as the transaction, and so works behind a pooler); begin, timeout,
+ * statement and end are sent in one write.
  */
 import { FairQueue } from '../../../model/fair-queue.ts';
 import { placesOf } from '../../filter-shape.ts';
-import type { Call, Connection, ConnectionOptions, Reply, Rows } from './connection.ts';
-import { ConnectionLost, createConnection } from './connection.ts';
-import { asStoreError, isForeignStatement, isStaleStatement, sqlState, unavailable } from './failure.ts';
+import {
+  type Call,
+  type Connection,
+  ConnectionLost,
+  type ConnectionOptions,
+  createConnection,
+  type Reply,
+  type Rows,
+} from './connection.ts';
+
+import {
+  asStoreError,
+  isForeignStatement,
+  isStaleStatement,
+  sqlState,
+  unavailable,
+} from './connection-failure.ts';
 
 export type ScanLaneOptions = Omit<ConnectionOptions, 'name' | 'onNotification' | 'timeoutMs'> & {
-  /** Made when first needed, at most so many. */
+  /** Limit of connections, which are made on demand. */
   readonly connections: number;
   /** Reads that may wait for a connection. */
   readonly queueMax: number;
-  /** Time for a statement, and as much again for its wait in front of it. */
+  /** Timeout of a statement, and the same again for its wait. */
   readonly timeoutMs: number;
 };
 
 export type ScanLane = {
   /**
-   * @param party whom the read is for: parties take turns, and none holds all connections where there are several
-   * @throws StoreUnavailable when too many reads wait, the time is over or storage fails; the DatabaseError of a faulty call
+   * @param party for whom the read is: parties take turns, and with several connections none holds all
+   * @throws StoreUnavailable if too many reads wait, the read times out or storage fails; DatabaseError for an invalid call
    */
   read(call: Call, party?: string): Promise<Rows>;
-  /** Ends the reads under way; those that wait are refused. */
+  /** Ends the reads under way and rejects the waiting ones. */
   close(): Promise<void>;
 };
 
-/** What the server may take to end a statement after its time before the connection is cut. */
+/** Time for the server to end a statement after its timeout, before the connection is cut. */
 const endingMs = 1_000;
 
 type Waiting = {
   readonly call: Call;
   readonly party: string;
-  /** In the queue. */
   readonly places: number;
   readonly endsAt: number;
   readonly resolve: (rows: Rows) => void;
   readonly reject: (error: unknown) => void;
 };
 
-/** `party` of the read under way; undefined while it is free. */
+/** `party` of the read under way; undefined if the connection is free. */
 type Slot = { readonly connection: Connection; party: string | undefined };
 
 export function createScanLane(options: ScanLaneOptions): ScanLane {
@@ -71,7 +84,11 @@ class BoundedScanLane implements ScanLane {
       this.#waiting.push(party, { call, party, places, endsAt, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
-        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a connection`));
+        refused.reject(
+          unavailable(
+            `${this.#waiting.count} long reads wait for a connection: the queue is full (COMITY_READER_QUEUE_MAX)`,
+          ),
+        );
       }
       if (this.#timer === undefined && this.#waiting.count > 0) this.#arm();
     });
@@ -87,7 +104,7 @@ class BoundedScanLane implements ScanLane {
     await Promise.all(this.#slots.map(({ connection }) => connection.close()));
   }
 
-  /** One that stands and is idle, or a new one; one that is disconnected only where there is no other. */
+  /** Prefers an idle established connection, then a new one; uses a disconnected one if there is no other. */
   #freeSlot(): Slot | undefined {
     let free: Slot | undefined;
     for (const slot of this.#slots) {
@@ -133,7 +150,7 @@ class BoundedScanLane implements ScanLane {
     }
   }
 
-  /** One connection is left to others where there are several. */
+  /** Leaves one of several connections to other parties. */
   #mayRead(party: string): boolean {
     const reading = this.#slots.filter((slot) => slot.party === party).length;
     return reading < Math.max(1, this.#options.connections - 1);
@@ -141,12 +158,15 @@ class BoundedScanLane implements ScanLane {
 
   #meaningOf(error: unknown): unknown {
     if (sqlState(error) === queryCanceled) {
-      return unavailable(`the read took longer than ${this.#options.timeoutMs} ms`, error);
+      return unavailable(
+        `the read took longer than ${this.#options.timeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`,
+        error,
+      );
     }
     return error instanceof ConnectionLost ? error : asStoreError(error);
   }
 
-  /** Looks again while something waits: each waits at most half as long again as it may. */
+  /** Checks periodically while reads wait, so that a read waits at most 1.5 times its timeout. */
   #arm(): void {
     this.#timer = setTimeout(() => this.#refuseLate(), Math.max(1, this.#options.timeoutMs / 2));
   }
@@ -155,7 +175,11 @@ class BoundedScanLane implements ScanLane {
     this.#timer = undefined;
     const now = performance.now();
     for (const late of this.#waiting.drop(({ endsAt }) => endsAt <= now)) {
-      late.reject(unavailable(`no connection was free for a long read within ${this.#options.timeoutMs} ms`));
+      late.reject(
+        unavailable(
+          `no connection was free for a long read within ${this.#options.timeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`,
+        ),
+      );
     }
     if (this.#waiting.count > 0) this.#arm();
   }

@@ -1,12 +1,13 @@
-/**
- * The calls on their way over one session of the server, and the statements that it knows by name. It ends once and for all:
- * what makes another is connection.ts.
- */
+/** One session with the server: its calls under way, and its prepared statements. It ends once; connection.ts makes the next. */
 import type { Client, QueryArrayConfig, QueryArrayResult } from 'pg';
-import { endsSession, isForeignStatement, isStaleStatement, isUnknownStatement } from './failure.ts';
-import type { Flight } from './flight.ts';
-import type { Statement } from './statement-names.ts';
-import { StatementNames } from './statement-names.ts';
+import type { Call, Reply } from './call.ts';
+import {
+  endsSession,
+  isForeignStatement,
+  isStaleStatement,
+  isUnknownStatement,
+} from './connection-failure.ts';
+import { type Statement, StatementNames } from './statement-names.ts';
 
 export type SessionOptions = {
   readonly client: Client;
@@ -16,11 +17,10 @@ export type SessionOptions = {
   readonly onNotification: ((channel: string, payload: string) => void) | undefined;
 };
 
-/** Time for the server to take leave. */
-const farewellMs = 1_000;
+const closeTimeoutMs = 1_000;
 
 export class Session {
-  /** When it was made, on the clock of `performance.now()`. */
+  /** Time of its creation, on the clock of `performance.now()`. */
   readonly since = performance.now();
   readonly #client: Client;
   readonly #names: StatementNames;
@@ -44,7 +44,7 @@ export class Session {
     for (let at = 0; at < flight.calls.length; at += 1) this.#submit(flight, at);
   }
 
-  /** Cuts the connection: the server learns of it when it next reads or writes. */
+  /** Cuts the connection: the server notices when it next reads or writes. */
   giveUp(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -52,16 +52,15 @@ export class Session {
     this.#onEnded(error);
   }
 
-  /** Takes leave of the server, when nothing is on its way. */
   async close(): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
-    const impatience = setTimeout(() => this.#client.connection.stream.destroy(), farewellMs);
+    const timer = setTimeout(() => this.#client.connection.stream.destroy(), closeTimeoutMs);
     await this.#client.end();
-    clearTimeout(impatience);
+    clearTimeout(timer);
   }
 
-  /** What is sent in one turn of the event loop leaves in one write. */
+  /** Sends the calls of one turn of the event loop in one write. */
   #cork(): void {
     if (this.#corked) return;
     this.#corked = true;
@@ -76,12 +75,12 @@ export class Session {
   #submit(flight: Flight, at: number): void {
     const call = flight.calls[at];
     if (call === undefined) return;
-    // Sent again it goes without a name, and so cannot meet the same trouble.
+    // A repeated call has no name, and so cannot fail the same way.
     const isNamed = call.prepared !== false && !flight.repeated;
     const statement = isNamed ? this.#names.use(call.sql) : undefined;
     const query: QueryArrayConfig = { text: call.sql, values: call.values as unknown[], rowMode: 'array' };
     if (statement !== undefined) query.name = statement.name;
-    // Given a callback, it answers there and makes no promise.
+    // With a callback it returns no promise.
     void this.#client.query(query, (error: Error | null, result: QueryArrayResult) => {
       if (statement !== undefined) statement.callsInFlight -= 1;
       if (flight.settled) return;
@@ -104,7 +103,7 @@ export class Session {
 
   #isPreparedNoMore(statement: Statement, error: unknown): boolean {
     if (isForeignStatement(error)) {
-      // Where its Parse has failed, calls right behind it find nothing either: that is no sign of a pooler.
+      // After its Parse failed, the calls behind it find no statement either: that is no sign of a pooler.
       if (isUnknownStatement(error) && !this.#names.isParsed(statement)) this.#names.forget(statement);
       else this.#names.stop();
     } else if (isStaleStatement(error)) this.#names.forget(statement);
@@ -113,13 +112,74 @@ export class Session {
   }
 }
 
-/** The call failed before anything of it was carried out; of a transaction, the rest has failed with it. */
+/** True if the call failed before it was executed; in a transaction, the rest failed with it. */
 function mayRepeat(flight: Flight): boolean {
   return flight.calls.length === 1 && !flight.repeated;
 }
 
-/** A simple query of several statements has several results, which the types of `pg` do not tell. */
+/** A simple query of several statements has several results, which the types of `pg` do not declare. */
 function lastOf(result: QueryArrayResult): QueryArrayResult {
   const results: QueryArrayResult | readonly QueryArrayResult[] = result;
   return Array.isArray(results) ? (results.at(-1) ?? result) : result;
+}
+
+type FlightOptions = {
+  readonly calls: readonly Call[];
+  /** On the clock of `performance.now()`. */
+  readonly endsAt: number;
+  readonly resolve: (replies: readonly Reply[]) => void;
+  readonly reject: (error: unknown) => void;
+  readonly onSettled: (flight: Flight) => void;
+};
+
+/** Calls sent together. It settles once, when all have replies or it is abandoned. */
+export class Flight {
+  readonly calls: readonly Call[];
+  readonly endsAt: number;
+  repeated = false;
+  readonly #options: FlightOptions;
+  readonly #replies: Reply[] = [];
+  #answered = 0;
+  #failure: { readonly error: unknown } | undefined;
+  #settled = false;
+
+  constructor(options: FlightOptions) {
+    this.calls = options.calls;
+    this.endsAt = options.endsAt;
+    this.#options = options;
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  answer(at: number, reply: Reply): void {
+    this.#replies[at] = reply;
+    this.#count();
+  }
+
+  /** Records that one call failed. Only the first failure is reported: in a transaction the others fail because of it. */
+  refuse(error: unknown): void {
+    this.#failure ??= { error };
+    this.#count();
+  }
+
+  /** Rejects a flight that will get no more replies. */
+  abandon(error: unknown): void {
+    if (this.#settled) return;
+    this.#failure ??= { error };
+    this.#settle();
+  }
+
+  #count(): void {
+    this.#answered += 1;
+    if (this.#answered === this.calls.length) this.#settle();
+  }
+
+  #settle(): void {
+    this.#settled = true;
+    this.#options.onSettled(this);
+    if (this.#failure === undefined) this.#options.resolve(this.#replies);
+    else this.#options.reject(this.#failure.error);
+  }
 }

@@ -1,9 +1,8 @@
 /**
- * The prepared statements of one session: which texts it knows by name, at most so many and so long, the least recently used making room.
- *
- * A name is made from its text alone. Behind a pooler that knows nothing of prepared statements two of this program's
- * connections may come to use one session of the server: they then find under a name nothing, or the same text; never
- * another statement. Either is noticed (26000, 42P05), and the connection goes on without names.
+ * The prepared statements of one session by their texts, bounded in number and length; the least recently used is closed first.
+ * A name depends only on the text. Behind a pooler without support for prepared statements two of Comity's connections may use the same
+ * session: under a name they find nothing or the same text, never another statement. Both cases are noticed (26000, 42P05), and the
+ * connection continues without names.
  */
 import { hash } from 'node:crypto';
 import type { Client } from 'pg';
@@ -13,12 +12,12 @@ import { octetsOfText } from '../../../memory/octet-cache.ts';
 export type Statement = {
   readonly name: string;
   readonly sql: string;
-  /** Calls on their way that use it: such a statement is not put away. */
+  /** Calls under way that use it; above 0, the statement is not closed. */
   callsInFlight: number;
   lastUse: number;
 };
 
-/** What `pg` keeps of names, which it never forgets by itself. */
+/** What `pg` records of names, and never forgets by itself. */
 type Bookkeeping = {
   readonly parsedStatements: Record<string, string>;
   readonly submittedNamedStatements: Record<string, string>;
@@ -26,7 +25,7 @@ type Bookkeeping = {
 
 const octetsMax = memoryBounds.postgresStatements.octets;
 
-/** The text is the key here, and kept by `pg` as well. */
+/** Counts the text as the key here, and as kept by `pg`. */
 function octetsOf(sql: string): number {
   return 512 + 2 * octetsOfText(sql);
 }
@@ -39,7 +38,7 @@ export class StatementNames {
   readonly #closing: string[] = [];
   #octets = 0;
   #uses = 0;
-  /** Told apart in the names, which are still made from nothing else but the text. */
+  /** Makes names of later generations differ; otherwise names depend only on the text. */
   #generation = 0;
   #given = true;
 
@@ -49,7 +48,7 @@ export class StatementNames {
     this.#statementsMax = statementsMax;
   }
 
-  /** The statement under its name, made known if need be; undefined where it has to go without a name. */
+  /** The statement for a text, prepared if necessary; undefined if the call must be sent without a name. */
   use(sql: string): Statement | undefined {
     let statement = this.#bySql.get(sql);
     if (statement === undefined) {
@@ -66,12 +65,12 @@ export class StatementNames {
     return statement;
   }
 
-  /** Whether the session has it, as far as this side knows: not before its Parse has succeeded. */
+  /** True once the statement's Parse has succeeded. */
   isParsed(statement: Statement): boolean {
     return this.#kept.parsedStatements[statement.name] !== undefined;
   }
 
-  /** Lets go of the statement: the next use of its text prepares it again, after closing this one in the session. */
+  /** Drops the statement: it is closed in the session before the next use of its text prepares it again. */
   forget(statement: Statement): void {
     if (this.#bySql.get(statement.sql) !== statement) return;
     this.#bySql.delete(statement.sql);
@@ -79,11 +78,11 @@ export class StatementNames {
     this.#closing.push(statement.name);
     delete this.#kept.parsedStatements[statement.name];
     delete this.#kept.submittedNamedStatements[statement.name];
-    // `pg` takes a failure of a call as one of the name: calls still on their way must not spoil the name that comes next.
+    // `pg` attributes a call's failure to its name: calls under way must not affect the next name.
     if (statement.callsInFlight > 0) this.#generation += 1;
   }
 
-  /** Gives no names any more: who is behind the connection does not keep them. */
+  /** Stops preparing statements, because the pooler does not keep them. */
   stop(): void {
     this.#given = false;
     this.#bySql.clear();
@@ -91,8 +90,8 @@ export class StatementNames {
   }
 
   /**
-   * Close is a message of the protocol, which a pooler understands; DEALLOCATE is a text that it passes to any session. It is sent
-   * in front of the next Parse only, because a pooler keeps a session for whoever sent a message without its Sync.
+   * Sends Close, a protocol message that a pooler understands; DEALLOCATE is a text that it passes to any session. It is sent only in front
+   * of the next Parse, because a pooler reserves a session for a client that sent a message without Sync.
    */
   #close(): void {
     for (const name of this.#closing) this.#client.connection.close({ type: 'S', name }, true);

@@ -1,9 +1,8 @@
 /**
- * The event log (§6): entries in (rev, id) order. Every commit holds the row of the store-wide revision until it is durable, so
- * the order of revisions is the order of becoming visible and a tail can skip nothing.
- *
- * A tail that filters is bounded only near the head. One statement on the read lane looks where the head is, and reads if it is
- * near; if it is not, the tail is read on the scan lane.
+ * The event log (§6): entries in (rev, id) order. Every commit locks the row of the store-wide revision until it is durable, so the order
+ * of revisions is the order of visibility, and a tail skips nothing.
+ * A filtered tail is bounded only near the head. One statement on the read lane finds the head, and reads if it is near; otherwise the tail
+ * is read on the scan lane.
  */
 import type { Filter } from '../../../model/filter.ts';
 import type { ShapedFilter } from '../../filter-shape.ts';
@@ -15,15 +14,14 @@ import { liveInIndex } from '../compile/steering.ts';
 import type { Bindable, Call, Cell } from '../connection/connection.ts';
 import type { ReadLane } from '../connection/read-lane.ts';
 import type { ScanLane } from '../connection/scan-lane.ts';
-import type { Layout } from '../schema/layout.ts';
+import type { Layout } from '../schema/schema-layout.ts';
 
-/** Revisions behind the head up to which a filtered tail is read on the read lane. */
+/** Distance from the head, in revisions, up to which a filtered tail is read on the read lane. */
 const revisionsOnReadLaneMax = 256;
 
 export type TailSources = {
   readonly read: Pick<ReadLane, 'send'>;
   readonly scan: Pick<ScanLane, 'read'>;
-  /** Of the table of events. */
   readonly layout: Layout;
   /** Not quoted. */
   readonly schema: string;
@@ -63,7 +61,7 @@ type TailQuery = {
   readonly after: LogPosition;
   readonly filter: ShapedFilter<Bindable>;
   readonly limit: number;
-  /** Octets of documents after which no further entry is read; undefined: all up to `limit`. */
+  /** Octets of documents after which the read ends; undefined: only `limit` ends it. */
   readonly bytesMax?: number | undefined;
 };
 
@@ -73,14 +71,14 @@ function headSql(layout: Layout, schema: string): string {
   return `SELECT rev, id FROM ${layout.name} WHERE ${liveInIndex(schema)} ORDER BY rev DESC, id DESC LIMIT 1`;
 }
 
-/** @param bounded whether the statement is one that the index serves, prepared and steered */
+/** @param bounded true for a statement that the index serves: prepared and steered */
 function entriesCall({ layout, schema }: TailSources, query: TailQuery, bounded: boolean): Call {
   const parameters = new Parameters(bounded);
   const sql = entriesSql(layout, schema, query, parameters, bounded);
   return { sql, values: bindValues(parameters.list, query.filter.values), prepared: bounded };
 }
 
-/** The entries with the revision of the head beside each; one row without an entry where there is none, or the head is far. */
+/** The entries, each with the head's revision; one row without an entry if there is none, or the head is far. */
 function nearCall({ layout, schema }: TailSources, query: TailQuery): Call {
   const parameters = new Parameters(true);
   const far = parameters.add(query.after.rev + revisionsOnReadLaneMax, 'bigint');

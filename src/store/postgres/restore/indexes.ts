@@ -1,25 +1,22 @@
-/**
- * Indexes of tables that are about to be filled: dropped before and made again after, from the server's own account of them, so
- * that what stood stands again, whoever declared it. The catalogue of the store (`comity_indexes`) is not touched.
- */
+/** Drops indexes before a restore and creates them again from the server's definitions, whoever declared them. */
 import type { FileTable } from '../../backup-file/layout.ts';
 import { UnfitBackup } from '../../backup-file/read-file.ts';
 import { quoteName } from '../../quote-name.ts';
-import { sqlState } from '../connection/failure.ts';
-import { DatabaseFailed } from '../schema/failure.ts';
+import { sqlState } from '../connection/connection-failure.ts';
+import { DatabaseFailed } from '../schema/schema-failure.ts';
 import type { Session } from '../schema/session.ts';
-import { nameIn } from '../standing-tables.ts';
+import { nameIn } from '../schema-tables.ts';
 
 export type DroppedIndex = {
   readonly name: string;
   readonly table: FileTable;
-  /** What makes it. */
+  /** The server's definition. */
   readonly sql: string;
-  /** What it holds of each row, in SQL: a list of expressions. */
+  /** The indexed expressions, as a list in SQL. */
   readonly keys: string;
 };
 
-/** Drops every index of the tables but those of the ids. */
+/** Drops every index of the tables but the primary keys. */
 export async function dropIndexes(
   session: Session,
   schema: string,
@@ -44,7 +41,7 @@ export async function dropIndexes(
   return dropped;
 }
 
-/** @throws UnfitBackup, which names what stands against the index; `file` is where that came from */
+/** @throws UnfitBackup with the reason why the rows do not fit the index; `file` is the backup */
 export async function makeIndex(
   session: Session,
   schema: string,
@@ -67,7 +64,7 @@ export async function makeIndex(
 const uniqueViolation = '23505';
 const programLimitExceeded = '54000';
 
-/** Two rows that are alike are told by their value; what is too long for an index, by the row that takes most of it. */
+/** Describes equal rows by their value, and a value too long for the index by its row. */
 async function reasonOf(
   session: Session,
   schema: string,
@@ -82,5 +79,5 @@ async function reasonOf(
   const [row] = await session.rows(
     `SELECT id FROM ${nameIn(schema, index.table)} ORDER BY octet_length(concat(${index.keys})) DESC LIMIT 1`,
   );
-  return `${error.message}; the longest is of row "${row?.[0]}" of ${index.table.name}`;
+  return `${error.message}; the longest value is in row "${row?.[0]}" of ${index.table.name}`;
 }

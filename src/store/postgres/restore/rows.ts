@@ -1,7 +1,4 @@
-/**
- * The rows of one table of a file, sent in batches; one is read from the file while the one before is on its way. A value that
- * PostgreSQL cannot hold is refused here, where its row can still be named.
- */
+/** Sends the rows of a table in batches, reading ahead. Rejects values that PostgreSQL cannot store, while their row is known. */
 import { columnNamesOf } from '../../backup-file/layout.ts';
 import {
   type StoredRow,
@@ -10,10 +7,9 @@ import {
   UnfitBackup,
 } from '../../backup-file/read-file.ts';
 import type { Session } from '../schema/session.ts';
-import { arrayLiteral } from './array-literal.ts';
 
 const rowsPerBatchMax = 1000;
-/** Of documents, before the one that crosses it. */
+/** Characters of documents, without the one that crosses the limit. */
 const charactersPerBatchMax = 4 * 1024 * 1024;
 
 const bigintColumns: ReadonlySet<string> = new Set(['rev', 'created_at', 'updated_at', 'deleted_at']);
@@ -21,7 +17,7 @@ const bigintColumns: ReadonlySet<string> = new Set(['rev', 'created_at', 'update
 export type RowsSource = {
   readonly session: Session;
   readonly source: StoreFile;
-  /** What the file is called in messages. */
+  /** The file's name in messages. */
   readonly file: string;
   readonly signal: AbortSignal;
 };
@@ -29,11 +25,11 @@ export type RowsSource = {
 export type RowsTarget = {
   /** Quoted, with its schema. */
   readonly name: string;
-  /** Search text of a table that is not searched stays behind; rows without any are found by it once they are written again. */
+  /** False drops search text; if the table is searched later, a row is found after its next write. */
   readonly searched: boolean;
 };
 
-/** @param onRows told how many rows the server has taken, batch by batch */
+/** @param onRows receives the number of rows in each batch that the server accepted */
 export async function insertRows(
   { session, source, file, signal }: RowsSource,
   table: StoredTable,
@@ -52,7 +48,7 @@ export async function insertRows(
     await sent;
     signal.throwIfAborted();
     sent = session.rows(insert, values).then(() => onRows(batch.length));
-    // A failure is met when the batch is waited for.
+    // A failure is thrown where the batch is awaited.
     sent.catch(ignore);
   }
   await sent;
@@ -72,10 +68,7 @@ function* batches(rows: Iterable<StoredRow>, docAt: number): Generator<readonly 
   if (batch.length > 0) yield batch;
 }
 
-/**
- * PostgreSQL keeps no U+0000 in a text, nor in a JSON string that it compares: a row with one could be stored but not listed.
- * What else a JSON text can hold it takes.
- */
+/** Rejects U+0000, which PostgreSQL stores neither in a text nor in a JSON string that it compares. */
 function refuseUnfit(row: StoredRow, table: string, file: string): void {
   for (const value of row) {
     if (typeof value !== 'string' || !holdsNull(value)) continue;
@@ -85,7 +78,7 @@ function refuseUnfit(row: StoredRow, table: string, file: string): void {
   }
 }
 
-/** The escape counts with an odd number of backslashes before the `u`; with an even one it is text that looks like it. */
+/** An odd number of backslashes before the `u` makes it an escape; an even number makes it plain text. */
 function holdsNull(text: string): boolean {
   if (text.includes('\0')) return true;
   for (let at = text.indexOf('u0000'); at !== -1; at = text.indexOf('u0000', at + 1)) {
@@ -97,5 +90,17 @@ function holdsNull(text: string): boolean {
 }
 
 function ignore(): void {
-  // Met where the promise is awaited.
+  // Thrown where the promise is awaited.
+}
+
+/** Encodes a list as PostgreSQL's array literal (manual, 8.15.2), to be cast as in `$1::text[]`: a session binds single values. */
+export function arrayLiteral(values: readonly (string | number | null)[]): string {
+  let literal = '{';
+  for (const value of values) {
+    if (literal.length > 1) literal += ',';
+    if (value === null) literal += 'NULL';
+    else if (typeof value === 'number') literal += value;
+    else literal += `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+  }
+  return `${literal}}`;
 }

@@ -1,24 +1,25 @@
 /**
- * Carries out one step while others read and write. A step that needs a table for itself asks for it briefly and then stands
- * back, because everybody who comes after a waiting ALTER TABLE waits with it.
+ * Executes one step while other processes read and write. A step that needs an exclusive lock requests it briefly and then stands back,
+ * because everything that comes after a waiting ALTER TABLE waits with it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { valueSql } from '../compile/value.ts';
-import { messageOf, sqlState } from '../connection/failure.ts';
-import { DatabaseFailed, SchemaBusy, UnfitRows } from './failure.ts';
-import { inTransaction, type Session } from './session.ts';
+import type { Address } from '../connection/address.ts';
+import { messageOf, sqlState } from '../connection/connection-failure.ts';
+import { DatabaseFailed, SchemaBusy, UnfitRows } from './schema-failure.ts';
+import { inTransaction, openSession, type Session } from './session.ts';
 import type { Step } from './step.ts';
 
-/** What a reader may be held up by an attempt. */
+/** Longest delay of readers by one attempt. */
 const lockTimeoutMs = 200;
-/** Between two attempts, so that those who waited get through. */
+/** Pause between two attempts, so that waiting statements get through. */
 const standBackMs = 500;
 
 const lockNotAvailable = '55P03';
 const deadlock = '40P01';
 
 export type ApplyOptions = {
-  /** Time that a transaction of others may stand in the way of a step. */
+  /** Time that transactions of other sessions may block a step. */
   readonly lockWaitMs: number;
 };
 
@@ -33,7 +34,7 @@ export async function applyStep(session: Session, step: Step, { lockWaitMs }: Ap
       if (state !== lockNotAvailable && state !== deadlock) throw error;
       if (performance.now() >= endsAt) {
         throw new SchemaBusy(
-          `${step.what} could not be had within ${lockWaitMs} ms: a long transaction of another holds the table`,
+          `${step.what} could not lock its table within ${lockWaitMs} ms: a long transaction of another session holds it; end that transaction and run the migration again`,
         );
       }
     }
@@ -57,7 +58,7 @@ async function applyOneByOne(session: Session, step: Step): Promise<void> {
   }
 }
 
-/** Data, constraint, or limit of the program (an index row too long): the rows are at fault, not the server. */
+/** True for errors of data, constraint, or program limit (an index row too long), which the rows cause, not the server. */
 function isAboutRows(error: unknown): boolean {
   return ['22', '23', '54'].includes(stateOf(error)?.slice(0, 2) ?? '');
 }
@@ -65,12 +66,14 @@ function isAboutRows(error: unknown): boolean {
 async function unfitRows(session: Session, { what, builds }: Step, error: unknown): Promise<UnfitRows> {
   const example = builds === undefined ? undefined : await exampleOf(session, builds).catch(ignore);
   const reason = example ?? messageOf(error instanceof DatabaseFailed ? error.cause : error);
-  return new UnfitRows(`cannot make ${what}: ${reason}; nothing of it was kept`, { cause: error });
+  return new UnfitRows(`cannot make ${what}: ${reason}; the database is unchanged by this step`, {
+    cause: error,
+  });
 }
 
 const exampleCharactersMax = 64;
 
-/** Which rows hold one value of a field that is to be unique. Reads the table, as the index did. */
+/** Finds rows with the same value of a field that must be unique. Reads the table, as the index did. */
 async function exampleOf(
   session: Session,
   { layout, index }: NonNullable<Step['builds']>,
@@ -91,5 +94,52 @@ function stateOf(error: unknown): string | undefined {
 }
 
 function ignore(): undefined {
-  // The error that led here is the one to tell.
+  // The original error is reported.
+}
+
+const progressPollMs = 500;
+
+type WatchOptions = {
+  readonly connectTimeoutMs: number;
+  /** Counts blocks of the table, then rows, depending on the phase of the build. */
+  readonly onProgress: (done: number, total: number) => void;
+};
+
+/**
+ * Reports the progress of an index build, which the server shows to other connections only. A failure to watch does not stop the build.
+ * @param processNumber of the server process that builds
+ * @returns a function that stops it
+ */
+export async function watchBuilds(
+  address: Address,
+  processNumber: number,
+  { connectTimeoutMs, onProgress }: WatchOptions,
+): Promise<() => Promise<void>> {
+  const session = await openSession(address, 'comity migrate watch', connectTimeoutMs).catch(
+    ignoreWatchFailure,
+  );
+  if (session === undefined) return async () => undefined;
+  let looking: Promise<void> = Promise.resolve();
+  const look = async (): Promise<void> => {
+    const [row] = (await session.rows(progressSql, [processNumber]).catch(ignoreWatchFailure)) ?? [];
+    const [blocksDone, blocks, rowsDone, rows] = (row ?? []).map(Number);
+    // A second phase counts rows where the first counted blocks.
+    if (rows !== undefined && rows > 0) onProgress(rowsDone ?? 0, rows);
+    else if (blocks !== undefined && blocks > 0) onProgress(blocksDone ?? 0, blocks);
+  };
+  const timer = setInterval(() => {
+    looking = looking.then(look);
+  }, progressPollMs);
+  return async () => {
+    clearInterval(timer);
+    await looking;
+    await session.end();
+  };
+}
+
+const progressSql = `SELECT blocks_done, blocks_total, tuples_done, tuples_total
+  FROM pg_catalog.pg_stat_progress_create_index WHERE pid = $1`;
+
+function ignoreWatchFailure(): undefined {
+  // The build does not depend on its progress report.
 }

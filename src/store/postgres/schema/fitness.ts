@@ -1,20 +1,14 @@
-/** Whether a schema as it was found may be touched by this program and this user at all; what it lacks is plan.ts's to say. */
+/** Checks that this version and this user may use a schema and a server; plan.ts finds what the schema lacks. */
 import { quoteName } from '../../quote-name.ts';
-import { SchemaTooNew, UnfitServer } from './failure.ts';
 import type { Found } from './inspect.ts';
-import type { Layout } from './layout.ts';
 import { schemaNumber } from './migrations.ts';
-import { occupiedNames } from './plan.ts';
+import { SchemaTooNew, UnfitServer } from './schema-failure.ts';
+import type { Layout } from './schema-layout.ts';
+import { occupiedNames } from './schema-plan.ts';
 
-/** Whether the store was never made in this schema. */
-export function isFresh(found: Found): boolean {
-  return !found.tables.has('comity_migrations');
-}
+import type { Session } from './session.ts';
 
-/**
- * @param user who asks, for the remedy
- * @throws UnfitServer, SchemaTooNew
- */
+/** @param user the session's user, for the remedy @throws UnfitServer, SchemaTooNew */
 export function checkFitness(found: Found, schema: string, layouts: readonly Layout[], user: string): void {
   const quoted = quoteName(schema);
   const asked = quoteName(user);
@@ -36,7 +30,12 @@ export function checkFitness(found: Found, schema: string, layouts: readonly Lay
   refuseOccupied(occupiedNames(found, layouts), schema);
 }
 
-/** Before the first making: nothing may stand under the names that are to be made, and the user must be allowed to. */
+/** True if no store was ever made in the schema. */
+export function isFresh(found: Found): boolean {
+  return !found.tables.has('comity_migrations');
+}
+
+/** Before the first creation: checks that the names are free and that the user may create them. */
 function checkRoom(found: Found, schema: string, layouts: readonly Layout[], user: string): void {
   const names = [...found.tables.keys(), ...found.others];
   const own = names.filter((name) => name.startsWith('comity_'));
@@ -47,7 +46,7 @@ function checkRoom(found: Found, schema: string, layouts: readonly Layout[], use
     throw lacking(user, `CREATE on the schema ${schema}`, grant);
   }
   const make = `CREATE SCHEMA ${quoteName(schema)} AUTHORIZATION ${quoteName(user)}`;
-  throw lacking(user, `CREATE on the database, to make the schema ${schema}`, make);
+  throw lacking(user, `CREATE on the database, to create the schema ${schema}`, make);
 }
 
 function refuseOccupied(names: readonly string[], schema: string): void {
@@ -55,10 +54,61 @@ function refuseOccupied(names: readonly string[], schema: string): void {
   if (name === undefined) return;
   throw new UnfitServer(
     'occupied',
-    `the schema ${schema} has a "${name}" that this program did not make; give it a schema of its own with COMITY_DATABASE_SCHEMA`,
+    `the schema ${schema} has a "${name}" that Comity did not create; give Comity a schema of its own with COMITY_DATABASE_SCHEMA`,
   );
 }
 
 function lacking(user: string, right: string, remedy: string): UnfitServer {
-  return new UnfitServer('rights', `the user ${user} lacks the right ${right}; as its owner run: ${remedy}`);
+  return new UnfitServer(
+    'rights',
+    `the user ${user} lacks the privilege ${right}; as the owner run: ${remedy}`,
+  );
 }
+
+/** The oldest version with every function that statements use and with support by its maintainers. */
+const leastVersion = 14;
+
+type ServerFacts = {
+  /** As the server writes it: `18.4`. */
+  readonly version: string;
+  readonly user: string;
+  readonly database: string;
+};
+
+/**
+ * Checks the server's version, its encoding, and that it accepts writes. Does not look at the schema.
+ * @throws UnfitServer, DatabaseFailed
+ */
+export async function checkServer(session: Session): Promise<ServerFacts> {
+  const [row] = await session.rows(factsSql);
+  const [versionNumber, version, encoding, isStandby, readOnly, user, database] = row ?? [];
+  if (Number(versionNumber) < leastVersion * 10_000) {
+    throw new UnfitServer(
+      'version',
+      `the server is PostgreSQL ${version}, but Comity needs ${leastVersion} or later`,
+    );
+  }
+  if (encoding !== 'UTF8') {
+    throw new UnfitServer(
+      'encoding',
+      `the database has the encoding ${encoding}, but Comity needs UTF8; create one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0`,
+    );
+  }
+  if (isStandby === true) {
+    throw new UnfitServer(
+      'standby',
+      'the server is a standby, which accepts no writes; use the URL of the primary',
+    );
+  }
+  if (readOnly === 'on') {
+    throw new UnfitServer(
+      'read-only',
+      `transactions of ${user} are read-only (default_transaction_read_only is on); turn that off for this user and database`,
+    );
+  }
+  return { version: String(version), user: String(user), database: String(database) };
+}
+
+const factsSql = `
+SELECT current_setting('server_version_num')::integer, current_setting('server_version'), current_setting('server_encoding'),
+  pg_catalog.pg_is_in_recovery(), current_setting('transaction_read_only'), current_user::text, current_database()::text`;

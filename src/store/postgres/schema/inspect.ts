@@ -1,38 +1,34 @@
-/**
- * What stands in the schema, read from the server's catalogue and from the store's own one, and what this user may do there.
- * It only reads; plan.ts compares it with what is declared.
- */
+/** Reads the schema's present state from both catalogues, and this user's rights. plan.ts compares it with the declaration. */
 import { quoteName } from '../../quote-name.ts';
-import type { TableNumbers } from './layout.ts';
+import type { TableNumbers } from './schema-layout.ts';
 import type { Session } from './session.ts';
 
 export type FoundTable = {
   readonly columns: ReadonlySet<string>;
-  /** Which of SELECT, INSERT, UPDATE and DELETE this user lacks. */
+  /** Those of SELECT, INSERT, UPDATE and DELETE that this user lacks. */
   readonly rightsMissing: readonly string[];
-  /** Whether this user may change its shape. */
+  /** True if this user may alter it. */
   readonly owned: boolean;
 };
 
 export type FoundIndex = {
   readonly table: string;
-  /** False for what an interrupted CREATE INDEX CONCURRENTLY left. */
+  /** False for the remains of an interrupted CREATE INDEX CONCURRENTLY. */
   readonly valid: boolean;
 };
 
-/** An index as the store wrote it down when it made it. */
+/** An index in the store's own catalogue. */
 export type NotedIndex = { readonly table: string; readonly definition: string };
 
 export type Found = {
   readonly schemaExists: boolean;
-  /** Whether this user may make tables in it, or the schema itself where it is missing. */
+  /** True if this user may create tables in it, or the schema itself if it is missing. */
   readonly mayCreate: boolean;
-  /** Whether this user may use what is in it. */
   readonly mayUse: boolean;
-  /** Numbers of the migrations made; empty where the store was never made here. */
+  /** Numbers of the migrations made; empty for a schema without a store. */
   readonly migrations: ReadonlySet<number>;
   readonly tables: ReadonlyMap<string, FoundTable>;
-  /** Names that are taken by something else than a table or an index. */
+  /** Names of objects other than tables and indexes. */
   readonly others: ReadonlySet<string>;
   readonly indexes: ReadonlyMap<string, FoundIndex>;
   readonly noted: ReadonlyMap<string, NotedIndex>;
@@ -72,7 +68,7 @@ export async function inspectSchema(session: Session, schema: string): Promise<F
   };
 }
 
-/** Whether the schema is there, may be used, and may be added to; the last two of a missing one are those of making it. */
+/** Whether the schema exists, may be used, and may be added to; for a missing one the last two concern its creation. */
 const rightsSql = `
 SELECT n.oid IS NOT NULL,
   coalesce(has_schema_privilege(n.oid, 'USAGE'), true),
@@ -94,7 +90,7 @@ async function readRelations(session: Session, schema: string): Promise<Pick<Fou
   const tables = new Map<string, FoundTable>();
   const others = new Set<string>();
   for (const [name, kind, owned, ...rest] of await session.rows(relationsSql, [schema])) {
-    // A partitioned table is one as well.
+    // A partitioned table is a table as well.
     if (kind !== 'r' && kind !== 'p') others.add(String(name));
     else {
       tables.set(String(name), {

@@ -1,24 +1,21 @@
 /**
- * One process at a time changes a schema: an advisory lock of PostgreSQL, which is let go by itself when its holder dies.
- *
- * It is asked for again and again instead of waited for in the server. A waiting statement holds a snapshot, and CREATE INDEX
- * CONCURRENTLY of the holder waits for every older snapshot: each would wait for the other for ever.
- *
- * A migration holds it by its session, since its steps are many transactions. That does not work through a pooler in
- * transaction mode: statements meet whichever session is free, so the lock would be held by a session that others use too,
- * and could not be let go. The first making of a schema is one transaction and holds the same lock by that, which works
- * through any pooler.
+ * The lock for changing a schema: an advisory lock of PostgreSQL, which the server releases when its holder dies.
+ * The program polls for it instead of waiting in the server. A waiting statement holds a snapshot, and the holder's CREATE INDEX
+ * CONCURRENTLY waits for every older snapshot: the two would deadlock.
+ * A migration holds it by its session, since its steps are many transactions. That fails through a pooler in transaction mode, where
+ * statements use any free session: another client's session would hold the lock and never release it. The first creation of a schema is one
+ * transaction that holds the lock itself, which works through any pooler.
  */
 import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { SchemaBusy } from './failure.ts';
+import { SchemaBusy } from './schema-failure.ts';
 import type { Session } from './session.ts';
 
-const askAgainMs = 100;
+const pollMs = 100;
 
 /**
- * Takes the lock of the schema for as long as the session lasts.
- * @param onWaiting called once when another has it
+ * Takes the schema's lock for the rest of the session.
+ * @param onWaiting called once if another process holds it
  * @throws SchemaBusy after `waitMs`
  */
 export async function lockSchema(
@@ -35,11 +32,11 @@ export async function lockSchema(
         `another process migrates the schema "${schema}" and did not end within ${waitMs} ms`,
       );
     }
-    await pause(askAgainMs);
+    await pause(pollMs);
   }
 }
 
-/** Takes the lock for as long as the transaction lasts, if no other has it. */
+/** Takes the lock for the rest of the transaction, if it is free. */
 export function tryLockInTransaction(session: Session, schema: string): Promise<boolean> {
   return tryLock(session, 'pg_try_advisory_xact_lock', schema);
 }
@@ -49,7 +46,7 @@ async function tryLock(session: Session, call: string, schema: string): Promise<
   return row?.[0] === true;
 }
 
-/** Advisory locks are known by a number only, in one database: 64 bits of a digest keep out of everybody's way. */
+/** The lock's number: 64 bits of a digest, to avoid the numbers of other programs in the database. */
 function lockNumber(schema: string): string {
   return BigInt.asIntN(
     64,

@@ -1,53 +1,50 @@
 /**
- * Brings a schema up to date while others serve from it: one process at a time, forwards only, step by step as plan.ts orders them.
- * Nothing is kept between runs but what stands in the schema, so a run that was killed is simply begun again.
- *
- * It needs a session of its own from its beginning to its end, for the lock and for building indexes beside writers, and so
- * refuses to go through a pooler (lock.ts says why).
+ * Migrates a schema while other processes serve from it: one process at a time, forwards only, in the order of plan.ts. All state is in the
+ * schema, so an interrupted run is simply repeated. It needs a session of its own throughout, for the lock and for building indexes beside
+ * writers, and so rejects a pooler (lock.ts).
  */
 import type { Table } from '../../store.ts';
 import type { Address } from '../connection/address.ts';
-import { applyStep } from './apply-step.ts';
-import { channelOf } from './channel.ts';
-import { SchemaBusy, UnfitServer } from './failure.ts';
-import { checkFitness } from './fitness.ts';
+import { applyStep, watchBuilds } from './apply-step.ts';
+import { checkFitness, checkServer } from './fitness.ts';
 import { inspectSchema } from './inspect.ts';
-import { layoutsOf } from './layout.ts';
 import { lockSchema } from './lock.ts';
-import { type PlanOptions, planSteps } from './plan.ts';
-import { checkServer } from './server-check.ts';
+import { channelOf } from './physical-name.ts';
+import { SchemaBusy, UnfitServer } from './schema-failure.ts';
+import { layoutsOf } from './schema-layout.ts';
+import { type PlanOptions, planSteps } from './schema-plan.ts';
+
 import { openSession, type Session } from './session.ts';
 import type { Step } from './step.ts';
-import { watchBuilds } from './watch-build.ts';
 
 export type MigrateOptions = {
   readonly schema: string;
   readonly tables: readonly Table[];
   readonly connectTimeoutMs: number;
-  /** Drops no index of an earlier declaration: for the time in which its processes still serve. */
+  /** Keeps indexes of an earlier declaration while its processes still serve. */
   readonly keepsUndeclared?: boolean;
-  /** Version of the program, kept with the migrations it makes. */
+  /** Version of the program, recorded with the migrations it makes. */
   readonly program: string;
-  /** Called before each step. What it throws ends the run between two steps. */
+  /** Called before each step. An exception ends the run between two steps. */
   readonly onStep?: (step: Step, at: number, of: number) => void;
   readonly onStepDone?: (step: Step, durationMs: number) => void;
-  /** Called about twice a second while an index is built. Costs a second connection. */
+  /** Called about twice a second while an index is built. Uses a second connection. */
   readonly onProgress?: (done: number, total: number) => void;
-  /** Called once when another process migrates, which is then waited for. */
+  /** Called once if the run waits for another process's migration. */
   readonly onWaiting?: () => void;
   /** Time that another migration may take. Default one hour. */
   readonly waitMs?: number;
-  /** Time that a transaction of others may hold up a step. Default two minutes. */
+  /** Time that transactions of other sessions may block a step. Default two minutes. */
   readonly lockWaitMs?: number;
-  /** Milliseconds since the epoch; replaced in tests alone. */
+  /** Milliseconds since the epoch; only tests replace it. */
   readonly clock?: () => number;
 };
 
-/** Two plans in a row: what the first did not know of, such as an index that an interrupted process left, is in the second. */
+/** The second plan covers what the first could not know of, such as an index left by an interrupted process. */
 const plansMax = 2;
 
 /**
- * @returns the steps that were carried out
+ * @returns the executed steps
  * @throws UnfitRows, UnfitServer, SchemaTooNew, SchemaBusy, DatabaseFailed, TypeError (a declaration that cannot be stored)
  */
 export function migrateSchema(address: Address, options: MigrateOptions): Promise<readonly Step[]> {
@@ -56,7 +53,7 @@ export function migrateSchema(address: Address, options: MigrateOptions): Promis
     if (!(await session.isDirect())) {
       throw new UnfitServer(
         'pooler',
-        'the URL leads to a pooler (such as PgBouncer), and a migration needs a session of its own; give this command the URL of the server itself',
+        'the URL leads to a pooler (such as PgBouncer), but a migration needs a session of its own; use the URL of the server itself',
       );
     }
     await prepare(session);
@@ -65,14 +62,14 @@ export function migrateSchema(address: Address, options: MigrateOptions): Promis
     const stopWatching =
       onProgress && (await watchBuilds(address, session.processNumber, { connectTimeoutMs, onProgress }));
     try {
-      return await makeAll(session, plan, user, { ...options, lockWaitMs });
+      return await applyPlans(session, plan, user, { ...options, lockWaitMs });
     } finally {
       await stopWatching?.();
     }
   });
 }
 
-async function makeAll(
+async function applyPlans(
   session: Session,
   plan: PlanOptions,
   user: string,
@@ -95,12 +92,12 @@ async function makeAll(
   const left = await planOf(session, plan, user);
   if (left.length === 0) return done;
   throw new SchemaBusy(
-    `another changed the schema "${plan.schema}" meanwhile: ${left[0]?.what} is to be made again`,
+    `another process changed the schema "${plan.schema}" meanwhile: ${left[0]?.what} is missing again; run the migration again`,
   );
 }
 
 /**
- * The steps that `migrateSchema` would take now. Changes nothing and waits for nobody.
+ * Lists the steps that `migrateSchema` would take now. Changes nothing and waits for no lock.
  * @throws UnfitServer, SchemaTooNew, DatabaseFailed, TypeError
  */
 export function previewMigration(address: Address, options: MigrateOptions): Promise<readonly Step[]> {
@@ -130,20 +127,17 @@ async function planOf(session: Session, plan: PlanOptions, user: string): Promis
   return planSteps(found, plan);
 }
 
-/**
- * Bounds that a user or database carries are meant for requests: building an index takes as long as it takes. The
- * server shall notice that this process died, and let go of the lock, without waiting for the index to be whole.
- */
+/** Removes time limits meant for requests, and makes the server notice a dead client and release its lock. */
 async function prepare(session: Session): Promise<void> {
   for (const name of ['statement_timeout', 'lock_timeout', 'idle_session_timeout']) {
     await session.rows(`SET ${name} = 0`);
   }
-  // PostgreSQL 17 and later know this one.
+  // PostgreSQL 17 and later.
   await session.rows('SET transaction_timeout = 0').catch(ignore);
-  // Some systems cannot look at a socket while they work; there a killed run holds its lock until the index stands.
+  // Some systems cannot check a socket during work; there a killed run holds its lock until the index is built.
   await session.rows("SET client_connection_check_interval = '1s'").catch(ignore);
 }
 
 function ignore(): void {
-  // Nobody asked.
+  // No callback was given.
 }

@@ -1,21 +1,20 @@
 /**
- * The look at the schema that every start begins with. A schema that was never made is made at once, in one transaction, so that a
- * first start with a fresh database just works and processes that start together agree. One that lacks something is
- * refused: changing tables that others may be serving is the operator's decision (`comity migrate`, migrate.ts).
- *
- * It keeps nothing in the session beyond a transaction, and so works through a pooler in transaction mode.
+ * Checks the schema at every start. A schema without a store is created in one transaction, so that a first start with a new database just
+ * works and processes that start together agree. A schema that lacks something is refused: the operator decides when to change tables in
+ * use (`comity migrate`, migrate.ts). It keeps no state in the session beyond a transaction, and so works through a pooler in transaction
+ * mode.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Observe } from '../../../observe/observation.ts';
 import type { Table } from '../../store.ts';
 import type { Address } from '../connection/address.ts';
-import { SchemaBusy, SchemaOutdated } from './failure.ts';
-import { checkFitness, isFresh } from './fitness.ts';
+import { checkFitness, checkServer, isFresh } from './fitness.ts';
 import { type Found, inspectSchema } from './inspect.ts';
-import { layoutsOf, type TableNumbers } from './layout.ts';
 import { tryLockInTransaction } from './lock.ts';
-import { missingThings, type PlanOptions, planSteps } from './plan.ts';
-import { checkServer } from './server-check.ts';
+import { SchemaBusy, SchemaOutdated } from './schema-failure.ts';
+import { layoutsOf, type TableNumbers } from './schema-layout.ts';
+import { missingThings, type PlanOptions, planSteps } from './schema-plan.ts';
+
 import { inTransaction, openSession, type Session } from './session.ts';
 
 export type OpenSchemaOptions = {
@@ -23,21 +22,19 @@ export type OpenSchemaOptions = {
   readonly tables: readonly Table[];
   readonly observe: Observe;
   readonly connectTimeoutMs: number;
-  /** Time that another process may take to make or migrate the schema. Default 30 s. */
+  /** Time that another process may take to create or migrate the schema. Default 30 s. */
   readonly waitMs?: number;
-  /** Time for the server to answer one statement. Default 30 s. */
+  /** Timeout of one statement. Default 30 s. */
   readonly answerTimeoutMs?: number;
-  /** Version of the program, kept with the migrations it makes. Default `unknown`. */
+  /** Version of the program, recorded with the migrations it makes. Default `unknown`. */
   readonly program?: string;
-  /** Milliseconds since the epoch; replaced in tests alone. */
+  /** Milliseconds since the epoch; only tests replace it. */
   readonly clock?: () => number;
 };
 
-const askAgainMs = 100;
+const pollMs = 100;
 
-/**
- * @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (a declaration that cannot be stored)
- */
+/** @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (a declaration that cannot be stored) */
 export async function openSchema(
   address: Address,
   options: OpenSchemaOptions,
@@ -58,13 +55,13 @@ export async function openSchema(
       const found = await inspectFit(session, plan, user);
       const missing = missingThings(planSteps(found, plan));
       if (missing.length === 0) return { numbers: found.numbers };
-      if (!(await make(session, plan, user, options.observe)) && performance.now() >= endsAt) {
+      if (!(await createSchema(session, plan, user, options.observe)) && performance.now() >= endsAt) {
         if (!isFresh(found)) throw new SchemaOutdated(schema, missing);
         throw new SchemaBusy(
-          `another process makes the schema "${schema}" and did not end within ${waitMs} ms`,
+          `another process creates the schema "${schema}" and did not end within ${waitMs} ms`,
         );
       }
-      await pause(askAgainMs * Math.random());
+      await pause(pollMs * Math.random());
     }
   } finally {
     await session.end();
@@ -78,11 +75,11 @@ async function inspectFit(session: Session, { schema, layouts }: PlanOptions, us
 }
 
 /**
- * Makes the whole schema, if it was never made and nobody else is at it.
- * @returns whether this process had its turn; otherwise another holds the lock
- * @throws SchemaOutdated when the schema was made before, and nobody brings it up to date just now
+ * Creates the whole schema, if it has no store and no other process holds the lock.
+ * @returns false if another process holds the lock
+ * @throws SchemaOutdated if the schema has a store that lacks something and no process migrates it
  */
-function make(session: Session, plan: PlanOptions, user: string, observe: Observe): Promise<boolean> {
+function createSchema(session: Session, plan: PlanOptions, user: string, observe: Observe): Promise<boolean> {
   return inTransaction(session, '', async () => {
     if (!(await tryLockInTransaction(session, plan.schema))) return false;
     const found = await inspectFit(session, plan, user);

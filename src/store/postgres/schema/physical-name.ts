@@ -1,15 +1,14 @@
 /**
- * Names that fit PostgreSQL, which silently cuts an identifier after 63 bytes: a longer one is cut here, at a whole
- * character, and ends with a digest of all of it, so that two long names never become one. What such a name stands for
- * is never read from it again: the catalogue `comity_indexes` says it in full.
+ * Names that fit PostgreSQL, which silently truncates identifiers after 63 bytes: a longer one is cut at a whole character and ends with a
+ * digest of all of it, so that long names stay distinct. The catalogue `comity_indexes` has the full name.
  */
 import { hash } from 'node:crypto';
 
 const nameBytesMax = 63;
-/** 80 bits: names that meet would have to be looked for. */
+/** 80 bits make collisions practically impossible. */
 const digestCharacters = 20;
 
-/** @returns the name itself where it fits */
+/** @returns the name itself if it fits */
 export function physicalName(name: string): string {
   if (Buffer.byteLength(name) <= nameBytesMax) return name;
   let cut = '';
@@ -20,4 +19,9 @@ export function physicalName(name: string): string {
     cut += character;
   }
   return `${cut}~${hash('sha256', name, 'hex').slice(0, digestCharacters)}`;
+}
+
+/** The channel for LISTEN and NOTIFY between processes on one schema; the server takes 63 bytes. */
+export function channelOf(schema: string): string {
+  return physicalName(`comity_${schema}`);
 }

@@ -1,31 +1,26 @@
 /**
- * One connection of its own for looking at the schema and changing it: statements one after the other, each awaited. Unlike the
- * connections that serve requests it is not made anew when it breaks, because what it holds (a transaction, the lock of
- * lock.ts) would be gone without a word.
+ * A connection for inspecting and changing the schema: statements one after the other, each awaited. Unlike the connections for requests it
+ * does not reconnect, because its state (a transaction, the lock of lock.ts) would be silently lost.
  */
 import type { Client, QueryArrayConfig } from 'pg';
 import type { Address } from '../connection/address.ts';
 import { openClient } from '../connection/client.ts';
 import type { Cell, Rows } from '../connection/connection.ts';
-import { DatabaseFailed } from './failure.ts';
+import { DatabaseFailed } from './schema-failure.ts';
 
 export type Session = {
   /** @throws DatabaseFailed around the server's error */
   readonly rows: (sql: string, values?: readonly Cell[]) => Promise<Rows>;
-  /** Whether the server that answers is the one that was connected to: behind a pooler the process number differs. */
+  /** True if the responding server process is the one connected to: behind a pooler the process number differs. */
   readonly isDirect: () => Promise<boolean>;
   /** The server's process. */
   readonly processNumber: number;
   readonly end: () => Promise<void>;
 };
 
-/** Time for the server to take leave. */
-const farewellMs = 1000;
+const closeTimeoutMs = 1000;
 
-/**
- * @param answerTimeoutMs time for the answer to a statement, after which the connection is cut; without it any time
- * @throws DatabaseFailed around what came in the way
- */
+/** @param answerTimeoutMs timeout of a statement, after which the connection is cut; default: none @throws DatabaseFailed */
 export async function openSession(
   address: Address,
   name: string,
@@ -35,7 +30,7 @@ export async function openSession(
   const client = await openClient(address, name, connectTimeoutMs).catch((error: unknown) => {
     throw new DatabaseFailed(error);
   });
-  // pg keeps what the server told at the start, and does not declare it.
+  // `pg` has this from the start of the connection, but does not declare it.
   const { processID: processNumber } = client as unknown as { readonly processID: number };
   const rows = (sql: string, values: readonly Cell[] = []): Promise<Rows> =>
     send(client, { text: sql, values: [...values], rowMode: 'array' }, answerTimeoutMs);
@@ -43,14 +38,11 @@ export async function openSession(
     rows,
     isDirect: async () => (await rows('SELECT pg_backend_pid()'))[0]?.[0] === processNumber,
     processNumber,
-    end: () => takeLeave(client),
+    end: () => endSession(client),
   };
 }
 
-/**
- * Runs the work in a transaction. What the work throws is thrown once the transaction is rolled back.
- * @param mode what follows BEGIN, such as `READ ONLY`
- */
+/** Runs the work in a transaction; rolls back and rethrows if it throws. @param mode text after BEGIN, such as `READ ONLY` */
 export async function inTransaction<T>(session: Session, mode: string, work: () => Promise<T>): Promise<T> {
   await session.rows(`BEGIN ${mode}`);
   try {
@@ -58,7 +50,7 @@ export async function inTransaction<T>(session: Session, mode: string, work: () 
     await session.rows('COMMIT');
     return result;
   } catch (error) {
-    // A connection that broke has rolled back by itself.
+    // The server rolls back if the connection broke.
     await session.rows('ROLLBACK').catch(ignore);
     throw error;
   }
@@ -74,20 +66,18 @@ async function send(client: Client, query: QueryArrayConfig, timeoutMs: number |
   try {
     return (await client.query<Cell[]>(query)).rows;
   } catch (error) {
-    throw new DatabaseFailed(
-      isLate ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error,
-    );
+    throw new DatabaseFailed(isLate ? new Error(`no reply within ${timeoutMs} ms`, { cause: error }) : error);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function takeLeave(client: Client): Promise<void> {
-  const impatience = setTimeout(() => client.connection.stream.destroy(), farewellMs);
+async function endSession(client: Client): Promise<void> {
+  const timer = setTimeout(() => client.connection.stream.destroy(), closeTimeoutMs);
   await client.end().catch(ignore);
-  clearTimeout(impatience);
+  clearTimeout(timer);
 }
 
 function ignore(): void {
-  // It is over either way.
+  // The session ends in any case.
 }

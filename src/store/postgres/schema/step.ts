@@ -1,36 +1,33 @@
-/** One step of bringing a schema up to date: what is done at once, or not at all where it is transactional. */
+/** One step of a migration, and the statements on indexes that steps consist of. */
 import { quoteName } from '../../quote-name.ts';
 import { quoteText } from '../quote-text.ts';
-import type { Index, Layout } from './layout.ts';
+import type { Index, Layout } from './schema-layout.ts';
 
 export type Step = {
-  /** For a person: `table products`, `index products.index["price"]`. */
+  /** Description: `table products`, `index products.index["price"]`. */
   readonly what: string;
   readonly sql: readonly string[];
-  /** One transaction; otherwise each statement is one, because PostgreSQL builds and drops indexes beside writers only so. */
+  /** One transaction; otherwise each statement is one, which PostgreSQL requires for CONCURRENTLY. */
   readonly transactional: boolean;
-  /** Carried out when a statement failed, so that nothing half stays behind. */
+  /** Executed when a statement failed, so that nothing incomplete remains. */
   readonly undo?: readonly string[];
-  /** The step only removes what is of no use any more: the schema serves without it as well. */
+  /** The step only removes things no longer used: the schema can serve without it. */
   readonly tidies?: boolean;
-  /** The index that the step builds, to say which rows stand in its way. */
+  /** The index that the step builds, to find rows that violate it. */
   readonly builds?: { readonly layout: Layout; readonly index: Index };
 };
 
-/** `CREATE INDEX` in either form, quoted and ready. */
+/** `CREATE INDEX` in either form, quoted. */
 export function createIndexSql(index: Index, name: string, concurrently: boolean): string {
   return `CREATE ${index.unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteName(name)} ${index.definition}`;
 }
 
-/** Removes the index, valid or not, while others read and write. */
+/** Removes the index, valid or not, while other processes read and write. */
 export function dropIndexSql(schema: string, name: string): string {
   return `DROP INDEX CONCURRENTLY IF EXISTS ${quoteName(schema)}.${quoteName(name)}`;
 }
 
-/**
- * Writes the index down in the catalogue of the store. That comes before it is built: whatever stands under the name
- * afterwards is known to be the store's, also what a killed process left.
- */
+/** Records an index before it is built, so that it is known to be the store's, even if a killed process left it. */
 export function noteIndexSql(schema: string, table: string, index: Index, name: string): string {
   const values = [name, table, JSON.stringify(index.fields), index.definition].map(quoteText).join(', ');
   return (

@@ -1,16 +1,14 @@
 /**
- * A filter as an SQL condition. Inside, SQL's NULL stands for false: AND and OR keep that meaning, and `not`
- * becomes `IS NOT TRUE`, which ends it; so the logic is two-valued as filter.ts asks, while plain
- * comparisons stay in the form that an index can serve.
+ * Compiles a filter to an SQL condition. Within it, NULL stands for false: AND and OR keep that meaning, and `not` becomes `IS NOT TRUE`,
+ * which ends it. So the logic is two-valued as filter.ts demands, while plain comparisons keep the form that an index can serve.
  */
 import type { Field } from '../../../model/field.ts';
 import type { Comparison } from '../../../model/filter.ts';
 import { kindOf, type SqlValue } from '../../field-value.ts';
 import type { Element, Shape, ShapedFilter, ValueEncoding, ValueSlot } from '../../filter-shape.ts';
-import { globOf } from './pattern.ts';
 import { pathLiteral, valueSql } from './value.ts';
 
-/** A list is one JSON text: SQLite takes at most 32,766 parameters, and each number of them would be a statement of its own. */
+/** Encodes a list as one JSON text: SQLite takes at most 32,766 parameters, and each length would be a statement of its own. */
 export const encoding: ValueEncoding<SqlValue> = {
   list: (values) => JSON.stringify(values),
   pattern: (pattern) => [nativeOctetsMax(pattern), pattern, globOf(pattern)],
@@ -29,7 +27,7 @@ const operators: Readonly<Record<Comparison, string>> = {
 
 type Slots = { push(slot: ValueSlot): unknown };
 
-/** The condition; a slot for each of its values is appended to `parameters`, in the order of their marks. */
+/** @param parameters receives a slot for each value, in the order of their marks */
 export function compileFilter(shape: Shape, parameters: Slots): string {
   switch (shape.op) {
     case 'always':
@@ -72,7 +70,7 @@ export function compileFilter(shape: Shape, parameters: Slots): string {
   }
 }
 
-/** The filter as a condition with the values to run it with, for a statement that is compiled each time. */
+/** Compiles the filter with its values, for a statement that is not cached. */
 export function conditionOf({ shape, values }: ShapedFilter<SqlValue>, parameters: SqlValue[]): string {
   const slots: ValueSlot[] = [];
   const condition = compileFilter(shape, slots);
@@ -80,24 +78,21 @@ export function conditionOf({ shape, values }: ShapedFilter<SqlValue>, parameter
   return condition;
 }
 
-/** Joins in halves: a chain of n operators is a tree of depth n to SQLite, which takes 1000. */
+/** Joins in halves: to SQLite a chain of n operators is a tree of depth n, limited to 1000. */
 function join(parts: readonly string[], word: string): string {
   if (parts.length <= 16) return `(${parts.join(word)})`;
   const half = parts.length >> 1;
   return `(${join(parts.slice(0, half), word)}${word}${join(parts.slice(half), word)})`;
 }
 
-/**
- * Steps (characters of the text times those of the pattern) that SQLite may take for one row in one call, which nothing interrupts:
- * about 20 us. A longer text goes to a function of ours, which looks at the time as it goes (reader/deadline.ts).
- */
+/** Limit of uninterruptible steps (characters of text times pattern) per row: about 20 us. Beyond it, reader/deadline.ts searches. */
 const nativeStepsMax = 16_384;
 
 function nativeOctetsMax(pattern: string): number {
   return Math.ceil(nativeStepsMax / (pattern.length + 1));
 }
 
-/** A field is no longer than its document; the length of a column is known without reading it. */
+/** Bounds the field's length by its document's; SQLite knows the length of a column without reading it. */
 function likeSql(field: Field, at: number, parameters: Slots): string {
   const value = valueSql(field);
   const column = field.column === undefined ? 'doc' : value;
@@ -105,7 +100,7 @@ function likeSql(field: Field, at: number, parameters: Slots): string {
   return `CASE WHEN octet_length(${column})>? THEN comity_like(${value},?) ELSE ${value} GLOB ? END`;
 }
 
-/** json_each also walks objects and scalars: the type of the whole is checked first. */
+/** Checks the type first: json_each also walks objects and scalars. */
 function hasSql(field: Field, element: Element): string {
   const path = pathLiteral(field);
   return `(json_type(doc,${path})='array' AND EXISTS (SELECT 1 FROM json_each(doc,${path}) WHERE ${elementSql(element)} AND ((key & 1023) OR comity_tick())))`;
@@ -115,4 +110,23 @@ function elementSql(element: Element): string {
   if (element === 'string') return `type='text' AND value=?`;
   if (element === 'number') return `type IN ('integer','real') AND CAST(value AS REAL)=?`;
   return `type='${element}'`;
+}
+
+/** Converts a `like` pattern to GLOB, which never folds case as LIKE may. A trailing backslash stands for itself. */
+function globOf(pattern: string): string {
+  let glob = '';
+  for (let index = 0; index < pattern.length; index += 1) {
+    const character = pattern.charAt(index);
+    if (character === '%') glob += '*';
+    else if (character === '_') glob += '?';
+    else if (character === '\\' && index + 1 < pattern.length) {
+      index += 1;
+      glob += literal(pattern.charAt(index));
+    } else glob += literal(character);
+  }
+  return glob;
+}
+
+function literal(character: string): string {
+  return character === '*' || character === '?' || character === '[' ? `[${character}]` : character;
 }

@@ -1,29 +1,26 @@
-/** The statements that read one page. Rows come as (doc, sort keys...), or as the contract's whole ones. */
+/** The statements that read one page. Rows come as (doc, sort keys...), or as whole rows of the contract. */
 import type { Sort } from '../../../model/filter.ts';
 import { isKeyInDocument } from '../../document-key.ts';
 import { fieldKey, keyParameter, type SqlValue } from '../../field-value.ts';
 import { conjuncts, type Shape, type ValueSlot } from '../../filter-shape.ts';
+import { rowColumns } from '../../kept-row.ts';
 import { type Bound, type OrderKey, rangesBeyond, reversed, type Slot, slotsOf } from '../../keyset.ts';
-import { leftOut } from '../../page-of-rows.ts';
+import { omittedDocument } from '../../page-of-rows.ts';
 import { quoteName } from '../../quote-name.ts';
-import { rowColumns } from '../../row-cells.ts';
 import type { Service } from '../../serve.ts';
 import type { Position } from '../../store.ts';
-import type { Layout } from '../layout.ts';
+import type { Layout } from '../table-layout.ts';
 import { compileFilter } from './filter.ts';
 import { valueSql } from './value.ts';
 
-/** One text serves every query and every position of the same shape; `bind` puts in the values of one. */
+/** One text serves every query and position of the same shape; `bind` adds the values. */
 export type PageStatement = { readonly sql: string; readonly parameters: readonly (ValueSlot | Slot)[] };
 
-/** What a statement is run with. */
 export type Arguments = {
-  /** Those of the filter. */
   readonly values: readonly SqlValue[];
   readonly position: Position;
-  /** Rows that are wanted. */
   readonly limit: number;
-  /** Octets of the longest document that a capped statement does not leave out. */
+  /** Longest document that a capped statement returns, in octets. */
   readonly docBytesMax?: number;
 };
 
@@ -32,25 +29,24 @@ export type Selection = {
   readonly filter: Shape;
   readonly sort: readonly Sort[];
   readonly service: Service | undefined;
-  /** Whole rows in place of documents with their sort keys. */
+  /** Select whole rows instead of documents with their sort keys. */
   readonly whole: boolean;
-  /** Whether the statement runs on a reader thread, where `comity_tick` ends it when its time is over. */
+  /** The statement runs on a reader thread, where `comity_tick` enforces its deadline. */
   readonly timed: boolean;
-  /** Whether documents beyond the length that `bind` is given are left out (page-of-rows.ts). */
+  /** Omit documents longer than `docBytesMax` (page-of-rows.ts). */
   readonly capped: boolean;
 };
 
 /**
- * True for every row; for one row in 16, and for each long one, it calls back to see whether the time of the statement is over. A call
- * takes 0.3 us; what a filter of 256 comparisons does between two calls, some milliseconds. It stands first among the conditions: SQLite
- * evaluates them in order, and behind one that no row passes it would never be called.
+ * True for every row; for one row in 16 and for each long one it calls back to check the deadline. A call takes 0.3 us; a filter of 256
+ * comparisons takes some milliseconds between two calls. It is the first condition: SQLite evaluates conditions in order, and would never
+ * call it behind one that no row passes.
  */
 export const tickSql = '(((rowid & 15) AND octet_length(doc)<=4096) OR comity_tick())';
 
 /**
- * The statements that read a page at every position of the same shape as this one. They are run in turn, in one snapshot, until the
- * page is full: each walks one range of the index, and most pages are full after the first or second. A
- * query that no index serves has one statement.
+ * Compiles the statements that read a page at positions of this shape. They run in order, in one snapshot, until the page is full: each
+ * walks one range of the index, and most pages are full after the first or second. A query without an index has one statement.
  */
 export function compilePage(selection: Selection, position: Position): readonly PageStatement[] {
   const order = selection.service?.order ?? selection.sort.map((key, slot) => ({ ...key, slot }));
@@ -75,7 +71,6 @@ export function compilePage(selection: Selection, position: Position): readonly 
   return [compileRange(selection, onwards, { condition: `(${condition})`, slots, starts: undefined })];
 }
 
-/** The parameters to run the statement with. */
 export function bind(
   { parameters }: PageStatement,
   sort: readonly Sort[],
@@ -96,10 +91,7 @@ function conditionOf(bounds: readonly Bound[]): string {
   return bounds.map(boundSql).join(' AND ');
 }
 
-/**
- * SQLite finds the end of the nulls by `IS NOT NULL` in an index over a column but not over an expression. There a
- * comparison with minus infinity says the same: numbers are above it, and texts above all numbers.
- */
+/** In an index over an expression SQLite finds the end of the nulls only by a comparison, here with minus infinity. */
 function boundSql({ field, is }: Bound): string {
   const sql = valueSql(field);
   switch (is) {
@@ -116,16 +108,13 @@ function boundSql({ field, is }: Bound): string {
   }
 }
 
-/** A range in SQL. */
 type Stretch = {
   readonly condition: string;
   readonly slots: readonly Slot[];
   readonly starts: OrderKey | undefined;
 };
 
-/** Stands for the rows that are still wanted. */
 const limitSlot: Slot = { slot: -1 };
-/** Stands for the octets of the longest document that is not left out. */
 const docBytesSlot: Slot = { slot: -2 };
 
 function compileRange(
@@ -133,7 +122,7 @@ function compileRange(
   order: readonly OrderKey[],
   range: Stretch | undefined,
 ): PageStatement {
-  // The columns come first, and with them their parameter.
+  // The columns, with their parameter, come before the conditions.
   const parameters: (ValueSlot | Slot)[] = capped ? [docBytesSlot] : [];
   const conditions = timed ? [tickSql, 'deleted_at IS NULL'] : ['deleted_at IS NULL'];
   const start = service === undefined || range === undefined ? undefined : range.starts;
@@ -158,15 +147,15 @@ function compileRange(
 }
 
 function pageColumns(sort: readonly Sort[], capped: boolean): string {
-  const doc = capped ? `CASE WHEN octet_length(doc) > ? THEN '${leftOut}' ELSE doc END` : 'doc';
-  // A key is read from the document where that has it: one that is left out is read again before anybody asks.
+  const doc = capped ? `CASE WHEN octet_length(doc) > ? THEN '${omittedDocument}' ELSE doc END` : 'doc';
+  // Keys in the document are read from it; an omitted document is read again before its key is needed.
   if (isKeyInDocument(sort)) return doc;
   return `${doc}${sort.map((key) => `, ${valueSql(key.field)}`).join('')}`;
 }
 
 /**
- * Whether the filter bounds the key on the side where the range starts. SQLite walks from one of two such bounds, not from
- * the narrower: the filter's, which the position is already beyond, is taken out of its sight by a unary plus.
+ * True if the filter bounds the key on the side where the range starts. SQLite starts at either of two such bounds, not at the narrower, so
+ * a unary plus hides the filter's bound, which the position has already passed.
  */
 function bounds(part: Shape, start: OrderKey): boolean {
   if (part.op !== 'gt' && part.op !== 'gte' && part.op !== 'lt' && part.op !== 'lte') return false;

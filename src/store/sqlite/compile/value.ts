@@ -1,14 +1,12 @@
 /**
- * The SQL value of a field. A field's value is what stands at its path when it is of the field's type, and null otherwise: the
- * `CASE` keeps `true` from passing for 1 and an array for its JSON text, and numbers are doubles as in
- * JSON.parse: SQLite would keep 2^60 exact as an integer, unequal to itself as JavaScript writes it. Filters, sorts and
- * indexes use the very same text, which is how SQLite recognises an expression index.
+ * The SQL value of a field: the value at its path if it has the field's type, otherwise null. The `CASE` prevents `true` from passing for 1
+ * and an array for its JSON text. Numbers are doubles as in JSON.parse: SQLite would keep 2^60 exact as an integer, unequal to what
+ * JavaScript writes. Filters, sorts and indexes use the same text, by which SQLite recognises an expression index.
  */
 import type { Field } from '../../../model/field.ts';
 import { columnNames, kindOf } from '../../field-value.ts';
-import { quoteText } from '../identifier.ts';
 
-/** The JSON path as an SQL literal. SQLite takes JSON escapes within a quoted label, so no name breaks out. */
+/** The JSON path as an SQL literal. SQLite accepts JSON escapes in a quoted label, so no name can end the literal. */
 export function pathLiteral(field: Field): string {
   let path = '$';
   for (const label of field.path) path += `.${JSON.stringify(label)}`;
@@ -29,4 +27,9 @@ export function valueSql(field: Field): string {
     case 'none':
       return `nullif(json_type(doc,${path}),'null')`;
   }
+}
+
+/** Quotes JSON paths of expression indexes, which must be literals. Values from clients are always bound as parameters. */
+function quoteText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }

@@ -1,8 +1,8 @@
 /**
- * Ends a statement whose time is over, or whose store closes. node:sqlite offers no interrupt, and terminating a thread does not stop
- * the C code it is in; but a function called from SQL may throw. So the clock is read within the statement, by work done:
- * `comity_tick()` for one row in 16 and for every long row (`tickSql`), and within a search of a long text, which `comity_like` and
- * `comity_holds` do in JavaScript. SQLite's own GLOB and instr run only where text and pattern are short (compile/filter.ts).
+ * Ends a statement at its deadline, or when its store closes. node:sqlite offers no interrupt, and terminating a thread does not stop C
+ * code; but a function called from SQL may throw. So statements check the clock as they work: `comity_tick()` for one row in 16 and for
+ * every long row (`tickSql`), and `comity_like` and `comity_holds`, which search long texts in JavaScript. SQLite's own GLOB and instr run
+ * only on short texts and patterns (compile/filter.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { memoryBounds } from '../../../memory/bounds.ts';
@@ -12,14 +12,14 @@ import { createLikeMatcher, holds, type LikeMatcher } from '../../../model/like.
 export type Deadline = {
   /** Starts the time of the next statement. */
   start(): void;
-  /** Whether the last statement was ended for its time. */
+  /** True if the last statement reached its deadline. */
   readonly passed: boolean;
 };
 
-/** A pattern compiles to texts of its own length, and some octets for each of its signs. */
+/** A compiled pattern holds texts of its own length, and some octets per wildcard. */
 const octetsPerCharacter = 48;
 
-/** @param cancelled one cell, shared with the thread that asks: any value but 0 ends the statement under way */
+/** @param cancelled one cell, shared with the calling thread: any value but 0 ends the current statement */
 export function installDeadline(database: DatabaseSync, timeoutMs: number, cancelled: Int32Array): Deadline {
   let endsAt = Number.POSITIVE_INFINITY;
   let passed = false;
@@ -33,11 +33,11 @@ export function installDeadline(database: DatabaseSync, timeoutMs: number, cance
   function check(): void {
     if (performance.now() <= endsAt && Atomics.load(cancelled, 0) === 0) return;
     passed = true;
-    throw new Error('the time of the statement is over');
+    throw new Error('the statement timed out');
   }
 
   function matcherOf(pattern: string): LikeMatcher {
-    // Also the one that is too long to be kept besides others: it is asked for again for each row.
+    // Covers a pattern too long for the cache, which SQLite passes again for each row.
     if (lastMatcher !== undefined && pattern === lastPattern) return lastMatcher;
     let matcher = matchers.get(pattern);
     if (matcher === undefined) {

@@ -1,10 +1,9 @@
 /**
- * The calling thread's side of the reader threads: a bounded queue, fair by party, in front of threads that are started when first
- * needed (a start costs 40 ms, which the program does not spend before it is ready).
- *
- * A thread is in one of three modes: `idle`; `reading`, one statement at a time; or `stuck`, when it did not answer within the time of
- * a read and some more. A stuck thread is ended as soon as SQLite returns, its read is refused at once and another thread takes its
- * place, so no read waits for it. A thread that dies fails the read that it had, and is replaced with the next one.
+ * The calling thread's side of the reader threads: a bounded queue, fair by party, and threads that are started on demand (a start takes 40
+ * ms, which would delay readiness).
+ * A thread is in one of three modes: `idle`; `reading`, one statement at a time; or `stuck`, without a reply some time after the timeout.
+ * The pool rejects a stuck thread's read, replaces the thread immediately, and ends it as soon as SQLite returns. If a thread dies, its
+ * read fails and the next read starts another thread.
  */
 import { Worker } from 'node:worker_threads';
 import { FairQueue } from '../../../model/fair-queue.ts';
@@ -12,15 +11,14 @@ import { ownEmitter } from '../../../observe/own-emitter.ts';
 import type { SqlValue } from '../../field-value.ts';
 import { placesOf } from '../../filter-shape.ts';
 import { workerFile } from '../../worker-file.ts';
-import { unavailable } from '../failure.ts';
 import type { Damage } from '../integrity.ts';
-import type { ReaderData, ReadReply, ReadRequest } from './wire.ts';
+import { unavailable } from '../sqlite-failure.ts';
+import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
 
 export type ReadRows = Pick<Extract<ReadReply, { kind: 'rows' }>, 'rows' | 'version' | 'isCut'>;
 
 type Waiting = {
   readonly request: ReadRequest;
-  /** In the queue. */
   readonly places: number;
   readonly resolve: (rows: ReadRows) => void;
   readonly reject: (error: unknown) => void;
@@ -29,12 +27,12 @@ type Waiting = {
 type Thread = {
   readonly worker: Worker;
   reading: { readonly party: string; readonly item: Waiting; readonly timer: NodeJS.Timeout } | undefined;
-  /** Shared with the thread: any value but 0 ends the statement under way. */
+  /** Shared with the thread: any value but 0 ends the current statement. */
   readonly cancelled: Int32Array;
   readonly ended: Promise<void>;
 };
 
-/** Time that a thread gets to end a statement whose time is over; one step of SQLite takes some milliseconds. */
+/** Time for a thread to end a statement after its timeout; one step of SQLite takes some milliseconds. */
 const endingMs = 1000;
 
 export class ReaderPool {
@@ -58,8 +56,8 @@ export class ReaderPool {
   }
 
   /**
-   * @param bounds `party`: whom the read is for; one party never holds all threads where there are several
-   * @throws StoreUnavailable when too many reads wait, the time of the read is over, or storage fails
+   * @param bounds `party`: for whom the read is; with several threads, one party never holds all
+   * @throws StoreUnavailable if too many reads wait, the read times out, or storage fails
    */
   read(
     sql: string,
@@ -76,12 +74,16 @@ export class ReaderPool {
       this.#waiting.push(party, { request, places, resolve, reject });
       this.#dispatch();
       for (const refused of this.#waiting.overflow()) {
-        refused.reject(unavailable(`${this.#waiting.count} long reads wait for a thread`));
+        refused.reject(
+          unavailable(
+            `${this.#waiting.count} long reads wait for a thread: the queue is full (COMITY_READER_QUEUE_MAX)`,
+          ),
+        );
       }
     });
   }
 
-  /** Ends the reads under way; those that wait are refused. */
+  /** Ends the reads under way and rejects the waiting ones. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { reject } of this.#waiting.drop()) reject(unavailable('the store is closed'));
@@ -103,7 +105,7 @@ export class ReaderPool {
     }
   }
 
-  /** One thread is left to others where there are several. */
+  /** Leaves one of several threads to other parties. */
   #mayRead(party: string): boolean {
     const reading = this.#threads.filter((thread) => thread.reading?.party === party).length;
     return reading < Math.max(1, this.#threadsMax - 1);
@@ -122,7 +124,7 @@ export class ReaderPool {
     const workerData: ReaderData = { ...this.#data, cancelled };
     let cause: unknown;
     const worker = ownEmitter(
-      new Worker(workerFile('./thread', import.meta.url), { workerData }),
+      new Worker(workerFile('./reader-thread', import.meta.url), { workerData }),
       (error) => {
         cause = error;
       },
@@ -149,7 +151,7 @@ export class ReaderPool {
     return thread;
   }
 
-  /** The thread is stuck in SQLite: `terminate` takes effect when that returns, and nobody waits for it. */
+  /** Abandons a thread stuck in SQLite: `terminate` takes effect when SQLite returns. */
   #giveUp(thread: Thread): void {
     const { reading } = thread;
     if (reading === undefined) return;
@@ -167,7 +169,7 @@ export class ReaderPool {
   }
 
   #late(): unknown {
-    return unavailable(`the read took longer than ${this.#data.scanTimeoutMs} ms`);
+    return unavailable(`the read took longer than ${this.#data.scanTimeoutMs} ms (COMITY_SCAN_TIMEOUT_MS)`);
   }
 
   #settle({ resolve, reject }: Waiting, reply: ReadReply): void {

@@ -1,31 +1,28 @@
 /**
- * Applies one unit within the transaction under way. Every change is one compare-and-swap statement in the common case:
- * INSERT that does nothing on a taken id, UPDATE or DELETE that names the expected revision; what stands in
- * the way is looked up only after it did not change a row.
- *
- * A refusal after earlier statements of the unit leaves those behind: the caller undoes them (transaction.ts).
+ * Applies one unit within the current transaction. In the common case every change is one compare-and-swap statement: an INSERT that does
+ * nothing on an existing id, an UPDATE or DELETE with the expected revision. Only if it changes no row is the reason looked up. A refusal
+ * does not undo earlier statements of the unit; the caller does (transaction.ts).
  */
-import { rowOf } from '../../row-cells.ts';
+import { rowOf } from '../../kept-row.ts';
 import type { Commit } from '../../store.ts';
 import type { Cells } from '../cells.ts';
-import { isMistake, messageOf, resultCode } from '../failure.ts';
+import { isMistake, messageOf, resultCode } from '../sqlite-failure.ts';
 import type { Statements, TableStatements } from './statements.ts';
-import { absentRev, type CellReader } from './wire.ts';
+import { absentRev, type CellReader } from './writer-messages.ts';
 
 export type Refused = Exclude<Commit, { outcome: 'committed' }>;
 
 /** SQLITE_CONSTRAINT_UNIQUE */
 const uniqueViolation = 2067;
 
-/** What a unit did besides succeeding or not. */
 export type Effects = {
-  /** Counter numbers of the tables it changed, with its revision. */
+  /** Counter numbers of the changed tables, with the revision. */
   readonly touched: Map<number, number>;
-  /** Statements that changed a row, hence whether a refusal leaves something to undo. */
+  /** Statements that changed a row; above 0, a refusal must be undone. */
   written: number;
 };
 
-/** @returns undefined when the unit is made */
+/** @returns undefined if the unit was applied */
 export function applyUnit(
   statements: Statements,
   cells: CellReader,
@@ -51,7 +48,7 @@ export function applyUnit(
       cells.number(),
       rev,
     );
-    // An event whose id is known counts as a change that expected no row, after the unit's changes.
+    // An event with a known id is reported as a change that expected no row, after the unit's changes.
     if (inserted === 0) return superseded(statements.events, changes + event, id);
     effects.written += 1;
   }
@@ -108,7 +105,7 @@ function put(
   for (let index = 0; index < references; index += 1) {
     const field = cells.text();
     const target = cells.text();
-    if (deletedAt !== null || isThere(statements, table, field, target, id)) continue;
+    if (deletedAt !== null || targetExists(statements, table, field, target, id)) continue;
     return unexpected(table, change, id, expected) ?? { outcome: 'dangling', change, field };
   }
   if (deletedAt !== null && expected !== absentRev && table.dependants.length > 0) {
@@ -128,8 +125,8 @@ function put(
   }
 }
 
-/** Whether the row that a reference names is there; a row may name itself while it is made. */
-function isThere(
+/** True if the referenced row exists; a new row may refer to itself. */
+function targetExists(
   statements: Statements,
   table: TableStatements,
   field: string,
@@ -144,7 +141,7 @@ function isThere(
   return (other === table && target === id) || other.live.get(target) !== undefined;
 }
 
-/** A row leaves: softly or not, nothing undeleted may name it. One already softly deleted left before. */
+/** Refuses to remove a row, softly or not, to which undeleted rows refer. A softly deleted row was checked before. */
 function refuseRemoval(
   table: TableStatements,
   change: number,
@@ -162,7 +159,7 @@ function refuseRemoval(
   return undefined;
 }
 
-/** A change made from a stale state is told so first, whatever else stands against it. */
+/** Reports a stale revision before any other reason for refusal. */
 function unexpected(
   table: TableStatements,
   change: number,
@@ -183,7 +180,7 @@ function currentOf(table: TableStatements, id: string): Cells | undefined {
   return table.current.get(id) as unknown as Cells | undefined;
 }
 
-/** SQLite names the index, as an SQL text, in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
+/** SQLite names the index in the message: `UNIQUE constraint failed: index 'products.unique["sku"]'`. */
 function takenField(table: TableStatements, error: unknown): string | undefined {
   if (!isMistake(error) || resultCode(error) !== uniqueViolation) return undefined;
   const message = messageOf(error);
@@ -193,7 +190,7 @@ function takenField(table: TableStatements, error: unknown): string | undefined 
     const field = table.layout.uniqueFields.get(index);
     if (field !== undefined) return field;
   }
-  // A unique field with a column of its own is named by that column.
+  // For a unique field with a column of its own, SQLite names the column.
   for (const [index, field] of table.layout.uniqueFields) {
     const key = table.layout.indexes.find(({ name }) => name === index)?.keys[0];
     if (key !== undefined && message.endsWith(`.${key}`)) return field;

@@ -1,29 +1,34 @@
 /**
- * The calling thread's side of the writer: gathers units and keeps exactly one batch under way, so that all units
- * that arrive while one transaction is made durable form the next (group commit).
- *
- * States: idle (nothing under way), busy (one request under way), closed (takes nothing more; `close` waits until it
- * is idle). From idle, the first unit waits for the end of the event-loop turn, so that a turn is one batch; from
- * busy, a reply starts the next batch at once. A writer that dies fails what is under way and is started anew
- * with the next request.
+ * The calling thread's side of the writer: collects units and keeps exactly one batch under way, so that all units that arrive during a
+ * transaction form the next one (group commit).
+ * States: idle; busy (one request under way); closed (accepts nothing, and `close` waits until it is idle). In the idle state the first
+ * unit waits for the end of the turn of the event loop, so that a turn is one batch; in the busy state a reply starts the next batch
+ * immediately. If the writer thread dies, the request under way fails, and the next request starts another thread.
  */
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
-import { isOnlyExpected } from '../../change-kind.ts';
+import { isOnlyExpected } from '../../change-listeners.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
-import { unavailable } from '../failure.ts';
 import type { Damage } from '../integrity.ts';
-import { type Cell, encodeUnit, type Reply, type Request, unitCharacters, type WriterData } from './wire.ts';
+import { unavailable } from '../sqlite-failure.ts';
+import {
+  type Cell,
+  encodeUnit,
+  type Reply,
+  type Request,
+  unitCharacters,
+  type WriterData,
+} from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
   readonly unitsWaitingBytesMax: number;
   readonly unitsPerTransactionMax: number;
   readonly charactersPerTransactionMax: number;
-  /** Called before the promises of a batch settle: reads must see it from then on. */
+  /** Called before a batch's promises settle, so that reads see it from then on. */
   readonly onCommitted: () => void;
-  /** Called after, with the tables that the batch changed. */
+  /** Called afterwards, with the tables that the batch changed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
@@ -48,7 +53,7 @@ type UnderWay =
   | { readonly kind: 'purge'; readonly purge: Purge }
   | { readonly kind: 'close'; readonly done: () => void };
 
-/** In memory, at most. */
+/** Upper bound in memory. */
 const octetsPerCharacter = 2;
 
 export class WriterQueue {
@@ -72,7 +77,6 @@ export class WriterQueue {
     this.#start();
   }
 
-  /** Units that wait for a batch; those under way not counted. */
   get unitsWaiting(): number {
     return this.#waiting.length;
   }
@@ -84,15 +88,23 @@ export class WriterQueue {
   commit(unit: Unit): Promise<Commit> {
     if (this.#closing !== undefined) return Promise.reject(unavailable('the store is closed'));
     if (this.#waiting.length >= this.#options.unitsWaitingMax) {
-      return Promise.reject(unavailable(`${this.#waiting.length} writes wait to be committed`));
+      return Promise.reject(
+        unavailable(
+          `${this.#waiting.length} writes wait to be committed: the queue is full (COMITY_UNITS_WAITING_MAX)`,
+        ),
+      );
     }
     const characters = unitCharacters(unit);
-    // A document above the bound is taken alone.
+    // Accepts a unit above the limit if nothing else waits.
     if (
       this.#waiting.length > 0 &&
       octetsPerCharacter * (this.#charactersWaiting + characters) > this.#options.unitsWaitingBytesMax
     ) {
-      return Promise.reject(unavailable(`${this.#charactersWaiting} characters wait to be committed`));
+      return Promise.reject(
+        unavailable(
+          `${this.#charactersWaiting} characters wait to be committed: the queue is full (COMITY_UNITS_WAITING_BYTES_MAX)`,
+        ),
+      );
     }
     return new Promise((resolve, reject) => {
       this.#options.damage.refuse();
@@ -111,7 +123,7 @@ export class WriterQueue {
     });
   }
 
-  /** Where the last write found no room: whether there is some now. @throws StoreUnavailable */
+  /** After a write found the disk full: checks for space. @throws StoreUnavailable */
   async probe(): Promise<void> {
     if (this.#full === undefined) return;
     if (this.#closing !== undefined) throw unavailable('the store is closed');
@@ -180,19 +192,19 @@ export class WriterQueue {
 
   #post(request: Request): void {
     const worker = this.#worker ?? this.#start();
-    // A process must not end under a commit, nor stay for an idle writer.
+    // Keeps the process running during a commit, but not for an idle writer.
     worker.ref();
     try {
       worker.postMessage(request);
     } catch (error) {
-      // A value that cannot be cloned: no writer has seen the batch.
+      // The request contains a value that cannot be cloned, so the writer never received it.
       this.#fail(error);
     }
   }
 
   #start(): Worker {
     const worker: Worker = ownEmitter(
-      new Worker(workerFile('./thread', import.meta.url), { workerData: this.#data }),
+      new Worker(workerFile('./writer-thread', import.meta.url), { workerData: this.#data }),
       (error) => this.#died(worker, error),
     );
     worker.unref();
@@ -227,7 +239,7 @@ export class WriterQueue {
     this.#underWay = undefined;
     this.#full = undefined;
     this.#options.onCommitted();
-    // The next batch leaves before the promises of this one settle: the writer never waits for them.
+    // Sends the next batch before the promises of this one settle, so that the writer never waits for them.
     this.#next();
     if (underWay.kind === 'purge') {
       const rows = reply.kind === 'purged' ? reply.rows : 0;
@@ -241,7 +253,7 @@ export class WriterQueue {
     }
   }
 
-  /** Fails what is under way and goes on with the next. */
+  /** Fails the request under way and schedules the next. */
   #fail(error: unknown): void {
     const underWay = this.#underWay;
     this.#underWay = undefined;

@@ -1,12 +1,12 @@
-/** The writer's prepared statements, one set a table; every one returns arrays. */
+/** The writer's prepared statements, one set per table; all return arrays. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { rowColumns } from '../../kept-row.ts';
 import { quoteName } from '../../quote-name.ts';
-import { rowColumns } from '../../row-cells.ts';
 import { eventsTable } from '../../store.ts';
 import { valueSql } from '../compile/value.ts';
-import type { Layout } from '../layout.ts';
+import type { Layout } from '../table-layout.ts';
 
-/** A reference of another table into this one: what blocks the removal of a row. */
+/** A reference from another table to this one, which blocks the removal of a row. */
 export type Dependant = { readonly table: string; readonly field: string; readonly count: StatementSync };
 
 export type TableStatements = {
@@ -22,7 +22,7 @@ export type TableStatements = {
   readonly live: StatementSync;
   readonly removeOld: StatementSync;
   readonly dependants: readonly Dependant[];
-  /** Table position by reference field. */
+  /** Index of the target table by reference field. */
   readonly references: ReadonlyMap<string, number>;
 };
 
@@ -69,7 +69,7 @@ function prepareTable(
   const columns = ['doc', 'owner', 'created_at', 'updated_at', 'deleted_at', 'rev'];
   if (table.searched) columns.push('search');
   const marks = columns.map(() => '?').join(', ');
-  // Rows of events are appended by units and removed, never put: they lack the columns type and collection here.
+  // Units append and remove events, but never insert them like rows: these statements lack the columns type and collection.
   const insertable = table.name !== eventsTable;
   return {
     layout,
@@ -106,7 +106,7 @@ function dependantsOf(
   for (const other of layouts) {
     for (const { field, table } of other.table.references) {
       if (table !== layout.table.name) continue;
-      // A row that names itself does not stand in its own way.
+      // A reference to itself does not block the removal of a row.
       const others = other === layout ? ' AND id <> ?1' : '';
       dependants.push({
         table: other.table.name,

@@ -1,25 +1,21 @@
 /**
- * Makes a batch of units durable in one transaction. The first try runs the units bare. A unit that is refused
- * after it wrote something, or whose values SQLite does not take, makes the batch start over with a savepoint
- * around every unit; that is rare, and cheaper than a savepoint (two statements) for each.
+ * Commits a batch of units in one transaction. The first attempt uses no savepoints. If a unit is refused after it wrote something, or
+ * SQLite rejects its values, the batch starts over with a savepoint around every unit: that is rare, and cheaper than a savepoint (two
+ * statements) for every unit.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { isMistake } from '../failure.ts';
+import { isMistake } from '../sqlite-failure.ts';
 import { applyUnit, type Effects } from './apply.ts';
 import type { Statements } from './statements.ts';
-import { type Cell, CellReader, type Refusal } from './wire.ts';
+import { type Cell, CellReader, type Refusal } from './writer-messages.ts';
 
 export type Outcome = {
   readonly firstRev: number;
-  /** The last revision given out. */
   readonly lastRev: number;
   readonly refusals: readonly Refusal[];
 };
 
-/**
- * @param rev the last revision given out before
- * @throws what SQLite throws when storage fails; nothing is committed then
- */
+/** @param rev the last revision used before @throws SQLite's error if storage fails; nothing is committed then */
 export function commitBatch(
   database: DatabaseSync,
   statements: Statements,
@@ -40,7 +36,7 @@ export function commitBatch(
   }
 }
 
-/** @returns undefined when the batch must start over with savepoints */
+/** @returns undefined if the batch must start over with savepoints */
 function tryBatch(
   database: DatabaseSync,
   statements: Statements,

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import pg from 'pg';
 import { columnNamesOf } from '../../../../src/store/backup-file/layout.ts';
-import { readFile } from '../../../../src/store/backup-file/read-file.ts';
-import type { Restored } from '../../../../src/store/backup-file/restored.ts';
-import { type OnRestore, restore } from '../../../../src/store/postgres/restore/restore.ts';
-import { openSqliteStore } from '../../../../src/store/sqlite/open.ts';
+import { type Restored, readFile } from '../../../../src/store/backup-file/read-file.ts';
+
+import { type OnRestore, restore } from '../../../../src/store/postgres/restore/postgres-restore.ts';
+import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../../../src/store/store.ts';
 import { tables } from '../../../contract/fixture.ts';
 import { emptyDatabase } from '../../../harness/postgres-database.ts';

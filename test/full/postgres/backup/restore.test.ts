@@ -88,10 +88,13 @@ test('refuses a file that is missing, none, of another program, newer, or has a 
   await refused('bare.db', /bare\.db holds no store$/);
   copyFileSync(filled, at('newer.db'));
   new DatabaseSync(at('newer.db')).exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 4711');
-  await refused('newer.db', /written by a newer version of the program \(schema 4711/);
+  await refused('newer.db', /written by a newer version of Comity \(schema 4711/);
   copyFileSync(filled, at('served.db'));
   writeFileSync(at('served.db-wal'), 'x');
-  await refused('served.db', /served\.db-wal stands beside the file .*"comity backup" first$/);
+  await refused(
+    'served.db',
+    /is incomplete without the log beside it \(.*served\.db-wal\).*"comity backup" and restore that$/,
+  );
   await unchanged();
 });
 
@@ -114,7 +117,7 @@ test('refuses a file that is cut short or damaged', async (context) => {
   new DatabaseSync(lost).exec('PRAGMA journal_mode = DELETE; UPDATE comity_counters SET rev = 7 WHERE n = 0');
   await assert.rejects(restoreInto(place, lost), {
     name: 'UnfitBackup',
-    message: /newer than the file counts$/,
+    message: /has a revision above that of the file$/,
   });
   await unchanged();
 });
@@ -186,7 +189,7 @@ test('names the row whose value is too long for an index', async (context) => {
     });
     await assert.rejects(restoreInto(place, file), {
       name: 'UnfitBackup',
-      message: /does not fit the index things\..*; the longest is of row "the long one" of things$/,
+      message: /does not fit the index things\..*; the longest value is in row "the long one" of things$/,
     });
   }
   await unchanged();

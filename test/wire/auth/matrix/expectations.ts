@@ -54,7 +54,7 @@ const challenges = 'Bearer realm="comity", ApiKey realm="comity", Basic realm="c
 const tokenChallenges =
   'Bearer realm="comity", error="invalid_token", ApiKey realm="comity", Basic realm="comity", charset="UTF-8"';
 
-/** Surface, "401 messages", and §7: by the letter that stands in the tables. */
+/** §7: by the letter that stands in the tables. */
 export const refusals: Readonly<Record<string, Refusal>> = {
   N: { status: 401, error: 'no token provided', code: 'no_token_provided', challenges },
   T: { status: 401, error: 'invalid token', code: 'invalid_token', challenges: tokenChallenges },
@@ -63,7 +63,7 @@ export const refusals: Readonly<Record<string, Refusal>> = {
   C: { status: 401, error: 'invalid credentials', code: 'invalid_credentials', challenges },
   // RFC 9110 §15.5.4: it is not about credentials, so it challenges nobody.
   F: { status: 403, error: 'not permitted', code: 'forbidden', challenges: undefined },
-  // Surface: what belongs to another is not there.
+  // What belongs to another is not there.
   H: { status: 404, error: 'not found', code: 'not_found', challenges: undefined },
 };
 
@@ -74,11 +74,11 @@ export const refusals: Readonly<Record<string, Refusal>> = {
 const refusalTable = `
   carrier                 empty  malformed  unknown  expired  revoked  rotated  because
   Basic, password         C      C          C        -        C        -        §5.2; passwords end by being changed alone
-  Basic, key              C      C          C        C        C        C        surface: Basic wrong
-  Bearer, access token    T      T          T        T        T        -        surface: Bearer unusable
-  Bearer, key             T      T          T        T        T        T        surface: Bearer unusable, also where it holds a key
+  Basic, key              C      C          C        C        C        C        Basic wrong
+  Bearer, access token    T      T          T        T        T        -        Bearer unusable
+  Bearer, key             T      T          T        T        T        T        Bearer unusable, also where it holds a key
   Bearer, trusted issuer  T      T          T        T        -        -        the issuer alone revokes, by letting tokens expire
-  Authorization: ApiKey   R      K          K        K        K        K        surface: key scheme with an empty key; key unusable
+  Authorization: ApiKey   R      K          K        K        K        K        key scheme with an empty key; key unusable
   Authorization: Api-Key  R      K          K        K        K        K        the same
   X-API-Key               R      K          K        K        K        K        the same
   ?api_key=               R      K          K        K        K        K        the same
@@ -110,14 +110,14 @@ const permissionTable = `
   nobody                        notes       N    N     N      N     N      N       N            none    §5.1
   wrong role                    pages       200  seen  seen   F     F      F       F            seen    §5.1: authenticated without the role
   wrong role                    records     200  seen  seen   F     F      F       F            seen    the tenant reads, the role writes
-  wrong role                    notes       H    none  none   201   H      H       0            none    surface: another's is 404
+  wrong role                    notes       H    none  none   201   H      H       0            none    another's is 404
   other tenant                  pages       200  seen  seen   201   200    204     1            seen    pages have no tenant
   other tenant                  records     H    none  none   201   H      H       0            none    another tenant's is 404; its own it may make
   other tenant                  notes       H    none  none   201   H      H       0            none    another's is 404
   right                         pages       200  seen  seen   201   200    204     1            seen    all holds
   right                         records     200  seen  seen   201   200    204     1            seen    all holds
   right                         notes       200  seen  seen   201   200    204     1            seen    all holds
-  publishable key               pages       200  seen  seen   F     F      F       F            seen    surface: a publishable key has read alone
+  publishable key               pages       200  seen  seen   F     F      F       F            seen    a publishable key has read alone
   publishable key               records     F    F     F      F     F      F       F            none    it stands in public pages: it is of no tenant
   publishable key               notes       H    none  none   F     F      F       F            none    and not its maker's hand
   trusted issuer, wrong role    pages       200  seen  seen   F     F      F       F            seen    as for accounts

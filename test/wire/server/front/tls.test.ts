@@ -69,7 +69,7 @@ test('says in cleartext to a request in cleartext that the port speaks TLS', asy
   const answer = await client.answer();
   assert.equal(answer.status, 400);
   assert.deepEqual(JSON.parse(answer.body), {
-    error: 'this port speaks TLS: use https',
+    error: 'this port requires TLS: use https',
     code: 'message_invalid',
   });
   assert.equal(answer.fields.get('connection'), 'close');

@@ -1,0 +1,121 @@
+/**
+ * The collections that the program brings itself: accounts, API keys and the audit trail. They are declared like those of users, so lists,
+ * QUERY, patches, conditions and OPTIONS are the same for them.
+ */
+import { Type } from 'typebox';
+import { resolveBuiltIn } from '../config/collections.ts';
+import { hostGlobCharactersMax } from '../config/host-rules.ts';
+import type { Collection } from '../model/collection.ts';
+import { scopes } from '../model/principal.ts';
+import { userDefaults } from './account-tables.ts';
+
+/** RFC 5321 §4.5.3.1.3. */
+const emailCharactersMax = 254;
+const nameCharactersMax = 200;
+const scope = Type.Union(scopes.map((name) => Type.Literal(name)));
+const roleName = Type.String({ minLength: 1, maxLength: 64 });
+
+export const usersCollection: Collection = resolveBuiltIn('users', {
+  description: 'Accounts. Administrators see and change all of them, anyone else their own.',
+  schema: Type.Object({
+    email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
+    emailVerified: Type.Optional(Type.Boolean({ default: userDefaults.emailVerified })),
+    roles: Type.Optional(
+      Type.Array(roleName, { maxItems: 32, uniqueItems: true, default: userDefaults.roles }),
+    ),
+    scopes: Type.Optional(Type.Array(scope, { uniqueItems: true, default: userDefaults.scopes })),
+    tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    disabled: Type.Optional(Type.Boolean({ default: userDefaults.disabled })),
+  }),
+  access: { read: 'owner', create: 'administrator', update: 'owner', delete: 'owner' },
+  readOnly: {
+    email: 'administrator',
+    emailVerified: 'administrator',
+    roles: 'administrator',
+    scopes: 'administrator',
+    tenant: 'administrator',
+    disabled: 'administrator',
+  },
+  unique: ['email'],
+  examples: [{ email: 'ada@shop.example', name: 'Ada' }],
+});
+
+/** A key's own list is read with every verification, and kept with every one that is remembered. */
+const keyHostGlobsMax = 100;
+const hostGlobs = (description: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: hostGlobCharactersMax }), {
+    maxItems: keyHostGlobsMax,
+    description,
+  });
+
+export const keysCollection: Collection = resolveBuiltIn('keys', {
+  description: 'API keys. A key is shown once, when it is made or rotated; what is kept is its digest.',
+  schema: Type.Object({
+    name: Type.String({ minLength: 1, maxLength: nameCharactersMax }),
+    kind: Type.Union([Type.Literal('secret'), Type.Literal('publishable')]),
+    scopes: Type.Optional(
+      Type.Array(scope, {
+        uniqueItems: true,
+        description:
+          'Never more than the caller has. Without it `read` and `write`; a publishable key has `read` and can have nothing else.',
+      }),
+    ),
+    /** Without it, its owner's alone. */
+    tunnel: Type.Optional(
+      Type.Object(
+        {
+          mode: Type.Optional(
+            Type.Union([Type.Literal('enforce'), Type.Literal('report')], {
+              default: 'enforce',
+              description: '`report`: what the lists refuse is let through and logged.',
+            }),
+          ),
+          allow: Type.Optional(
+            hostGlobs(
+              'Hosts that are let through: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Without it, all.',
+            ),
+          ),
+          deny: Type.Optional(hostGlobs('Hosts that are not, whatever is allowed.')),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'Hosts that it may tunnel to, besides what holds for its owner; with the scope `tunnel` alone.',
+        },
+      ),
+    ),
+    expiresAt: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description: 'Must lie ahead, and not beyond the end of the key that makes it.',
+      }),
+    ),
+    /** The first characters, so that people know which key it is. */
+    prefix: Type.Optional(Type.String()),
+    /** The key that it was made with: revoking that one ends this one too. */
+    madeBy: Type.Optional(Type.String()),
+    lastUsedAt: Type.Optional(Type.String({ format: 'date-time' })),
+  }),
+  access: { read: 'owner', create: 'principal', update: 'owner', delete: 'owner' },
+  unpatchable: ['kind', 'scopes', 'tunnel', 'prefix', 'madeBy', 'lastUsedAt'],
+  examples: [{ name: 'Nightly import', kind: 'secret', scopes: ['read', 'write'] }],
+});
+
+export const auditCollection: Collection = resolveBuiltIn('audit', {
+  description: 'What happened to accounts and keys, and who did it.',
+  schema: Type.Object({
+    type: Type.String(),
+    actor: Type.Optional(Type.String()),
+    subject: Type.Optional(Type.String()),
+    address: Type.Optional(Type.String()),
+    detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  }),
+  access: {
+    read: 'administrator',
+    create: 'administrator',
+    update: 'administrator',
+    delete: 'administrator',
+  },
+  indexes: ['type', 'actor', 'subject'],
+});

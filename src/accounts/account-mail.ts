@@ -1,0 +1,161 @@
+/**
+ * Mails codes to accounts. A code is sent once the unit that stores it is committed. Without a mail server no code is created. The
+ * duration of a request tells nothing about an account: `request` only queues, and the look-up happens later, one request after the
+ * other. Each account gets a few mails an hour.
+ */
+
+import type { MailPort } from '../mail/mail-port.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Store } from '../store/store.ts';
+import { StoreUnavailable } from '../store/store.ts';
+import type { User } from './account-tables.ts';
+import type { Audit } from './audit-fact.ts';
+import { type MailCodePurpose, type MintedCode, mintCode } from './mail-code.ts';
+import type { MailTexts } from './mail-texts.ts';
+import type { FindUser, FoundUser } from './users/find-user.ts';
+
+export type AccountMail = {
+  readonly isConfigured: boolean;
+  /** Creates a code and the row that must be committed before it is sent; undefined without a mail server. */
+  mint(user: Pick<User, 'id' | 'email'>, purpose: MailCodePurpose): MintedCode | undefined;
+  /** Sends a committed code. The mail counts toward the hourly limit. */
+  sendCode(purpose: MailCodePurpose, user: Pick<User, 'id' | 'email'>, code: string): void;
+  /** Queues a mail to the account, if it exists. Returns at once. */
+  request(request: MailRequest): void;
+  settled(): Promise<void>;
+  /** Refuses further requests; resolves when the queue is empty. */
+  close(): Promise<void>;
+};
+
+export type MailRequest = {
+  readonly purpose: MailCodePurpose;
+  /** In the form of `normalizeEmail`, or the id of an account. */
+  readonly for: { readonly email: string } | { readonly id: string };
+  /** As rate limits count it; for the audit trail. */
+  readonly address: string;
+};
+
+export type AccountMailOptions = Pick<Services, 'clock' | 'random' | 'observe'> & {
+  readonly store: Pick<Store, 'commit' | 'tally'>;
+  readonly findUser: FindUser;
+  readonly port: MailPort | undefined;
+  readonly texts: MailTexts;
+  readonly audit: Pick<Audit, 'entry'>;
+  readonly verificationCodeSeconds: number;
+  readonly resetCodeSeconds: number;
+  readonly mailsWaitingMax: number;
+};
+
+/** Mails of one purpose to one account in a sliding hour; a mail counts up to a minute longer. */
+const mailsPerHourMax = 5;
+const minuteMs = 60_000;
+/** Minutes that an hour can touch: one more than fit in it. */
+const minutesCounted = 61;
+
+export function createAccountMail(options: AccountMailOptions): AccountMail {
+  const { port, texts, clock, random, observe } = options;
+  const waiting: MailRequest[] = [];
+  let working: Promise<void> | undefined;
+  let isClosed = false;
+
+  const mint: AccountMail['mint'] = (user, purpose) => {
+    const seconds = purpose === 'verification' ? options.verificationCodeSeconds : options.resetCodeSeconds;
+    return port === undefined ? undefined : mintCode(user, purpose, { at: clock(), seconds, random });
+  };
+  const sendCode: AccountMail['sendCode'] = (purpose, { id, email }, code) => {
+    // If counting fails, the account may get one mail more.
+    countMail(options, purpose, id, 1).catch(failed);
+    port?.send(texts(purpose, email, code));
+  };
+
+  /** The store itself reports that it is unavailable. */
+  function failed(error: unknown): void {
+    if (!(error instanceof StoreUnavailable)) observe({ kind: 'store-failed', what: 'mail codes', error });
+  }
+
+  async function work(): Promise<void> {
+    for (let request = waiting.shift(); request !== undefined; request = waiting.shift()) {
+      try {
+        await sendRequested(options, mint, request);
+      } catch (error) {
+        // The user can request the mail again.
+        failed(error);
+      }
+    }
+    working = undefined;
+  }
+
+  return {
+    isConfigured: port !== undefined,
+    mint,
+    sendCode,
+    request(request) {
+      if (port === undefined || isClosed) return;
+      if (waiting.length >= options.mailsWaitingMax) {
+        observe({ kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined });
+        return;
+      }
+      waiting.push(request);
+      working ??= work();
+    },
+    async settled() {
+      await working;
+    },
+    async close() {
+      isClosed = true;
+      await working;
+    },
+  };
+}
+
+async function sendRequested(
+  options: AccountMailOptions,
+  mint: AccountMail['mint'],
+  { purpose, address, for: whom }: MailRequest,
+): Promise<void> {
+  const { store, findUser, audit, port, texts } = options;
+  const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
+  if (found === undefined || !isEligible(purpose, found)) return;
+  const { user } = found;
+  if (!(await mayHaveMail(options, purpose, user.id))) return;
+  const code = mint(user, purpose);
+  if (code === undefined) return;
+  const fact = { type: 'password.reset_requested', actor: null, subject: user.id, address } as const;
+  const changes = purpose === 'reset' ? [code.change, audit.entry(fact)] : [code.change];
+  const commit = await store.commit({ changes, events: [] });
+  if (commit.outcome === 'committed') port?.send(texts(purpose, user.email, code.code));
+}
+
+/** Counts the mail and tells whether it may be sent. It stays counted even if the following commit fails. */
+async function mayHaveMail(
+  options: AccountMailOptions,
+  purpose: MailCodePurpose,
+  id: string,
+): Promise<boolean> {
+  const counted = await countMail(options, purpose, id, 1);
+  if (counted <= mailsPerHourMax) return true;
+  await countMail(options, purpose, id, -1);
+  return false;
+}
+
+/** Adds to the mails of this minute, shared by all processes. @returns the mails of the last hour */
+async function countMail(
+  { store, clock }: AccountMailOptions,
+  purpose: MailCodePurpose,
+  id: string,
+  add: number,
+): Promise<number> {
+  const minute = Math.floor(clock() / minuteMs);
+  const tallies = Array.from({ length: minutesCounted }, (_, age) => ({
+    key: `mail ${purpose} ${minute - age} ${id}`,
+    add: age === 0 ? add : 0,
+    expiresAt: (minute - age + minutesCounted) * minuteMs,
+  }));
+  const totals = await store.tally(tallies);
+  return totals.reduce((sum, total) => sum + Math.max(0, total), 0);
+}
+
+/** A disabled account gets no mail; a verified address needs no verification. */
+function isEligible(purpose: MailCodePurpose, { user }: FoundUser): boolean {
+  return !user.disabled && (purpose === 'reset' || !user.emailVerified);
+}

@@ -1,0 +1,83 @@
+/** What several operations of accounts take and answer (§2.3, §5), and who may call those that any credential opens. */
+import { Type } from 'typebox';
+import { named, type Tag } from '../kernel/documentation.ts';
+import type { Permission } from '../model/access.ts';
+import type { Principal } from '../model/principal.ts';
+
+export const accountsTag: Tag = {
+  name: 'accounts',
+  description: 'Logging in and out, and what stands behind it.',
+};
+
+/** Settings of these names. */
+export type PasswordLimits = { readonly passwordCharactersMin: number; readonly passwordBytesMax: number };
+
+export const emailSchema = Type.String({
+  description: 'E-mail address; capitals make no difference.',
+});
+export const passwordSchema = Type.String({ format: 'password' });
+export const codeSchema = Type.String({ description: 'The code of the mail. Good once.' });
+export const cookieSchema = Type.Optional(
+  Type.Boolean({ default: false, description: '`true`: the answer sets a session cookie besides.' }),
+);
+
+/** The bounds are of characters and of bytes, so no keyword says them. */
+export function newPasswordSchema({ passwordCharactersMin, passwordBytesMax }: PasswordLimits) {
+  return Type.String({
+    format: 'password',
+    description: `At least ${passwordCharactersMin} characters, at most ${passwordBytesMax} bytes of UTF-8; 422 otherwise.`,
+  });
+}
+
+export const accountId = 'usr_01k1jx7v2mh5s8b4c9d0e6f3ga';
+export const exampleEmail = 'ada@shop.example';
+export const examplePassword = 'correct horse battery staple';
+export const exampleCode = 'q9Xw-3vJr0LkT8sYb2NdPz7uHf1MgAeCi5oVxRtK6jE';
+
+const user = {
+  type: 'object',
+  properties: { id: { type: 'string' }, email: { type: 'string' } },
+  required: ['id', 'email'],
+};
+const userExample = { id: accountId, email: exampleEmail };
+
+/** What an account is answered with where no session is opened. */
+export const accountOutput = {
+  schema: named('Account', {
+    description: 'An account, without a session.',
+    type: 'object',
+    properties: { user },
+    required: ['user'],
+    additionalProperties: false,
+  }),
+  example: { user: userExample },
+};
+
+/** What every login answers with. */
+export const tokensOutput = {
+  schema: named('Tokens', {
+    description: 'A session (§2.3).',
+    type: 'object',
+    properties: {
+      token: { type: 'string', description: 'Access token, for `Authorization: Bearer`.' },
+      expiresIn: { type: 'integer', description: 'Seconds until the access token ends.' },
+      refreshToken: {
+        type: 'string',
+        description: 'Gets the next pair, once. Sent again, it ends the session: somebody else has it.',
+      },
+      user,
+    },
+    required: ['token', 'expiresIn', 'refreshToken', 'user'],
+  }),
+  example: {
+    token: 'eyJhbGciOiJFZERTQSIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiJ1c3JfLi4uIn0.c2lnbmF0dXJl',
+    expiresIn: 900,
+    refreshToken: 'rt_ses_01k1jx7v2mh5s8b4c9d0e6f3ga.ZmFtaWx5.c2VjcmV0',
+    user: userExample,
+  },
+};
+
+/** Any credential that is good will do, as far as scopes and roles go. */
+export function anyCredential(principal: Principal): Permission {
+  return principal.kind === 'authenticated' ? 'granted' : 'denied';
+}

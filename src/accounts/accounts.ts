@@ -1,0 +1,278 @@
+/**
+ * Wires accounts (§5): verifiers of credentials behind one `authenticate`, and accounts with everything that has a path. Apart from
+ * compose.ts because of its size alone; the same rule holds, that nothing is reached but by argument.
+ */
+import { availableParallelism } from 'node:os';
+import type { Configuration } from '../config/configuration.ts';
+import { ConfigurationError } from '../config/inspection.ts';
+import type { LoadedSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Request } from '../http/message.ts';
+import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { MailPort } from '../mail/mail-port.ts';
+import { createSmtpMail } from '../mail/smtp.ts';
+import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { RetentionRule } from '../store/retention.ts';
+import type { Change, Store } from '../store/store.ts';
+import { keysCollection } from './account-collections.ts';
+import { createAccountMail } from './account-mail.ts';
+import { auditTable, mailCodesTable, sessionsTable, signInsTable } from './account-tables.ts';
+import { loadAdminKey } from './admin-key.ts';
+import { createAudit } from './audit.ts';
+import type { Audit } from './audit-fact.ts';
+import { type Authenticate, createAuthenticate, createProxyAuthenticate } from './authenticate.ts';
+import { builtInCollections } from './built-in-collections.ts';
+import { createChangePassword, passwordResource } from './change-password.ts';
+import { type CrossSiteCheck, createCrossSiteCheck } from './cross-site.ts';
+import { followAdminKey } from './follow-admin-key.ts';
+import { createIssuerTokens } from './issuers/verify-issuer-token.ts';
+import { keySecretsRetention } from './keys/key-rows.ts';
+import { createKeyUses } from './keys/key-uses.ts';
+import { createKeyVerifier } from './keys/key-verifier.ts';
+import { createLogin, loginResource } from './login.ts';
+import { createLoginLimit } from './login-limit.ts';
+import { logoutResource } from './logout.ts';
+import { createEndpointMailTexts, createMailTexts, type EndpointMailTexts } from './mail-texts.ts';
+import { createOAuth } from './oauth/oauth.ts';
+import { oauthResources } from './oauth/oauth-routes.ts';
+import { createPrincipalNow, type PrincipalNow } from './owner-principal.ts';
+import {
+  type CheckPassword,
+  createCheckPassword,
+  createPasswordVerifier,
+} from './passwords/check-password.ts';
+import { createPasswordHasher, type PasswordHasher } from './passwords/hasher.ts';
+import { createRegister, registerResource } from './register.ts';
+import { createResetPassword, passwordResetResources } from './reset-password.ts';
+import { meResource, refreshResource } from './session-routes.ts';
+import { createSessions } from './sessions/create-sessions.ts';
+import { type Sessions, sessionKeptSeconds } from './sessions/sessions.ts';
+import { createAccessTokens, createBearerVerifier } from './tokens/access-token.ts';
+import { createSigningKeys, type SigningKeys } from './tokens/signing-keys.ts';
+import { createFindUser, type FindUser } from './users/find-user.ts';
+import type { VerifiedCredentials } from './verified-credentials.ts';
+import type { Verifiers } from './verifiers.ts';
+import { createVerifyEmail, verificationResources } from './verify-email.ts';
+
+export type AccountsOptions = Services & {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly providers: LoadedSettings['providers'];
+  readonly credentials: VerifiedCredentials;
+  readonly cors: CorsPolicy;
+  /** The address that limits count a caller by. */
+  readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
+  /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
+  readonly origin: () => string;
+};
+
+/** How a unit counts for the endpoints that are sent to (webhooks/sending/fan-out/generation.ts). */
+export type EndpointGeneration = {
+  readonly generationChanges: () => readonly Change[];
+  /** The same store, whose commits keep the generation in step. */
+  readonly inStep: (store: Store) => Store;
+};
+
+export type Accounts = {
+  readonly authenticate: Authenticate;
+  /** For the tunnel, whose credentials stand in a field of their own. */
+  readonly authenticateProxy: ReturnType<typeof createProxyAuthenticate>;
+  /** Whom the caller of an accepted request stands for when it is carried out. */
+  readonly principalNow: PrincipalNow;
+  /** Whether a page of a site that is neither ours nor allowed has sent the request. */
+  readonly isCrossSite: CrossSiteCheck;
+  /** Everything under `auth/`. */
+  readonly resources: readonly Resource[];
+  /** What access tokens are signed with. */
+  readonly keys: Pick<SigningKeys, 'published' | 'publishedSeconds'>;
+  /** How owners of endpoints are told of them. */
+  readonly endpointMail: EndpointMail;
+  /** @param endpoints what makes the change of an account count for its endpoints in the same instant */
+  readonly builtIn: (endpoints: EndpointGeneration) => (serving: Serving) => readonly ServedCollection[];
+  /** Set when the administrator key was made at this start. */
+  readonly adminKey: string | undefined;
+  readonly retention: readonly RetentionRule[];
+  readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+  /** Waits for what is written in the background, and ends threads and timers. */
+  close(): Promise<void>;
+};
+
+export type EndpointMail = {
+  /** Undefined: no mail server is configured. */
+  readonly mail: MailPort | undefined;
+  /** Of an account that is in use; undefined: there is none. */
+  readonly findAddress: (owner: string) => Promise<string | undefined>;
+  readonly texts: EndpointMailTexts;
+};
+
+/** What every part of it is given. */
+type Parts = AccountsOptions & {
+  readonly audit: Audit;
+  readonly findUser: FindUser;
+  readonly hasher: PasswordHasher;
+  readonly checkPassword: CheckPassword;
+  readonly sessions: Sessions;
+  readonly signingKeys: SigningKeys;
+  readonly isCrossSite: CrossSiteCheck;
+};
+
+export async function createAccounts(options: AccountsOptions): Promise<Accounts> {
+  const { configuration, settings, store, clock, random, newId, observe } = options;
+  refuseOwnIssuer(configuration, settings);
+  const adminKey = await loadAdminKey(store, settings.adminKey, clock());
+  const followed = followAdminKey(store, adminKey, settings.adminKey, observe);
+  const audit = createAudit({ store, newId, clock, observe, waitingMax: settings.auditWaitingMax });
+  const signingKeys = await createSigningKeys({ ...settings, store, clock, newId, observe, audit });
+  const hasher = createPasswordHasher({ ...settings, cores: availableParallelism(), random, observe });
+  // A listening address is one process's own: a token of one must be good at all of them.
+  const origin = () => settings.publicUrl;
+  const tokens = createAccessTokens({ ...settings, keys: signingKeys, clock, random, origin });
+  const sessions = createSessions({ ...settings, store, clock, random, newId, observe, audit, tokens });
+  const findUser = createFindUser(store);
+  const limit = limitOf(options);
+  const checkPassword = createCheckPassword({ store, findUser, hasher, limit, audit, observe });
+  const isCrossSite = createCrossSiteCheck({
+    publicUrl: settings.publicUrl,
+    credentialedOrigins: credentialedOrigins(options.cors),
+  });
+  const parts = { ...options, audit, findUser, hasher, checkPassword, sessions, signingKeys, isCrossSite };
+  const uses = createKeyUses({ ...settings, store, observe, searchFields: keysCollection.searchFields });
+  const cache = options.credentials;
+  const mail = mailOf(parts);
+  const verifiers: Verifiers = {
+    key: createKeyVerifier({
+      store,
+      clock,
+      adminKeyHash: followed.hash,
+      adminKeyKept: settings.adminKey === undefined,
+      uses,
+    }),
+    token: bearerOf(parts),
+    password: createPasswordVerifier({ ...settings, checkPassword }),
+    session: sessions.verifyCookie,
+  };
+  return {
+    authenticate: createAuthenticate({
+      ...{ verifiers, cache, crossSite: isCrossSite, addressOf: options.addressOf },
+    }),
+    authenticateProxy: createProxyAuthenticate({ verifiers, cache }),
+    principalNow: createPrincipalNow(options),
+    isCrossSite,
+    resources: resourcesOf(parts, mail.accountMail),
+    keys: signingKeys,
+    endpointMail: endpointMailOf(parts, mail.port),
+    builtIn: ({ generationChanges, inStep }) => {
+      const collections = builtInCollections({
+        ...settings,
+        ...{ audit, addressOf: options.addressOf, random, sessions, hashPassword: hasher.hash },
+        generationChanges,
+      });
+      return (serving) => collections({ ...serving, store: inStep(serving.store) });
+    },
+    adminKey: adminKey.made,
+    retention: retentionOf(settings),
+    gauges: [
+      ['comity_verified_credentials', 'Verified credentials that are remembered.', () => cache.size()],
+      ['comity_audit_waiting', 'Facts that wait to be written to the audit trail.', () => audit.waiting()],
+      ['comity_passwords_waiting', 'Passwords that wait to be hashed.', () => hasher.waiting()],
+    ],
+    async close() {
+      followed.stop();
+      cache.close();
+      await Promise.all([mail.close(), uses.close(), sessions.close(), signingKeys.close(), hasher.close()]);
+      await audit.close();
+    },
+  };
+}
+
+function refuseOwnIssuer({ issuers }: Configuration, { publicUrl }: Settings): void {
+  if (issuers.every(({ issuer }) => issuer !== publicUrl)) return;
+  throw new ConfigurationError(['issuers names COMITY_PUBLIC_URL, whose tokens are our own']);
+}
+
+function limitOf({ store, clock, settings }: AccountsOptions) {
+  const { loginAttempts: attempts, loginWindowSeconds: windowSeconds } = settings;
+  return createLoginLimit({ store, clock, attempts, windowSeconds });
+}
+
+function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) {
+  return createBearerVerifier({
+    own: sessions.verifyToken,
+    issuers: createIssuerTokens({ ...settings, issuers: configuration.issuers, clock, observe, fetch }),
+    tokenCharactersMax: settings.tokenCharactersMax,
+  });
+}
+
+function mailOf(parts: Parts) {
+  const { configuration, settings } = parts;
+  const port =
+    settings.smtpUrl === undefined
+      ? undefined
+      : createSmtpMail({ ...settings, smtpUrl: settings.smtpUrl, observe: parts.observe });
+  const texts = createMailTexts({ ...settings, title: configuration.title });
+  const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
+  return {
+    accountMail,
+    port,
+    async close() {
+      await accountMail.close();
+      await port?.close();
+    },
+  };
+}
+
+function endpointMailOf(
+  { configuration, settings, findUser }: Parts,
+  mail: MailPort | undefined,
+): EndpointMail {
+  return {
+    mail,
+    texts: createEndpointMailTexts({ ...settings, title: configuration.title }),
+    findAddress: async (owner) => {
+      const user = (await findUser.byId(owner))?.user;
+      return user === undefined || user.disabled ? undefined : user.email;
+    },
+  };
+}
+
+function resourcesOf(parts: Parts, mail: ReturnType<typeof createAccountMail>): readonly Resource[] {
+  const { configuration, settings } = parts;
+  const { base } = configuration;
+  const own = { ...settings, ...parts, base, limits: settings, mail };
+  return [
+    registerResource({
+      ...own,
+      register: createRegister(own),
+      registrationOpen: settings.registration === 'open',
+    }),
+    loginResource({ ...own, login: createLogin(own) }),
+    refreshResource(own),
+    logoutResource(own),
+    meResource(own),
+    passwordResource({ ...own, changePassword: createChangePassword(own) }),
+    ...verificationResources({ ...own, verifyEmail: createVerifyEmail(own) }),
+    ...passwordResetResources({ ...own, resetPassword: createResetPassword(own) }),
+    ...oauthResources({
+      ...own,
+      oauth: createOAuth({
+        ...own,
+        callbackUrl: (provider) => `${parts.origin()}${base}/auth/oauth/${provider}/callback`,
+      }),
+      providers: [...parts.providers.keys()],
+      redirectOrigins: credentialedOrigins(parts.cors),
+      crossSite: parts.isCrossSite,
+    }),
+  ];
+}
+
+function retentionOf(settings: Settings): readonly RetentionRule[] {
+  return [
+    { table: sessionsTable, seconds: sessionKeptSeconds(settings) },
+    { table: mailCodesTable, seconds: Math.max(settings.verificationCodeSeconds, settings.resetCodeSeconds) },
+    { table: signInsTable, seconds: settings.signInSeconds },
+    keySecretsRetention,
+    { table: auditTable, seconds: settings.auditSeconds },
+  ];
+}

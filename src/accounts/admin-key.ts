@@ -1,0 +1,62 @@
+/**
+ * The administrator key: from COMITY_ADMIN_KEY, or generated at the first start and shown once. Only its SHA-256 is stored: with 160
+ * random bits a slow password hash would add nothing.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import { administratorRole, authenticated, operatorId, scopes } from '../model/principal.ts';
+import { keptRow } from '../store/kept-row.ts';
+import type { Row, Store } from '../store/store.ts';
+
+export const secretsTable = 'server_secrets';
+export const adminKeyRowId = 'administrator_key';
+
+export const administrator = authenticated({ id: operatorId, scopes, roles: [administratorRole] });
+
+export type AdminKey = {
+  readonly hash: Uint8Array;
+  readonly made: string | undefined;
+};
+
+/** @param given COMITY_ADMIN_KEY, checked by the settings table */
+export async function loadAdminKey(store: Store, given: string | undefined, now: number): Promise<AdminKey> {
+  if (given !== undefined) return { hash: digest(given), made: undefined };
+  const row = await store.read(secretsTable, adminKeyRowId);
+  if (row !== undefined) return { hash: adminKeyHashOf(row), made: undefined };
+  const made = `sk_${randomBytes(20).toString('hex')}`;
+  const doc = JSON.stringify({ sha256: digest(made).toString('hex') });
+  const next = keptRow(doc, null, now, now);
+  const commit = await store.commit({
+    changes: [{ table: secretsTable, id: adminKeyRowId, expect: { absent: true }, next }],
+    events: [],
+  });
+  // Another process generated a key at the same moment and showed that one.
+  if (commit.outcome !== 'committed') return loadAdminKey(store, undefined, now);
+  return { hash: digest(made), made };
+}
+
+export function adminKeyHashOf(row: Pick<Row, 'doc'>): Uint8Array {
+  const { sha256 } = JSON.parse(row.doc) as { sha256: string };
+  return Buffer.from(sha256, 'hex');
+}
+
+function digest(key: string): Buffer {
+  return hash('sha256', key, 'buffer');
+}
+
+/** Loads a secret that all processes share, such as the key that signs cursors; generates it at first use. @param name the row's id */
+export async function loadSecret(
+  store: Store,
+  name: string,
+  now: number,
+  randomBytes: (count: number) => Buffer,
+): Promise<string> {
+  const row = await store.read(secretsTable, name);
+  if (row !== undefined) return (JSON.parse(row.doc) as { secret: string }).secret;
+  const secret = randomBytes(32).toString('base64url');
+  const next = keptRow(JSON.stringify({ secret }), null, now, now);
+  const commit = await store.commit({
+    changes: [{ table: secretsTable, id: name, expect: { absent: true }, next }],
+    events: [],
+  });
+  return commit.outcome === 'committed' ? secret : loadSecret(store, name, now, randomBytes);
+}

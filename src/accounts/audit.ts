@@ -1,0 +1,225 @@
+/**
+ * The audit trail: security facts, served as `/audit`. A fact about a change commits with the change. Any other fact, such as a failed
+ * login, is queued for a background writer, which writes many in one unit and retries while the store is away. The queue is bounded, so
+ * a flood of failed logins costs neither memory nor response time; facts beyond the bound are dropped and counted. Deliberately not
+ * durable before the response: a crash may lose the last queued facts.
+ */
+
+import { searchText } from '../model/collection.ts';
+import type { Services } from '../store/capabilities.ts';
+import { type Change, type NextRow, type Store, StoreUnavailable } from '../store/store.ts';
+import { auditTable } from './account-tables.ts';
+import type { Audit, AuditFact } from './audit-fact.ts';
+
+/** Facts of this time go into one unit. */
+const gatherMs = 50;
+const batchFactsMax = 500;
+/** Pause between attempts while the store is away; doubles up to `retryMsMax`. */
+const retryMs = 1000;
+const retryMsMax = 30_000;
+const closeMs = 5000;
+
+export type AuditOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
+  readonly store: Pick<Store, 'commit'>;
+  readonly waitingMax: number;
+};
+
+export type AuditTrail = Audit & { readonly waiting: () => number };
+
+export function createAudit(options: AuditOptions): AuditTrail {
+  const writer = new Writer(options);
+  const entry = (fact: AuditFact): Change => {
+    const id = `aud_${options.newId()}`;
+    return { table: auditTable, id, expect: { absent: true }, next: auditRow(id, fact, options.clock()) };
+  };
+  return {
+    entry,
+    note: (fact) => {
+      if (writer.hasRoom()) writer.add(entry(fact));
+      else writer.drop(1);
+    },
+    close: () => writer.close(),
+    waiting: () => writer.waiting(),
+  };
+}
+
+class Writer {
+  readonly #options: AuditOptions;
+  #queue: Change[] = [];
+  /** Kept unchanged for the retry: the store must recognise a unit whose response was lost. */
+  #batch: readonly Change[] = [];
+  #dropped = 0;
+  #closed = false;
+  #running: Promise<void> | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(options: AuditOptions) {
+    this.#options = options;
+  }
+
+  waiting(): number {
+    return this.#queue.length + this.#batch.length;
+  }
+
+  hasRoom(): boolean {
+    return !this.#closed && this.waiting() < this.#options.waitingMax;
+  }
+
+  add(change: Change): void {
+    this.#queue.push(change);
+    this.#running ??= this.#run();
+  }
+
+  drop(facts: number): void {
+    // Reported by the writer, once for many.
+    this.#dropped += facts;
+    if (this.#running === undefined) this.#reportDropped();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake();
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, closeMs);
+    await Promise.race([this.#running, late]);
+    clearTimeout(timer);
+    this.#dropped += this.waiting();
+    this.#queue = [];
+    this.#batch = [];
+    this.#reportDropped();
+  }
+
+  async #run(): Promise<void> {
+    let failures = 0;
+    await this.#pause(gatherMs);
+    while (this.waiting() > 0) {
+      if (this.#batch.length === 0) this.#batch = this.#queue.splice(0, batchFactsMax);
+      if (await this.#write()) {
+        failures = 0;
+        this.#batch = [];
+      } else {
+        this.#reportDropped();
+        // After `close` the writer retries only once.
+        if (this.#closed && failures > 0) break;
+        await this.#pause(Math.min(retryMs * 2 ** failures, retryMsMax));
+        failures += 1;
+      }
+    }
+    this.#reportDropped();
+    this.#running = undefined;
+  }
+
+  /** True once the batch is done, written or dropped. */
+  async #write(): Promise<boolean> {
+    const batch = this.#batch;
+    try {
+      // Ids are new: a row that exists already comes from an attempt whose response was lost.
+      await this.#options.store.commit({ changes: batch, events: [] });
+      return true;
+    } catch (error) {
+      this.#options.observe({ kind: 'store-failed', what: 'audit trail', error });
+      if (error instanceof StoreUnavailable) return false;
+      // A defect of Comity; the same unit would fail again.
+      this.#dropped += batch.length;
+      return true;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms).unref();
+    this.#wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+
+  #reportDropped(): void {
+    if (this.#dropped === 0) return;
+    this.#options.observe({ kind: 'audit-dropped', facts: this.#dropped });
+    this.#dropped = 0;
+  }
+}
+
+/** The members of an audit row that `q` searches; the collection that serves `/audit` must declare the same. */
+export const auditSearchFields: readonly string[] = ['type', 'actor', 'subject', 'address'];
+
+/** Ids of principals of trusted issuers are the longest. */
+const idCharactersMax = 255;
+const textCharactersMax = 200;
+const membersMax = 16;
+const itemsMax = 32;
+
+/**
+ * Builds a row of the audit trail. Absent values are left out, texts are bounded, and text that looks like a credential is dropped,
+ * because the trail is kept for a year and is part of every backup.
+ * @param at milliseconds since the epoch
+ */
+export function auditRow(id: string, fact: AuditFact, at: number): NextRow {
+  const time = new Date(at).toISOString();
+  const detail = detailOf(fact.detail);
+  const fields: Record<string, unknown> = {
+    type: fact.type,
+    ...textMember('actor', fact.actor),
+    ...textMember('subject', fact.subject),
+    ...textMember('address', fact.address),
+    ...(detail === undefined ? {} : { detail }),
+  };
+  return {
+    doc: JSON.stringify({ id, ...fields, createdAt: time, updatedAt: time }),
+    owner: null,
+    createdAt: at,
+    updatedAt: at,
+    deletedAt: null,
+    search: searchText(auditSearchFields, fields),
+    references: [],
+  };
+}
+
+function textMember(name: string, text: string | null): Readonly<Record<string, string>> {
+  if (text === null || isCredential(text)) return {};
+  // The id of a principal of a trusted issuer, `<issuer>|<sub>`, may be long and random.
+  return longRandom.test(text) && !text.includes('|') ? {} : { [name]: bounded(text, idCharactersMax) };
+}
+
+function detailOf(detail: AuditFact['detail']): Readonly<Record<string, unknown>> | undefined {
+  const members = Object.entries(detail ?? {}).flatMap(([name, value]) => {
+    const kept = memberName.test(name) ? detailValue(value) : undefined;
+    return kept === undefined ? [] : [[name, kept] as const];
+  });
+  return members.length === 0 ? undefined : Object.fromEntries(members.slice(0, membersMax));
+}
+
+function detailValue(value: unknown): unknown {
+  if (typeof value === 'string') return detailText(value);
+  if (Array.isArray(value)) {
+    return value
+      .slice(0, itemsMax)
+      .flatMap((item) => (typeof item === 'string' ? (detailText(item) ?? []) : []));
+  }
+  return typeof value === 'boolean' || Number.isFinite(value) ? value : undefined;
+}
+
+function detailText(text: string): string | undefined {
+  return isCredential(text) || longRandom.test(text) ? undefined : bounded(text, textCharactersMax);
+}
+
+/** Keys (but not their short prefixes), tokens, cookies, header values that carry them, password hashes, private keys. */
+const credential =
+  /(?:\b(?:[sp]k|rt|whsec)_\S{5,}|\bses_\w{26}\.|\beyJ[\w-]{2,}|\b(?:basic|bearer|api-?key)\s+\S|\$argon2|-----BEGIN)/i;
+/** Comity's ids have at most 30 characters, 128 bits in hex have 32, 256 bits in base64url 43. */
+const longRandom = /[\w~+-]{32,}/;
+const memberName = /^[a-z][A-Za-z0-9]{0,39}$/;
+/** PostgreSQL refuses NUL; line breaks would break log lines and tables. */
+const controls = /\p{Cc}/gu;
+
+function isCredential(text: string): boolean {
+  return credential.test(text);
+}
+
+/** Cutting may leave half of a surrogate pair, which `toWellFormed` replaces. */
+function bounded(text: string, charactersMax: number): string {
+  return text.slice(0, charactersMax).toWellFormed().replace(controls, ' ');
+}

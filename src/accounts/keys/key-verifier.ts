@@ -1,0 +1,174 @@
+/**
+ * Verifies API keys (§5.2). The administrator key is compared in constant time; any other key is found by its digest, so that the cost
+ * does not grow with the number of keys: one read by id, and one for its account.
+ *
+ * - A secret key of an account acts for that account, within the key's scopes and the account's current ones.
+ * - A key created with the administrator key, and every publishable key, is its own principal. A publishable key, which is public, may
+ *   read what any authenticated client may, but nothing of its owner's.
+ * - A key created with another key is valid only as long as that key, so that revoking a stolen key also revokes the thief's keys, and
+ *   the host rules of that key apply to it (§4.10).
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { HostRules } from '../../model/host-rules.ts';
+import { type Authenticated, authenticated, type Scope } from '../../model/principal.ts';
+import type { MaybePromise, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+import { keySecretsTable, keysTable, readUser, usersTable } from '../account-tables.ts';
+import { administrator, adminKeyHashOf, adminKeyRowId, secretsTable } from '../admin-key.ts';
+import { principalOf } from '../sessions/user-principal.ts';
+import type { Bad, Basis, Good, Verdict } from '../verdict.ts';
+import {
+  digestOfKey,
+  type Key,
+  type KeyGrant,
+  type KeyKind,
+  type KeySecret,
+  type KeyTunnel,
+  kindOfKey,
+} from './key-rows.ts';
+import type { KeyUses } from './key-uses.ts';
+
+export type KeyVerifierOptions = {
+  readonly store: Pick<Store, 'read'>;
+  readonly clock: () => number;
+  /** SHA-256 of the administrator key as this process knows it. */
+  readonly adminKeyHash: () => Uint8Array;
+  /** Whether the administrator key is in the store, where another process may change it, rather than in COMITY_ADMIN_KEY. */
+  readonly adminKeyKept: boolean;
+  readonly uses: Pick<KeyUses, 'note' | 'intervalMs'>;
+};
+
+const userIdPrefix = 'usr_';
+const publishableScopes: ReadonlySet<Scope> = new Set(['read']);
+const unusable: Bad = { problem: 'invalid_api_key' };
+
+/** @returns `Verifiers.key`; synchronous if the store is */
+export function createKeyVerifier(options: KeyVerifierOptions): (key: string) => MaybePromise<Verdict> {
+  const { store } = options;
+
+  function judge(kind: KeyKind, row: Row): MaybePromise<Verdict> {
+    const secret = JSON.parse(row.doc) as KeySecret;
+    if (secret.kind !== kind) return unusable;
+    return judgeGrant(options, secret, expiryTime(secret.expiresAt), [toBasis(keySecretsTable, row)]);
+  }
+
+  return (text) => {
+    const digest = digestOfKey(text);
+    if (timingSafeEqual(digest, options.adminKeyHash())) return judgeAdminKey(options, digest);
+    const kind = kindOfKey(text);
+    if (kind === undefined) return unusable;
+    return whenKnown(store.read(keySecretsTable, digest.toString('base64url')), (row) =>
+      row === undefined ? unusable : judge(kind, row),
+    );
+  };
+}
+
+/** Verifies a grant against the current rows. @param endsAt expiry of the key's text, in milliseconds since the epoch */
+export function judgeGrant(
+  options: Pick<KeyVerifierOptions, 'store' | 'clock' | 'uses'>,
+  grant: KeyGrant,
+  endsAt: number,
+  basis: readonly Basis[],
+): MaybePromise<Verdict> {
+  const { store, clock, uses } = options;
+  const { key, kind, owner, tunnel } = grant;
+  const scopes =
+    kind === 'secret' ? grant.scopes : grant.scopes.filter((each) => publishableScopes.has(each));
+  const itself = (id: string) => authenticated({ id, scopes });
+
+  function standFor(rest: Rest): MaybePromise<Verdict> {
+    if (!owner.startsWith(userIdPrefix)) {
+      return good(key, itself(kind === 'secret' ? owner : key), rest, uses);
+    }
+    return whenKnown(store.read(usersTable, owner), (row) => {
+      if (row === undefined || row.deletedAt !== null) return unusable;
+      const account = principalOf(readUser(row.doc), scopes);
+      if (account === undefined) return unusable;
+      const principal = kind === 'secret' ? account : itself(key);
+      return good(key, principal, { ...rest, basis: [...rest.basis, toBasis(usersTable, row)] }, uses);
+    });
+  }
+
+  const expiresAt = Math.min(endsAt, expiryTime(grant.keyExpiresAt));
+  const own = { expiresAt, basis, ...appendHosts(tunnel, key, []) };
+  return whenKnown(withMakers(store, grant.madeBy, own), (rest) =>
+    rest === undefined || rest.expiresAt <= clock() ? unusable : standFor(rest),
+  );
+}
+
+type Rest = Pick<Good, 'expiresAt' | 'basis' | 'makers' | 'hosts'>;
+
+/** Adds what rests on the keys that created this one; undefined if one of them was revoked. */
+function withMakers(
+  store: Pick<Store, 'read'>,
+  maker: string | null,
+  rest: Rest,
+): MaybePromise<Rest | undefined> {
+  if (maker === null) return rest;
+  return whenKnown(store.read(keysTable, maker), (row) => {
+    if (row === undefined) return undefined;
+    const { madeBy = null, expiresAt = null, tunnel } = JSON.parse(row.doc) as Key;
+    return withMakers(store, madeBy, {
+      expiresAt: Math.min(rest.expiresAt, expiryTime(expiresAt)),
+      basis: [...rest.basis, toBasis(keysTable, row)],
+      makers: [...(rest.makers ?? []), maker],
+      ...appendHosts(tunnel, maker, rest.hosts ?? []),
+    });
+  });
+}
+
+function appendHosts(
+  tunnel: KeyTunnel | undefined,
+  key: string,
+  others: readonly HostRules[],
+): Pick<Rest, 'hosts'> {
+  if (tunnel === undefined) return others.length === 0 ? {} : { hosts: others };
+  const { mode, allow = null, deny } = tunnel;
+  return { hosts: [...others, { mode, allow, deny, name: `the list of ${key}` }] };
+}
+
+/** Reads a stored administrator key from the store, because another process may have changed it just now. */
+function judgeAdminKey(
+  { store, adminKeyKept }: KeyVerifierOptions,
+  digest: Uint8Array,
+): MaybePromise<Verdict> {
+  const admitted = {
+    principal: administrator,
+    scheme: 'key',
+    session: null,
+    key: null,
+    expiresAt: Number.POSITIVE_INFINITY,
+    basis: [],
+  } as const;
+  if (!adminKeyKept) return admitted;
+  return whenKnown(store.read(secretsTable, adminKeyRowId), (row) =>
+    row !== undefined && timingSafeEqual(digest, adminKeyHashOf(row))
+      ? { ...admitted, basis: [toBasis(secretsTable, row)] }
+      : unusable,
+  );
+}
+
+/** Whether a use is worth writing depends on the key's row, so `uses` decides. */
+function good(key: string, principal: Authenticated, rest: Rest, uses: KeyVerifierOptions['uses']): Good {
+  let notedAt = Number.NEGATIVE_INFINITY;
+  return {
+    principal,
+    scheme: 'key',
+    session: null,
+    key,
+    ...rest,
+    onUse: (nowMs) => {
+      if (nowMs - notedAt < uses.intervalMs) return;
+      notedAt = nowMs;
+      uses.note(key, nowMs);
+    },
+  };
+}
+
+function expiryTime(expiresAt: string | null): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+}
+
+function toBasis(table: string, row: Row): Basis {
+  return { table, id: row.id, rev: row.rev };
+}

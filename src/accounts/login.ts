@@ -1,0 +1,177 @@
+/**
+ * Login by address and password (§5.4). One unit writes the session and the row of the password, so that a concurrent password change
+ * is detected and a session never outlives the password that opened it.
+ */
+
+import { Type } from 'typebox';
+import type { Allowance } from '../http/message.ts';
+import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { Services } from '../store/capabilities.ts';
+import { StoreUnavailable } from '../store/store.ts';
+import {
+  accountsTag,
+  cookieSchema,
+  emailSchema,
+  exampleEmail,
+  examplePassword,
+  passwordSchema,
+  tokensOutput,
+} from './account-schemas.ts';
+import { passwordsTable } from './account-tables.ts';
+import type { Audit } from './audit-fact.ts';
+import { type Attempted, commitRetried } from './commit-retried.ts';
+import type { CrossSiteCheck } from './cross-site.ts';
+import type { AddressOf } from './fact-of-ask.ts';
+import type { Checked, CheckPassword } from './passwords/check-password.ts';
+import type { PasswordHasher } from './passwords/hasher.ts';
+import { passwordChange, readPassword } from './passwords/password-row.ts';
+import { refusedBy } from './refused-by.ts';
+import type { Opened, Sessions } from './sessions/sessions.ts';
+import type { FindUser } from './users/find-user.ts';
+
+export type LoggedIn =
+  | { readonly ok: true; readonly opened: Opened }
+  | {
+      readonly ok: false;
+      readonly problem: 'invalid_credentials' | 'rate_limited' | 'email_unverified' | 'unavailable';
+      readonly allowance?: Allowance;
+    };
+
+export type LoginOptions = Pick<Services, 'store' | 'clock'> & {
+  readonly findUser: FindUser;
+  readonly checkPassword: CheckPassword;
+  readonly hasher: Pick<PasswordHasher, 'hash' | 'verify' | 'isOutdated'>;
+  readonly sessions: Pick<Sessions, 'open'>;
+  readonly audit: Pick<Audit, 'entry'>;
+  readonly verifiedEmailRequired: boolean;
+};
+
+/** @param how.address as rate limits count it @throws StoreUnavailable */
+export type Login = (
+  email: string,
+  password: string,
+  how: { readonly cookie: boolean; readonly address: string },
+) => Promise<LoggedIn>;
+
+export function createLogin(options: LoginOptions): Login {
+  const { store, checkPassword, verifiedEmailRequired } = options;
+  return async (email, password, how) => {
+    const checked = await checkPassword(email, password, how.address);
+    if (!checked.ok) {
+      return checked.allowance === undefined
+        ? { ok: false, problem: 'invalid_credentials' }
+        : { ok: false, problem: 'rate_limited', allowance: checked.allowance };
+    }
+    if (verifiedEmailRequired && !checked.found.user.emailVerified) {
+      return { ok: false, problem: 'email_unverified' };
+    }
+    const row = { table: passwordsTable, id: checked.found.user.id };
+    // A login that waited for its turn must compare the password with the current row.
+    const open = opening(options, checked, password, { ...how, isFresh: !store.lines.isBusy(row) });
+    return commitRetried<LoggedIn>(store, row, open, () => unavailable);
+  };
+}
+
+const unavailable: LoggedIn = { ok: false, problem: 'unavailable' };
+const refused: Attempted<LoggedIn> = { refused: { ok: false, problem: 'invalid_credentials' } };
+
+function opening(
+  options: LoginOptions,
+  checked: Extract<Checked, { ok: true }>,
+  password: string,
+  how: { readonly cookie: boolean; readonly address: string; readonly isFresh: boolean },
+): () => Promise<Attempted<LoggedIn>> {
+  const { cookie, address } = how;
+  const { store, findUser, hasher, sessions, audit, clock } = options;
+  let { user } = checked.found;
+  let stored = checked.password;
+  let renewed: string | undefined;
+  let { isFresh } = how;
+
+  /** False if the account or its password no longer admits the login. */
+  async function readAgain(): Promise<boolean> {
+    const [found, again] = [await findUser.byId(user.id), await readPassword(store, user.id)];
+    if (found === undefined || found.user.disabled || again === undefined || again.hash === null)
+      return false;
+    // Another login may have renewed the hash of the same password.
+    if (again.hash !== stored.hash && !(await hasher.verify(password, again.hash))) return false;
+    user = found.user;
+    stored = { ...again, hash: again.hash };
+    return true;
+  }
+
+  return async () => {
+    if (!isFresh && !(await readAgain())) return refused;
+    isFresh = false;
+    if (renewed === undefined && hasher.isOutdated(stored.hash)) renewed = await renew(hasher, password);
+    const at = clock();
+    const opened = await sessions.open(user, { cookie, at });
+    const next = hasher.isOutdated(stored.hash) ? (renewed ?? stored.hash) : stored.hash;
+    const fact = audit.entry({
+      type: 'login.succeeded',
+      actor: user.id,
+      subject: user.id,
+      address,
+      detail: { session: opened.session },
+    });
+    const changes = [passwordChange(user.id, stored, next, at), ...opened.changes, fact];
+    return { changes, result: { ok: true, opened } };
+  };
+}
+
+/** Hashes the password with the current costs; undefined if the queue is full: then the old hash stays until the next login. */
+async function renew(hasher: Pick<PasswordHasher, 'hash'>, password: string): Promise<string | undefined> {
+  try {
+    return await hasher.hash(password);
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return undefined;
+    throw error;
+  }
+}
+
+type LoginResourceOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly login: Login;
+  readonly isCrossSite: CrossSiteCheck;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
+  readonly verifiedEmailRequired: boolean;
+};
+
+const schema = Type.Object({ email: emailSchema, password: passwordSchema, cookie: cookieSchema });
+
+/**
+ * POST /auth/login (§5.4, §8). Every reason why it cannot be is the same 401, apart from too many failures before. With
+ * `cookie: true` it sets the session cookie besides; a page of another site may not ask for that, or it could log a browser in to an
+ * account of its own.
+ */
+export function loginResource(options: LoginResourceOptions): Resource {
+  const { base, login, isCrossSite, limits, addressOf, verifiedEmailRequired } = options;
+  return actionResource(
+    {
+      path: `${base}/auth/login`,
+      tag: accountsTag,
+      noun: 'login',
+      ignoresCredentials: true,
+      id: 'login',
+      summary: 'Log in',
+      description:
+        'An unknown address, a wrong password and a disabled account are the same answer. Failed logins are limited for each account and for each address.',
+      input: { name: 'Login', schema, example: { email: exampleEmail, password: examplePassword } },
+      output: tokensOutput,
+      fields: ['Set-Cookie'],
+      codes: [
+        ...(verifiedEmailRequired ? (['email_unverified'] as const) : []),
+        ...(['cross_site_request', 'invalid_credentials', 'rate_limited'] as const),
+      ],
+      handler: async (ask, { email, password, cookie = false }) => {
+        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
+        const done = await login(email, password, { cookie, address: addressOf(ask.request) });
+        return done.ok ? { content: done.opened.content, fields: done.opened.fields } : refusedBy(done);
+      },
+    },
+    limits,
+  );
+}

@@ -1,0 +1,260 @@
+/**
+ * `GET {base}/auth/oauth/{provider}` leads a browser to a provider, `.../callback` is where it comes back to (§5.3). Both
+ * are reads by their method alone: what they do is done by `propose`, which runs once for a request.
+ *
+ * With `redirect` the browser goes on to a page with a session cookie, without it the tokens are the answer. `link=true` adds the identity
+ * to the account that is logged in; that takes a session, and no page of another site may ask for it.
+ */
+
+import type { Request } from '../../http/message.ts';
+import type { Problem } from '../../http/problem.ts';
+import { parseQueryString } from '../../http/syntax/query-string.ts';
+import type { Item, OperationDocumentation } from '../../kernel/documentation.ts';
+import type { Ask, Operation, Proposal, Representation, Resource, Standing } from '../../kernel/resource.ts';
+import { accountOutput, accountsTag, tokensOutput } from '../account-schemas.ts';
+import { type OAuth, readBrowserSecret, type Start } from './oauth.ts';
+
+export type OAuthResourcesOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly oauth: OAuth;
+  /** Names of the providers; none: sign-ins are not described. */
+  readonly providers: readonly string[];
+  /** Serialized origins that may send credentials, and that a browser may be led to. */
+  readonly redirectOrigins: ReadonlySet<string>;
+  /** True where a page of a site that is neither ours nor allowed has sent the request. */
+  readonly crossSite: (request: Request) => boolean;
+  readonly addressOf: (request: Request) => string;
+};
+
+type Starting = Standing & { readonly asked: Asked };
+type Asked = { readonly redirect: string | null; readonly link: boolean } | { readonly problem: Problem };
+type Finishing = Proposal & { readonly content?: Readonly<Record<string, unknown>> };
+
+export function oauthResources(options: OAuthResourcesOptions): readonly Resource[] {
+  const pattern = `${options.base}/auth/oauth/{provider}`;
+  const parameters: readonly Item[] = [
+    {
+      name: 'provider',
+      in: 'path',
+      required: true,
+      description: 'One of the configured providers; 404 for any other.',
+      schema: { type: 'string', enum: options.providers },
+    },
+  ];
+  const resource = (path: string, name: string, noun: string, operation: Operation): Resource => ({
+    pattern: path,
+    ...(options.providers.length === 0
+      ? {}
+      : { documentation: { name, noun, tag: accountsTag, parameters } }),
+    operations: new Map([['GET', operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  });
+  const finish = finishOperation(options) as Operation;
+  return [
+    resource(pattern, 'SignIn', 'a sign-in by a provider', startOperation(options) as Operation),
+    resource(`${pattern}/callback`, 'SignInCallback', 'the end of a sign-in', finish),
+  ];
+}
+
+const startDocumentation: OperationDocumentation = {
+  id: 'startSignIn',
+  summary: 'Go to the provider',
+  description: '303 to its authorization page (OAuth 2.0 code flow with PKCE, state and nonce).',
+  parameters: [
+    queryParameter('redirect', {
+      description:
+        'Where the browser goes after the callback, with a session cookie: a path of this origin, or an address at an origin that may read answers with credentials. Without it the callback answers with tokens.',
+      schema: { type: 'string' },
+    }),
+    queryParameter('link', {
+      description:
+        'Links the identity to the account that is logged in, by its session: 403 by any other credential or from a page of another site.',
+      schema: { const: 'true' },
+    }),
+  ],
+  mayBeMissing: true,
+  // Linking takes a session.
+  mayBeClosed: true,
+  redirects: 'always',
+  madeFields: ['Set-Cookie'],
+  codes: ['provider_unavailable', 'query_parameter_invalid'],
+};
+
+const finishDocumentation: OperationDocumentation = {
+  id: 'finishSignIn',
+  summary: 'Come back from the provider',
+  description:
+    'Where the provider sends the browser. 303 to where the sign-in was to lead, with a session cookie; 200 with tokens where it was to lead nowhere, or with the account alone where an identity was linked to it. A HEAD finishes nothing: 400.',
+  parameters: ['code', 'state', 'iss', 'error', 'error_description'].map((name) =>
+    queryParameter(name, { description: 'From the provider.', schema: { type: 'string' } }),
+  ),
+  mayBeMissing: true,
+  redirects: 'sometimes',
+  gives: {
+    representation: {
+      'application/json': {
+        schema: { anyOf: [tokensOutput.schema, accountOutput.schema] },
+        example: tokensOutput.example,
+      },
+    },
+  },
+  representationFields: ['Set-Cookie'],
+  madeFields: ['Set-Cookie'],
+  codes: ['account_exists', 'forbidden', 'email_unverified', 'provider_unavailable', 'sign_in_invalid'],
+};
+
+function queryParameter(name: string, rest: Item): Item {
+  return { name, in: 'query', ...rest };
+}
+
+function startOperation(options: OAuthResourcesOptions): Operation<Starting, never, Proposal> {
+  const { oauth, redirectOrigins, crossSite } = options;
+  return {
+    documentation: startDocumentation,
+    permission: () => 'granted',
+    standing: (ask) => {
+      const asked = readStart(ask.query, redirectOrigins);
+      const permitted = 'problem' in asked || !asked.link || mayLink(ask, crossSite);
+      return { exists: oauth.has(providerOf(ask)), visible: true, permitted, asked };
+    },
+    propose: async (ask, { asked }) => {
+      if ('problem' in asked) return asked;
+      const started = await oauth.start({
+        provider: providerOf(ask),
+        redirect: asked.redirect,
+        link: asked.link ? linkOf(ask) : null,
+        browser: readBrowserSecret(ask.request.fields.cookie),
+      });
+      if (started.kind === 'refused') return { problem: started.problem };
+      return { problem: null, elsewhere: started.location, elsewhereFields: started.fields };
+    },
+  };
+}
+
+function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation<Standing, never, Finishing> {
+  return {
+    documentation: finishDocumentation,
+    permission: () => 'granted',
+    standing: (ask) => ({ exists: oauth.has(providerOf(ask)), visible: true, permitted: true }),
+    propose: async (ask) => {
+      const { method, fields } = ask.request;
+      // Such a request can only end in 412 and must change nothing (RFC 9110 §13.1.1).
+      if (fields.ifMatch !== undefined) return { problem: null };
+      const parameters = readOnce(ask.query);
+      // Whoever looks at a link before it is followed must not use it up.
+      if (method === 'HEAD' || parameters === undefined) return { problem: { code: 'sign_in_invalid' } };
+      const finished = await oauth.finish({
+        provider: providerOf(ask),
+        parameters,
+        browser: readBrowserSecret(fields.cookie),
+        address: addressOf(ask.request),
+      });
+      if (finished.kind === 'refused') return { problem: finished.problem };
+      const { redirect } = finished;
+      const [content, cookies] =
+        finished.kind === 'entered'
+          ? [finished.opened.content, finished.opened.fields]
+          : [{ user: finished.user }, []];
+      if (redirect === null) return { problem: null, content };
+      return { problem: null, elsewhere: redirect, elsewhereFields: cookies };
+    },
+    represent: (_ask, _standing, proposal) => represent(proposal),
+  };
+}
+
+function represent(proposal: Finishing | undefined): Representation {
+  if (proposal?.content === undefined) throw new Error('a sign-in ended without an answer');
+  return {
+    content: JSON.stringify(proposal.content),
+    mediaType: 'application/json',
+    validators: { tag: null, modifiedAt: null },
+    cacheControl: 'no-store',
+  };
+}
+
+function readStart(query: string | undefined, origins: ReadonlySet<string>): Asked {
+  const parameters = readOnce(query);
+  if (parameters === undefined) return invalid('each parameter may come once');
+  let redirect: string | null = null;
+  let link = false;
+  for (const [name, value] of parameters) {
+    if (name === 'redirect') {
+      const target = redirectTarget(value, origins);
+      if (target === undefined) return invalid('redirect must be a path, or a page of an allowed origin');
+      redirect = target;
+    } else if (name === 'link') {
+      if (value !== 'true') return invalid('link must be true');
+      link = true;
+    } else if (name !== 'api_key') return invalid('only redirect and link are parameters here');
+  }
+  return { redirect, link };
+}
+
+function invalid(message: string): Asked {
+  return { problem: { code: 'query_parameter_invalid', message } };
+}
+
+/** Undefined where a name comes twice (RFC 6749 §3.1) or the query cannot be decoded. */
+function readOnce(query = ''): ReadonlyMap<string, string> | undefined {
+  const pairs = parseQueryString(query);
+  const parameters = new Map(pairs);
+  return parameters.size === pairs?.length ? parameters : undefined;
+}
+
+/**
+ * A key or a password stands for its owner without a session and may not open a further way in. A cookie comes along with whatever leads
+ * the browser here, so that must be a page of ours: a navigation has no Origin, and `none` is also what a link in a mail gives.
+ */
+function mayLink({ request, known }: Ask, crossSite: OAuthResourcesOptions['crossSite']): boolean {
+  if (known === undefined || known.session === null) return false;
+  if (known.scheme !== 'session-cookie') return true;
+  const { secFetchSite, origin } = request.fields;
+  if (secFetchSite === 'none') return false;
+  return (secFetchSite !== undefined || origin !== undefined) && !crossSite(request);
+}
+
+function linkOf({ known }: Ask): Start['link'] {
+  if (known === undefined || known.session === null) throw new Error('a link was begun without a session');
+  return { user: known.principal.id, session: known.session };
+}
+
+function providerOf({ captures }: Ask): string {
+  return captures[0] ?? '';
+}
+
+const charactersMax = 2000;
+/** Stands for Comity's own origin. */
+const ownOrigin = 'http://own.invalid';
+
+/**
+ * Validates the page that a browser goes to after a sign-in: a path of Comity's own origin, or a page of an origin that may send
+ * credentials (§5.5). Any other would make Comity an open redirector (RFC 9700 §4.11). The URL parser rewrites the result, so that it
+ * has only characters of a URL and means the same to every browser.
+ *
+ * @param origins serialized; those that may send credentials @returns the value of Location; undefined if it is not allowed
+ */
+export function redirectTarget(text: string, origins: ReadonlySet<string>): string | undefined {
+  if (text.length > charactersMax || forbidden.test(text)) return undefined;
+  return text.startsWith('/') ? ownPath(text) : foreignPage(text, origins);
+}
+
+/** Browsers read `\` as `/` and drop tabs and line breaks: `/\evil.example` and `/<tab>/evil.example` name a host. */
+const forbidden = /[\p{Cc}\s\\]/u;
+
+function ownPath(text: string): string | undefined {
+  if (!URL.canParse(text, ownOrigin)) return undefined;
+  const { origin, pathname, search, hash } = new URL(text, ownOrigin);
+  // `/.//evil.example` becomes `//evil.example` once its dot segments are removed.
+  if (origin !== ownOrigin || pathname.startsWith('//')) return undefined;
+  return `${pathname}${search}${hash}`;
+}
+
+function foreignPage(text: string, origins: ReadonlySet<string>): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const isPage = url.protocol === 'https:' || url.protocol === 'http:';
+  if (!isPage || url.username !== '' || url.password !== '' || !origins.has(url.origin)) return undefined;
+  return url.href;
+}

@@ -1,0 +1,156 @@
+/**
+ * Endpoints and client authentication of a provider, for oauth4webapi. The discovery document of an OpenID provider is cached for an
+ * hour, and with it the provider's keys.
+ */
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  type Client,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  customFetch,
+  discoveryRequest,
+  type ProtectedResourceRequestBody,
+  processDiscoveryResponse,
+} from 'oauth4webapi';
+import { isLoopbackHost, type OAuthProvider, type OpenIdProvider } from '../../config/oauth-providers.ts';
+import { ProviderFailure, providerFailure } from './provider-failure.ts';
+
+export type ProviderServer = {
+  readonly provider: OAuthProvider;
+  readonly as: AuthorizationServer;
+  readonly client: Client;
+  readonly clientAuth: ClientAuth;
+};
+
+export type ProviderServers = (provider: OAuthProvider) => Promise<ProviderServer>;
+
+export type ProviderServersOptions = {
+  readonly fetch: ProviderFetch;
+  readonly clock: () => number;
+  readonly issuerTimeoutMs: number;
+};
+
+const discoveryMs = 3_600_000;
+
+type Kept = { readonly until: number; readonly server: Promise<ProviderServer> };
+
+/** The returned function rejects with `ProviderFailure`. */
+export function createProviderServers(options: ProviderServersOptions): ProviderServers {
+  const { clock } = options;
+  const kept = new Map<string, Kept>();
+
+  return (provider) => {
+    const known = kept.get(provider.name);
+    if (known !== undefined && clock() < known.until) return known.server;
+    const server = loadServer(provider, options);
+    const entry = { until: clock() + discoveryMs, server };
+    kept.set(provider.name, entry);
+    server.catch(() => kept.get(provider.name) === entry && kept.delete(provider.name));
+    return server;
+  };
+}
+
+/** Options of every request to the provider. The fetch itself refuses clear text except to this machine. */
+export function requestOptions(fetch: ProviderFetch, signal: AbortSignal) {
+  return { [customFetch]: fetch, [allowInsecureRequests]: true, signal };
+}
+
+async function loadServer(provider: OAuthProvider, options: ProviderServersOptions): Promise<ProviderServer> {
+  const client = { client_id: provider.clientId };
+  if (provider.kind === 'openid') {
+    const as = await discover(provider, options);
+    return { provider, as, client, clientAuth: chooseClientAuth(provider, as) };
+  }
+  const { authorizationUrl, tokenUrl, userinfoUrl } = provider;
+  const as = {
+    // Without discovery there is no issuer; the library requires one but does not compare it.
+    issuer: userinfoUrl,
+    authorization_endpoint: authorizationUrl,
+    token_endpoint: tokenUrl,
+    userinfo_endpoint: userinfoUrl,
+  };
+  return { provider, as, client, clientAuth: ClientSecretPost(provider.clientSecret) };
+}
+
+async function discover(
+  provider: OpenIdProvider,
+  { fetch, issuerTimeoutMs }: ProviderServersOptions,
+): Promise<AuthorizationServer> {
+  const issuer = new URL(provider.issuer);
+  try {
+    const response = await discoveryRequest(
+      issuer,
+      requestOptions(fetch, AbortSignal.timeout(issuerTimeoutMs)),
+    );
+    return await processDiscoveryResponse(issuer, response);
+  } catch (error) {
+    throw providerFailure(error, 'discovery');
+  }
+}
+
+/** OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`. */
+function chooseClientAuth(provider: OpenIdProvider, as: AuthorizationServer): ClientAuth {
+  const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return methods.includes('client_secret_basic')
+    ? ClientSecretBasic(provider.clientSecret)
+    : ClientSecretPost(provider.clientSecret);
+}
+
+export type ProviderFetch = (url: string, options: ProviderRequest) => Promise<Response>;
+
+type ProviderRequest = {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: ProtectedResourceRequestBody;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * Sends a request to a provider and reads the whole response, bounded in octets (the signal bounds the time), over TLS unless the
+ * provider is on this machine. Redirects are not followed: neither OAuth nor OpenID Connect responds with one.
+ */
+export async function fetchFromProvider(url: string, options: ProviderRequest): Promise<Response> {
+  if (!isPrivateLine(url)) throw new ProviderFailure('the provider named a URL without TLS');
+  const { method, headers, body = null, signal = null } = options;
+  // Comity sends only forms; the library's type allows more.
+  const content = body === null ? null : String(body);
+  const response = await fetch(url, { method, headers, body: content, signal, redirect: 'manual' });
+  const bytes = await readBounded(response);
+  if (bytes === undefined)
+    throw new ProviderFailure(`the response of the provider exceeds ${answerBytesMax} octets`);
+  return new Response(bytes.length === 0 ? null : bytes, {
+    status: response.status,
+    headers: response.headers,
+  });
+}
+
+/** Discovery documents and key sets have some kilobytes. */
+const answerBytesMax = 512 * 1024;
+
+/** Tells whether the URL uses TLS or is on this machine. */
+export function isPrivateLine(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+}
+
+/** Reads the content of a response; undefined, and the connection is closed, if it exceeds `answerBytesMax`. */
+export async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels the body and closes the connection.
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength;
+    if (length > answerBytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}

@@ -1,0 +1,167 @@
+/**
+ * Exchanges a code for an identity (§5.3.3, §5.3.4). For an OpenID provider it checks the ID token's issuer, audience, times,
+ * nonce, algorithm and signature, the last although the token came over TLS (OpenID Connect Core 1.0 §3.1.3.7); for a plain provider it
+ * trusts the userinfo URL. Codes, tokens and claims do not leave this file.
+ */
+import {
+  authorizationCodeGrantRequest,
+  getValidatedIdTokenClaims,
+  type JsonValue,
+  OperationProcessingError,
+  processAuthorizationCodeResponse,
+  processUserInfoResponse,
+  protectedResourceRequest,
+  ResponseBodyError,
+  type TokenEndpointResponse,
+  userInfoRequest,
+  validateApplicationLevelSignature,
+  validateAuthResponse,
+} from 'oauth4webapi';
+import type { OpenIdProvider, PlainProvider } from '../../config/oauth-providers.ts';
+import { ProviderFailure, providerFailure } from './provider-failure.ts';
+import { type Claims, identityOf, type ProviderIdentity, plainSubject } from './provider-identity.ts';
+import { type ProviderFetch, type ProviderServer, requestOptions } from './provider-server.ts';
+import type { Proofs } from './sign-ins.ts';
+
+export type Redemption = {
+  readonly server: ProviderServer;
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly proofs: Proofs;
+  readonly redirectUri: string;
+  readonly fetch: ProviderFetch;
+  readonly timeoutMs: number;
+};
+
+type Exchange = Redemption & { readonly options: ReturnType<typeof requestOptions> };
+
+/** Returns undefined if the callback does not belong to this sign-in. @throws ProviderFailure */
+export async function redeemCode(redemption: Redemption): Promise<ProviderIdentity | undefined> {
+  const { server, fetch, timeoutMs } = redemption;
+  const parameters = validParameters(redemption);
+  if (parameters === undefined) return undefined;
+  const exchange = { ...redemption, options: requestOptions(fetch, AbortSignal.timeout(timeoutMs)) };
+  try {
+    return server.provider.kind === 'openid'
+      ? await openIdIdentity(exchange, server.provider, parameters)
+      : await plainIdentity(exchange, server.provider, parameters);
+  } catch (error) {
+    if (isForeignCode(error)) return undefined;
+    throw providerFailure(error, 'sign-in');
+  }
+}
+
+/** Returns undefined if the issuer is another (RFC 9207 §2.4) or there is no code. */
+function validParameters({ server, parameters, proofs }: Redemption): URLSearchParams | undefined {
+  const given = new URLSearchParams([...parameters]);
+  if (!given.get('code')) return undefined;
+  // A plain provider has no issuer to compare; its own callback path prevents mix-up (RFC 9700 §4.4.2.2).
+  if (server.provider.kind === 'plain') given.delete('iss');
+  try {
+    return validateAuthResponse(server.as, server.client, given, proofs.state);
+  } catch {
+    // Every reason for the error came with the URL.
+    return undefined;
+  }
+}
+
+async function openIdIdentity(
+  { server, proofs, redirectUri, options }: Exchange,
+  { issuer }: OpenIdProvider,
+  parameters: URLSearchParams,
+): Promise<ProviderIdentity> {
+  const { as, client, clientAuth } = server;
+  const response = await authorizationCodeGrantRequest(
+    as,
+    client,
+    clientAuth,
+    parameters,
+    redirectUri,
+    proofs.codeVerifier,
+    options,
+  );
+  const tokens = await processAuthorizationCodeResponse(as, client, response, {
+    expectedNonce: proofs.nonce,
+    requireIdToken: true,
+  });
+  await validateApplicationLevelSignature(as, response, options);
+  const claims = getValidatedIdTokenClaims(tokens);
+  if (claims === undefined) throw new ProviderFailure(`the provider ${issuer} returned no ID token`);
+  const profile = claims.email === undefined ? await userinfo(server, tokens, claims.sub, options) : claims;
+  return identityOf(claims.iss, claims.sub, profile, 'email_verified');
+}
+
+/** Used if the ID token has no address (OpenID Connect Core 1.0 §5.4). */
+async function userinfo(
+  { as, client }: ProviderServer,
+  tokens: TokenEndpointResponse,
+  subject: string,
+  options: Exchange['options'],
+): Promise<Claims> {
+  if (as.userinfo_endpoint === undefined) return {};
+  const response = await userInfoRequest(as, client, tokens.access_token, options);
+  const claims = await processUserInfoResponse(as, client, subject, response);
+  // A signed document proves its origin only by its signature.
+  if (response.headers.get('content-type')?.startsWith('application/jwt') === true) {
+    await validateApplicationLevelSignature(as, response, options);
+  }
+  return claims as Claims;
+}
+
+async function plainIdentity(
+  exchange: Exchange,
+  provider: PlainProvider,
+  parameters: URLSearchParams,
+): Promise<ProviderIdentity> {
+  const { server, proofs, redirectUri, options } = exchange;
+  const { as, client, clientAuth } = server;
+  const response = await authorizationCodeGrantRequest(
+    as,
+    client,
+    clientAuth,
+    parameters,
+    redirectUri,
+    proofs.codeVerifier,
+    options,
+  );
+  const { access_token } = await processAuthorizationCodeResponse(as, client, response);
+  const person = object(await ask(exchange, access_token, provider.userinfoUrl));
+  const address =
+    provider.emailsUrl === undefined ? {} : primary(await ask(exchange, access_token, provider.emailsUrl));
+  const claims = { ...person, ...address };
+  return identityOf(provider.userinfoUrl, plainSubject(person), claims, provider.verifiedMember);
+}
+
+async function ask({ options }: Exchange, accessToken: string, url: string): Promise<JsonValue> {
+  const headers = new Headers({ accept: 'application/json' });
+  const response = await protectedResourceRequest(accessToken, 'GET', new URL(url), headers, null, options);
+  if (response.status !== 200)
+    throw new ProviderFailure(`userinfo: the provider returned status ${response.status}`);
+  try {
+    return (await response.json()) as JsonValue;
+  } catch {
+    // The parser's message quotes the response.
+    throw new ProviderFailure('userinfo: the response is not JSON');
+  }
+}
+
+function object(value: JsonValue | undefined): Claims {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ProviderFailure('userinfo: the response is not a JSON object');
+  }
+  return value;
+}
+
+/** Returns the primary address, verified or not. */
+function primary(listed: JsonValue): Claims {
+  const entries = Array.isArray(listed) ? listed.map(object) : [];
+  const { email, verified } = entries.find((entry) => entry.primary === true) ?? {};
+  return { email, verified };
+}
+
+/** An unknown code (RFC 6749 §5.2) or an ID token with another nonce: both happen if a code is put into the callback of another sign-in. */
+function isForeignCode(error: unknown): boolean {
+  if (error instanceof ResponseBodyError) return error.error === 'invalid_grant';
+  if (!(error instanceof OperationProcessingError)) return false;
+  const { cause } = error;
+  return typeof cause === 'object' && cause !== null && 'claim' in cause && cause.claim === 'nonce';
+}

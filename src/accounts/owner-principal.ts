@@ -1,0 +1,91 @@
+/**
+ * Principals of absent callers: the owner of a resource such as a webhook endpoint (§6), and the caller of a request that was accepted
+ * for later. Deliveries to an endpoint use the owner's current rights, limited to the scopes of the credential that created the
+ * endpoint. An expired API key still owns its resources; a revoked one does not.
+ */
+import type { ProblemCode } from '../http/problem-registry.ts';
+import {
+  type Authenticated,
+  authenticated,
+  operatorId,
+  type Scheme,
+  type Scope,
+} from '../model/principal.ts';
+import type { Store } from '../store/store.ts';
+import { keysTable, readUser, usersTable } from './account-tables.ts';
+import { administrator } from './admin-key.ts';
+import { grantOf, type Key } from './keys/key-rows.ts';
+import { judgeGrant } from './keys/key-verifier.ts';
+import { principalOf } from './sessions/user-principal.ts';
+
+const accountIdPrefix = 'usr_';
+const keyIdPrefix = 'key_';
+
+/** @returns undefined if the owner was deleted, revoked or disabled @throws StoreUnavailable */
+export type OwnerPrincipal = (
+  owner: string | null,
+  scopes: readonly Scope[],
+) => Promise<Authenticated | undefined>;
+
+export function createOwnerPrincipal(store: Pick<Store, 'read'>): OwnerPrincipal {
+  return async (owner, scopes) => {
+    if (owner === null) return undefined;
+    if (owner === operatorId) {
+      return scopes.includes('admin') ? administrator : authenticated({ id: owner, scopes });
+    }
+    if (owner.startsWith(accountIdPrefix)) {
+      const row = await store.read(usersTable, owner);
+      return row === undefined || row.deletedAt !== null ? undefined : principalOf(readUser(row.doc), scopes);
+    }
+    if (owner.startsWith(keyIdPrefix)) {
+      const row = await store.read(keysTable, owner);
+      return row === undefined ? undefined : authenticated({ id: owner, scopes });
+    }
+    // A principal of a trusted issuer; only its tokens tell its roles and tenant.
+    return authenticated({ id: owner, scopes });
+  };
+}
+
+/** The caller of an accepted request, as it was authenticated then. */
+export type EarlierCaller = {
+  readonly id: string;
+  readonly scopes: readonly Scope[];
+  readonly roles: readonly string[];
+  readonly tenant: string | null;
+  readonly scheme?: Scheme;
+  readonly key?: string | null;
+};
+
+/**
+ * Returns the caller's current principal: an account must be enabled and has its current roles and scopes; a key must be neither
+ * revoked nor expired. The session may have ended: logout does not cancel accepted requests. The principal of a trusted issuer stays as
+ * its token described it.
+ * @throws StoreUnavailable
+ */
+export type PrincipalNow = (
+  caller: EarlierCaller,
+) => Promise<{ readonly principal: Authenticated } | { readonly problem: ProblemCode }>;
+
+export function createPrincipalNow(options: {
+  readonly store: Pick<Store, 'read'>;
+  readonly clock: () => number;
+}): PrincipalNow {
+  const { store } = options;
+  const uses = { note: () => undefined, intervalMs: Number.POSITIVE_INFINITY };
+  return async (caller) => {
+    const { id, scheme, key = null } = caller;
+    if (key !== null) {
+      const row = await store.read(keysTable, key);
+      if (row === undefined || row.deletedAt !== null) return { problem: 'invalid_api_key' };
+      const grant = grantOf(JSON.parse(row.doc) as Key, row.owner);
+      return judgeGrant({ ...options, uses }, grant, Number.POSITIVE_INFINITY, []);
+    }
+    if (scheme !== 'issuer' && id.startsWith(accountIdPrefix)) {
+      const row = await store.read(usersTable, id);
+      const user = row === undefined || row.deletedAt !== null ? undefined : readUser(row.doc);
+      const principal = user === undefined ? undefined : principalOf(user);
+      return principal === undefined ? { problem: 'invalid_token' } : { principal };
+    }
+    return { principal: authenticated(caller) };
+  };
+}

@@ -1,0 +1,130 @@
+/**
+ * Checks an address and a password, for logins, Basic and password changes (§5.2, §8): counts the attempt against the login limit,
+ * finds the account, hashes. An unknown address, a disabled account, one without a password and a wrong password get the same response
+ * after the same work: the same reads and one hash. The audit trail records failed attempts with the account, if it exists, and never
+ * with the typed text.
+ */
+import { hash } from 'node:crypto';
+import type { Allowance } from '../../http/message.ts';
+import type { Observe } from '../../observe/observation.ts';
+import type { Store } from '../../store/store.ts';
+import { passwordsTable, usersTable } from '../account-tables.ts';
+import type { Audit } from '../audit-fact.ts';
+import { normalizeEmail } from '../email.ts';
+import type { LoginLimit } from '../login-limit.ts';
+import { principalOf } from '../sessions/user-principal.ts';
+import { type FindUser, type FoundUser, nobodyId } from '../users/find-user.ts';
+import type { Verdict } from '../verdict.ts';
+import type { PasswordHasher } from './hasher.ts';
+import { readPassword, type StoredPassword } from './password-row.ts';
+
+export type PasswordUse = 'login' | 'basic' | 'change';
+
+export type Checked =
+  | {
+      readonly ok: true;
+      readonly found: FoundUser;
+      readonly password: StoredPassword & { readonly hash: string };
+    }
+  /** `allowance`: the login limit refused the attempt before any comparison. */
+  | { readonly ok: false; readonly allowance?: Allowance };
+
+/** @param email as typed @param address as rate limits count it @throws StoreUnavailable also if the hashing queue is full */
+export type CheckPassword = (
+  email: string,
+  password: string,
+  address: string,
+  use?: PasswordUse,
+) => Promise<Checked>;
+
+export type CheckPasswordOptions = {
+  readonly store: Pick<Store, 'read'>;
+  readonly findUser: FindUser;
+  readonly hasher: Pick<PasswordHasher, 'verify'>;
+  readonly limit: LoginLimit;
+  readonly audit: Pick<Audit, 'note'>;
+  readonly observe: Observe;
+};
+
+export function createCheckPassword(options: CheckPasswordOptions): CheckPassword {
+  const { store, findUser, hasher, limit, audit, observe } = options;
+
+  async function judge(email: string | undefined, password: string): Promise<Judged> {
+    const found = email === undefined ? undefined : await findUser.byEmail(email);
+    const stored = await readPassword(store, found?.user.id ?? nobodyId);
+    const usable = found === undefined || found.user.disabled ? null : (stored?.hash ?? null);
+    const matches = await hasher.verify(password, usable);
+    if (!matches || found === undefined || stored === undefined || usable === null) {
+      return { ok: false, subject: found?.user.id ?? null };
+    }
+    return { ok: true, found, password: { ...stored, hash: usable } };
+  }
+
+  return async (typed, password, address, use = 'login') => {
+    const email = normalizeEmail(typed);
+    const attempt = await limit.begin(accountKey(email ?? typed), address);
+    if (!attempt.ok) {
+      observe({ kind: 'login-judged', outcome: 'limited' });
+      if (attempt.first) {
+        audit.note({ type: 'login.limited', actor: null, subject: null, address, detail: { use } });
+      }
+      return { ok: false, allowance: attempt.allowance };
+    }
+    let judged: Judged | undefined;
+    try {
+      judged = await judge(email, password);
+    } finally {
+      // An attempt without a comparison is not a failed one.
+      if (judged?.ok === false) attempt.failed();
+      else await attempt.succeeded();
+    }
+    observe({ kind: 'login-judged', outcome: judged.ok ? 'succeeded' : 'failed' });
+    if (judged.ok) return judged;
+    audit.note({ type: 'login.failed', actor: null, subject: judged.subject, address, detail: { use } });
+    return { ok: false };
+  };
+}
+
+type Judged = Extract<Checked, { ok: true }> | { readonly ok: false; readonly subject: string | null };
+
+/** The key of the counters: a digest, so that they hold no addresses and no typed text. */
+function accountKey(email: string): string {
+  return hash('sha256', email, 'base64url');
+}
+
+type PasswordVerifier = (user: string, password: string, address: string) => Promise<Verdict>;
+
+/**
+ * Verifies Basic credentials of an account (RFC 7617). The verdict rests on the account and on its password row, so that a change of
+ * either ends it.
+ * @param options `verifiedEmailRequired`: as for a login, because Basic is a login at every request
+ */
+export function createPasswordVerifier(options: {
+  readonly checkPassword: CheckPassword;
+  readonly verifiedEmailRequired: boolean;
+}): PasswordVerifier {
+  const { checkPassword, verifiedEmailRequired } = options;
+  return async (typed, password, address) => {
+    const checked = await checkPassword(typed, password, address, 'basic');
+    if (!checked.ok) {
+      return checked.allowance === undefined
+        ? { problem: 'invalid_credentials' }
+        : { problem: 'rate_limited', allowance: checked.allowance };
+    }
+    const { user, row } = checked.found;
+    if (verifiedEmailRequired && !user.emailVerified) return { problem: 'email_unverified' };
+    const principal = principalOf(user);
+    if (principal === undefined) return { problem: 'invalid_credentials' };
+    return {
+      principal,
+      scheme: 'password',
+      session: null,
+      key: null,
+      expiresAt: Number.POSITIVE_INFINITY,
+      basis: [
+        { table: usersTable, id: user.id, rev: row.rev },
+        { table: passwordsTable, id: user.id, rev: checked.password.row.rev },
+      ],
+    };
+  };
+}

@@ -1,0 +1,126 @@
+/**
+ * Hashes and verifies passwords by argon2id (RFC 9106) with the configured costs, off the event loop (docs/decisions/0021). Verifying
+ * without a hash costs the same as with one. Passwords are composed first (NFC, as OpaqueString of RFC 8265 §4.2), so that the same
+ * letters from another keyboard are the same password. Nothing is trimmed or case-folded.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { Services } from '../../store/capabilities.ts';
+import type { HashJob } from './hash-job.ts';
+import { HashingThreads, type HashPurpose } from './hashing-threads.ts';
+
+export type PasswordHasher = {
+  /** Returns a PHC string with a new salt. @throws StoreUnavailable if too many hashes are queued or memory ran out */
+  hash(password: string): Promise<string>;
+  /**
+   * Compares the password with the hash. Without a hash, with an unreadable one, and for a password that is longer than any valid one,
+   * the result is false after the same work.
+   * @throws StoreUnavailable
+   */
+  verify(password: string, hash: string | null): Promise<boolean>;
+  isOutdated(hash: string): boolean;
+  waiting(): number;
+  /** Refuses queued runs; resolves when the current ones have ended. */
+  close(): Promise<void>;
+};
+
+export type PasswordHasherOptions = Pick<Services, 'random' | 'observe'> & {
+  readonly passwordMemoryKibibytes: number;
+  readonly passwordPasses: number;
+  readonly passwordBytesMax: number;
+  readonly passwordHashesWaitingMax: number;
+  readonly cores: number;
+};
+
+/** RFC 9106 §4: 128 bits of salt are sufficient for all uses. */
+const saltOctets = 16;
+const tagOctets = 32;
+
+export function createPasswordHasher(options: PasswordHasherOptions): PasswordHasher {
+  const { passwordBytesMax, passwordHashesWaitingMax, cores, random, observe } = options;
+  const costs: Argon2Costs = {
+    memoryKibibytes: options.passwordMemoryKibibytes,
+    passes: options.passwordPasses,
+    lanes: 1,
+  };
+  // Half of the processors remain for requests that need no hash.
+  const threadsMax = Math.max(1, Math.floor(cores / 2));
+  const threads = new HashingThreads({ threadsMax, waitingMax: passwordHashesWaitingMax });
+  // Hashed in place of a password that cannot match: random, of usual length.
+  const decoy = random(saltOctets).toString('hex');
+
+  function derive(job: HashJob, purpose: HashPurpose): Promise<Uint8Array> {
+    if (threads.isFull(purpose)) observe({ kind: 'hashing-refused', waiting: threads.waiting });
+    return threads.run(job, purpose);
+  }
+
+  return {
+    async hash(password) {
+      const salt = random(saltOctets);
+      const tag = await derive({ message: octetsOf(password), salt, ...costs, tagOctets }, 'set');
+      return formatPhcString({ costs, salt, tag: Buffer.from(tag) });
+    },
+    async verify(password, text) {
+      const known = text === null ? undefined : parsePhcString(text);
+      const possible = password.isWellFormed() && octetsOf(password).length <= passwordBytesMax;
+      const { salt, tag, costs: by } = known ?? { salt: random(saltOctets), tag: undefined, costs };
+      const message = octetsOf(possible ? password : decoy);
+      const job = { message, salt, ...by, tagOctets: tag?.length ?? tagOctets };
+      const derived = await derive(job, 'compare');
+      return tag !== undefined && possible && timingSafeEqual(tag, derived);
+    },
+    isOutdated(text) {
+      const known = parsePhcString(text);
+      return (
+        known === undefined ||
+        known.costs.memoryKibibytes !== costs.memoryKibibytes ||
+        known.costs.passes !== costs.passes ||
+        known.costs.lanes !== costs.lanes
+      );
+    },
+    waiting: () => threads.waiting,
+    close: () => threads.close(),
+  };
+}
+
+function octetsOf(password: string): Buffer {
+  return Buffer.from(password.normalize('NFC'), 'utf8');
+}
+
+type Argon2Costs = {
+  readonly memoryKibibytes: number;
+  readonly passes: number;
+  readonly lanes: number;
+};
+
+type PasswordHash = { readonly costs: Argon2Costs; readonly salt: Buffer; readonly tag: Buffer };
+
+const form =
+  /^\$argon2id\$v=19\$m=([1-9][0-9]{0,9}),t=([1-9][0-9]{0,9}),p=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{6,86})$/;
+
+/**
+ * Formats a hash as `$argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<tag>`: the PHC string format with base64 without padding, as
+ * the reference implementation of Argon2 (RFC 9106) writes it. Other functions and versions are not read.
+ */
+export function formatPhcString({ costs, salt, tag }: PasswordHash): string {
+  const { memoryKibibytes, passes, lanes } = costs;
+  return `$argon2id$v=19$m=${memoryKibibytes},t=${passes},p=${lanes}$${unpadded(salt)}$${unpadded(tag)}`;
+}
+
+/** Returns undefined for any other form; the salt has 8 to 64 octets, the tag 4 to 64. */
+export function parsePhcString(text: string): PasswordHash | undefined {
+  const match = form.exec(text);
+  if (match === null) return undefined;
+  const [, memory = '', passes = '', lanes = '', salt = '', tag = ''] = match;
+  const hash = {
+    costs: { memoryKibibytes: Number(memory), passes: Number(passes), lanes: Number(lanes) },
+    salt: Buffer.from(salt, 'base64'),
+    tag: Buffer.from(tag, 'base64'),
+  };
+  // Unused bits of the last character must be zero, and RFC 9106 §3.1 requires 8 KiB for each lane.
+  if (unpadded(hash.salt) !== salt || unpadded(hash.tag) !== tag) return undefined;
+  return hash.costs.memoryKibibytes >= 8 * hash.costs.lanes ? hash : undefined;
+}
+
+function unpadded(octets: Buffer): string {
+  return octets.toString('base64').replaceAll('=', '');
+}

@@ -1,0 +1,14 @@
+/** What an operation on an account was refused for, as the action tells it. */
+import type { Allowance } from '../http/message.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import type { Done } from '../kernel/action.ts';
+
+export function refusedBy(refusal: { readonly problem: ProblemCode; readonly allowance?: Allowance }): Done {
+  const refused = { code: refusal.problem };
+  return refusal.allowance === undefined ? { refused } : { refused, allowance: refusal.allowance };
+}
+
+/** One member of the content is at fault. @param pointer such as `/password` */
+export function refusedField(pointer: string, message: string): Done {
+  return { refused: { code: 'validation_failed', errors: [{ pointer, message }] } };
+}

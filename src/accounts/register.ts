@@ -1,0 +1,210 @@
+/**
+ * Registration: one unit writes account, password, first session, verification code and audit entry, so that an account is complete or
+ * absent. Only registration reveals that an address is taken. Where a login requires a verified address, the account gets no
+ * session and no tokens.
+ */
+
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Change } from '../store/store.ts';
+import type { AccountMail } from './account-mail.ts';
+import {
+  accountOutput,
+  accountsTag,
+  cookieSchema,
+  emailSchema,
+  exampleEmail,
+  examplePassword,
+  newPasswordSchema,
+  type PasswordLimits,
+  tokensOutput,
+} from './account-schemas.ts';
+import { readUser, type User, type UserFields, userDefaults, usersTable } from './account-tables.ts';
+import type { Audit } from './audit-fact.ts';
+import { commitRetried } from './commit-retried.ts';
+import type { CrossSiteCheck } from './cross-site.ts';
+import { normalizeEmail } from './email.ts';
+import type { AddressOf } from './fact-of-ask.ts';
+import type { PasswordHasher } from './passwords/hasher.ts';
+import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
+import { passwordChange } from './passwords/password-row.ts';
+import type { Opened, Sessions } from './sessions/sessions.ts';
+import type { FindUser } from './users/find-user.ts';
+import { userRow } from './users/user-row.ts';
+
+export type Registration = { readonly email: string; readonly password: string; readonly name?: string };
+
+export type Registered =
+  /** `opened` is null if the address must be verified first. */
+  | { readonly ok: true; readonly user: User; readonly opened: Opened | null }
+  | { readonly ok: false; readonly problem: 'unique_taken' | 'unavailable' }
+  | { readonly ok: false; readonly problem: 'validation_failed'; readonly faults: readonly Fault[] };
+
+export type Fault = { readonly pointer: string; readonly message: string };
+
+export type RegisterOptions = PasswordBounds &
+  Pick<Services, 'store' | 'clock' | 'newId'> & {
+    readonly findUser: FindUser;
+    readonly hasher: Pick<PasswordHasher, 'hash'>;
+    readonly sessions: Pick<Sessions, 'open'>;
+    readonly audit: Pick<Audit, 'entry'>;
+    readonly mail: AccountMail;
+    readonly verifiedEmailRequired: boolean;
+  };
+
+/** @throws StoreUnavailable */
+export type Register = (
+  registration: Registration,
+  how: { readonly cookie: boolean; readonly address: string },
+) => Promise<Registered>;
+
+export function createRegister(options: RegisterOptions): Register {
+  const { store, findUser, hasher, mail } = options;
+  return async (registration, how) => {
+    const email = normalizeEmail(registration.email);
+    const passwordFault = newPasswordFault(registration.password, options);
+    if (email === undefined || passwordFault !== undefined) {
+      return { ok: false, problem: 'validation_failed', faults: listFaults(email, passwordFault) };
+    }
+    // The commit would detect it as well; this saves a hash.
+    if ((await findUser.byEmail(email)) !== undefined) return taken;
+    const hash = await hasher.hash(registration.password);
+    const fields: UserFields = {
+      email,
+      ...(registration.name === undefined ? {} : { name: registration.name }),
+      ...userDefaults,
+    };
+    const id = `usr_${options.newId()}`;
+    const code = mail.mint({ id, email }, 'verification');
+    const attempt = async () => {
+      const made = await makeAccount(options, { id, fields, hash }, how);
+      const changes = code === undefined ? made.changes : [...made.changes, code.change];
+      return { changes, result: made.result };
+    };
+    const registered = await commitRetried<Registered>(store, undefined, attempt, () => taken);
+    if (registered.ok && code !== undefined) mail.sendCode('verification', { id, email }, code.code);
+    return registered;
+  };
+}
+
+const taken: Registered = { ok: false, problem: 'unique_taken' };
+
+async function makeAccount(
+  options: RegisterOptions,
+  account: { readonly id: string; readonly fields: UserFields; readonly hash: string },
+  { cookie, address }: { readonly cookie: boolean; readonly address: string },
+): Promise<{ readonly changes: readonly Change[]; readonly result: Registered }> {
+  const { sessions, audit, clock, verifiedEmailRequired } = options;
+  const { id, fields, hash } = account;
+  const at = clock();
+  const row = userRow(id, fields, at, at);
+  const user = readUser(row.doc);
+  const opened = verifiedEmailRequired ? null : await sessions.open(user, { cookie, at });
+  const detail = opened === null ? {} : { session: opened.session };
+  const changes: readonly Change[] = [
+    { table: usersTable, id, expect: { absent: true }, next: row },
+    passwordChange(id, undefined, hash, at),
+    ...(opened?.changes ?? []),
+    audit.entry({ type: 'account.registered', actor: id, subject: id, address, detail }),
+  ];
+  return { changes, result: { ok: true, user, opened } };
+}
+
+function listFaults(email: string | undefined, passwordFault: string | undefined): readonly Fault[] {
+  const faults: Fault[] = [];
+  if (email === undefined) faults.push({ pointer: '/email', message: 'must be an e-mail address' });
+  if (passwordFault !== undefined) faults.push({ pointer: '/password', message: passwordFault });
+  return faults;
+}
+
+type RegisterResourceOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly register: Register;
+  /** False: administrators alone make accounts. */
+  readonly registrationOpen: boolean;
+  readonly isCrossSite: CrossSiteCheck;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
+  readonly verifiedEmailRequired: boolean;
+} & PasswordLimits;
+
+const nameCharactersMax = 200;
+
+/**
+ * POST /auth/register (§5.4): an account, and a session of it. Where addresses must be verified before a login, the
+ * answer holds the account alone. With `cookie: true` it sets the session cookie besides, which no page of another site may ask for.
+ */
+export function registerResource(options: RegisterResourceOptions): Resource {
+  const { base, register, registrationOpen, isCrossSite, limits, addressOf } = options;
+  const schema = Type.Object({
+    email: emailSchema,
+    password: newPasswordSchema(options),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
+    cookie: cookieSchema,
+  });
+  return actionResource(
+    {
+      path: `${base}/auth/register`,
+      tag: accountsTag,
+      noun: 'registration',
+      ignoresCredentials: true,
+      id: 'register',
+      summary: 'Make an account and log in to it',
+      input: {
+        name: 'Registration',
+        schema,
+        example: { email: exampleEmail, password: examplePassword, name: 'Ada' },
+      },
+      ...registered(options),
+      answers: 'created',
+      codes: [...(registrationOpen ? [] : (['forbidden'] as const)), 'cross_site_request', 'unique_taken'],
+      handler: async (ask, { cookie = false, ...registration }) => {
+        if (!registrationOpen) return { refused: { code: 'forbidden', message: 'registration is closed' } };
+        if (cookie && isCrossSite(ask.request)) return { refused: { code: 'cross_site_request' } };
+        return answer(base, await register(registration, { cookie, address: addressOf(ask.request) }));
+      },
+    },
+    limits,
+  );
+}
+
+function registered({ verifiedEmailRequired }: RegisterResourceOptions) {
+  if (verifiedEmailRequired) {
+    return {
+      output: accountOutput,
+      description:
+        'Sends the mail that verifies the address: until that is done nobody can log in to the account.',
+    };
+  }
+  return {
+    output: tokensOutput,
+    fields: ['Set-Cookie'],
+    description: 'Sends the mail that verifies the address, where a mail server is configured.',
+  } as const;
+}
+
+function answer(base: string, registered: Registered): Done {
+  if (registered.ok) {
+    const { user, opened } = registered;
+    const created = `${base}/users/${user.id}`;
+    if (opened === null) return { content: { user: { id: user.id, email: user.email } }, created };
+    return { content: opened.content, created, fields: opened.fields };
+  }
+  switch (registered.problem) {
+    case 'unique_taken':
+      return {
+        refused: {
+          code: 'unique_taken',
+          message: 'email is already in use',
+          errors: [{ pointer: '/email', message: 'already in use' }],
+        },
+      };
+    case 'validation_failed':
+      return { refused: { code: 'validation_failed', errors: registered.faults } };
+    case 'unavailable':
+      return { refused: { code: 'unavailable' } };
+  }
+}

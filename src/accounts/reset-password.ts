@@ -1,0 +1,204 @@
+/**
+ * Sets a password by a mailed code (§5.4). One unit sets the password, removes the code and its siblings, ends every session of the
+ * account, and verifies the address, which received the code. Before the address is verified, a stranger may have registered it and
+ * created keys. So the keys of such an account are revoked; those of a verified account belong to its owner, who can revoke them.
+ */
+
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Change } from '../store/store.ts';
+import type { AccountMail } from './account-mail.ts';
+import {
+  accountsTag,
+  codeSchema,
+  emailSchema,
+  exampleCode,
+  exampleEmail,
+  examplePassword,
+  newPasswordSchema,
+  type PasswordLimits,
+} from './account-schemas.ts';
+import { passwordsTable, usersTable } from './account-tables.ts';
+import type { Audit } from './audit-fact.ts';
+import { commitRetried } from './commit-retried.ts';
+import { normalizeEmail } from './email.ts';
+import type { AddressOf } from './fact-of-ask.ts';
+import { createKeysOfOwner, type KeysOfOwner } from './keys/keys-of-owner.ts';
+import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
+import { mailMissing } from './mail-missing.ts';
+import type { PasswordHasher } from './passwords/hasher.ts';
+import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
+import { passwordChange, readPassword } from './passwords/password-row.ts';
+import { refusedBy, refusedField } from './refused-by.ts';
+import type { Sessions } from './sessions/sessions.ts';
+import type { FindUser, FoundUser } from './users/find-user.ts';
+import { userRow } from './users/user-row.ts';
+
+export type ResetPasswordOptions = PasswordBounds &
+  Pick<Services, 'store' | 'clock'> & {
+    readonly findUser: FindUser;
+    readonly hasher: Pick<PasswordHasher, 'hash'>;
+    readonly sessions: Pick<Sessions, 'endOfUser'>;
+    readonly audit: Pick<Audit, 'entry'>;
+  };
+
+export type Reset =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: 'code_invalid' | 'unavailable' }
+  /** The code stays valid. */
+  | { readonly ok: false; readonly problem: 'validation_failed'; readonly fault: string };
+
+/** @param address of the client @throws StoreUnavailable */
+export type ResetPassword = (code: string, password: string, address: string) => Promise<Reset>;
+
+export function createResetPassword(options: ResetPasswordOptions): ResetPassword {
+  const { store, findUser, hasher, clock } = options;
+
+  async function look(code: string, at: number): Promise<{ found: FoundCode; owner: FoundUser } | undefined> {
+    const found = await findCode(store, code, 'reset', at);
+    const owner = found === undefined ? undefined : await findUser.byId(found.userId);
+    if (found === undefined || owner === undefined) return undefined;
+    return owner.user.disabled || owner.user.email !== found.email ? undefined : { found, owner };
+  }
+
+  return async (code, password, address) => {
+    const fault = newPasswordFault(password, options);
+    if (fault !== undefined) return { ok: false, problem: 'validation_failed', fault };
+    // Hashes only for a valid code.
+    const first = await look(code, clock());
+    if (first === undefined) return { ok: false, problem: 'code_invalid' };
+    const hash = await hasher.hash(password);
+    let claimed: string | undefined;
+    const attempt = async () => {
+      const at = clock();
+      const good = await look(code, at);
+      if (good === undefined) return invalid;
+      claimed = good.owner.user.emailVerified ? undefined : good.owner.user.id;
+      const changes = await buildChanges(options, { ...good, hash, at, address });
+      return { changes, result: { ok: true } as const };
+    };
+    const row = { table: passwordsTable, id: first.owner.user.id };
+    const done = await commitRetried<Reset>(store, row, attempt, () => unavailable);
+    if (claimed !== undefined && done.ok) await createKeys(options, claimed, address).clear(claimed);
+    return done;
+  };
+}
+
+const invalid = { refused: { ok: false, problem: 'code_invalid' } } as const;
+const unavailable: Reset = { ok: false, problem: 'unavailable' };
+
+type Good = {
+  readonly found: FoundCode;
+  readonly owner: FoundUser;
+  readonly hash: string;
+  readonly at: number;
+  readonly address: string;
+};
+
+function createKeys({ store, audit }: ResetPasswordOptions, user: string, address: string): KeysOfOwner {
+  return createKeysOfOwner(store, (key) =>
+    audit.entry({
+      type: 'key.revoked',
+      actor: user,
+      subject: key,
+      address,
+      detail: { reason: 'password.reset' },
+    }),
+  );
+}
+
+async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<readonly Change[]> {
+  const { store, sessions, audit } = options;
+  const { found, owner, hash, at, address } = good;
+  const { user, row } = owner;
+  const standing = await readPassword(store, user.id);
+  const fact = { actor: user.id, subject: user.id, address };
+  const changes = [
+    found.removal,
+    ...(await removeCodes(store, user.id, 'reset', found.removal.id)),
+    passwordChange(user.id, standing, hash, at),
+    ...(await sessions.endOfUser(user.id, null)),
+    audit.entry({ type: 'password.reset', ...fact }),
+  ];
+  if (user.emailVerified) return changes;
+  const keys = await createKeys(options, user.id, address).removal(user.id);
+  const next = userRow(user.id, { ...user, emailVerified: true }, row.createdAt, Math.max(at, row.updatedAt));
+  return [
+    ...changes,
+    ...keys,
+    { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
+    audit.entry({ type: 'email.verified', ...fact }),
+  ];
+}
+
+type PasswordResetResourcesOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
+  readonly resetPassword: ResetPassword;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
+} & PasswordLimits;
+
+/**
+ * POST /auth/password-reset has a code sent to the address of an account, POST /auth/password-reset/confirm takes it with a new password
+ * (§5.4). The first answers 204 whether or not there is such an account, and without waiting for anything that would differ.
+ */
+export function passwordResetResources(options: PasswordResetResourcesOptions): readonly Resource[] {
+  const { base, mail, resetPassword, limits, addressOf } = options;
+  const shared = { tag: accountsTag, ignoresCredentials: true };
+  const request = actionResource(
+    {
+      ...shared,
+      path: `${base}/auth/password-reset`,
+      name: 'PasswordReset',
+      noun: 'the reset of a password',
+      id: 'requestPasswordReset',
+      summary: 'Have a code mailed that sets a new password',
+      description:
+        'The answer does not tell whether there is such an account. 503 where no mail server is configured.',
+      input: {
+        name: 'PasswordResetRequest',
+        schema: Type.Object({ email: emailSchema }),
+        example: { email: exampleEmail },
+      },
+      codes: [],
+      handler: (ask, input) => {
+        if (!mail.isConfigured) return mailMissing;
+        const email = normalizeEmail(input.email);
+        const address = addressOf(ask.request);
+        if (email !== undefined) mail.request({ purpose: 'reset', for: { email }, address });
+        return { content: null };
+      },
+    },
+    limits,
+  );
+  const confirmation = actionResource(
+    {
+      ...shared,
+      path: `${base}/auth/password-reset/confirm`,
+      name: 'PasswordResetConfirmation',
+      noun: 'a password that was reset',
+      id: 'confirmPasswordReset',
+      summary: 'Set a new password by the code',
+      description: 'Ends all sessions of the account, and verifies its address.',
+      input: {
+        name: 'PasswordReset',
+        schema: Type.Object({ code: codeSchema, password: newPasswordSchema(options) }),
+        example: { code: exampleCode, password: examplePassword },
+      },
+      codes: ['code_invalid'],
+      handler: async (ask, { code, password }) => {
+        const reset = await resetPassword(code, password, addressOf(ask.request));
+        if (reset.ok) return { content: null };
+        return reset.problem === 'validation_failed'
+          ? refusedField('/password', reset.fault)
+          : refusedBy(reset);
+      },
+    },
+    limits,
+  );
+  return [request, confirmation];
+}

@@ -1,0 +1,145 @@
+/**
+ * POST /auth/refresh (§2.3, §5.4): a refresh token for the next one and a new access token. It is its own credential, so nothing else
+ * is asked for. Whatever is wrong with it, the answer is the same 401.
+ */
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { named } from '../kernel/documentation.ts';
+import type { Ask, Resource } from '../kernel/resource.ts';
+import { type Authenticated, operatorId, type Scheme, scopes } from '../model/principal.ts';
+import type { Store } from '../store/store.ts';
+import { accountId, accountsTag, anyCredential, exampleEmail, tokensOutput } from './account-schemas.ts';
+import { readUser, type User, usersTable } from './account-tables.ts';
+import type { AddressOf } from './fact-of-ask.ts';
+import type { Sessions } from './sessions/sessions.ts';
+
+export type RefreshOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly sessions: Pick<Sessions, 'refresh'>;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
+};
+
+const schema = Type.Object({ refreshToken: Type.String() });
+
+export function refreshResource({ base, sessions, limits, addressOf }: RefreshOptions): Resource {
+  return actionResource(
+    {
+      path: `${base}/auth/refresh`,
+      tag: accountsTag,
+      noun: 'the renewal of a session',
+      ignoresCredentials: true,
+      id: 'refresh',
+      summary: 'Exchange a refresh token for a new pair of tokens',
+      description: 'Each works once. One that comes again ends its session, on every process at once.',
+      input: { name: 'Refresh', schema, example: { refreshToken: tokensOutput.example.refreshToken } },
+      output: tokensOutput,
+      codes: ['invalid_token'],
+      handler: async (ask, { refreshToken }) => {
+        const refreshed = await sessions.refresh(refreshToken, addressOf(ask.request));
+        return refreshed.ok ? { content: refreshed.content } : { refused: { code: 'invalid_token' } };
+      },
+    },
+    limits,
+  );
+}
+
+type MeOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly store: Pick<Store, 'read'>;
+  readonly limits: ActionLimits;
+};
+
+type Me = {
+  readonly id: string;
+  /** `key`: of no account. `external`: of a trusted issuer. `administrator`: the administrator key. */
+  readonly kind: 'user' | 'key' | 'administrator' | 'external';
+  readonly email?: string;
+  readonly name?: string;
+  readonly roles: readonly string[];
+  readonly scopes: readonly string[];
+  readonly tenant: string | null;
+  readonly authenticatedBy: Scheme;
+};
+
+const texts = { type: 'array', items: { type: 'string' } };
+
+const me = {
+  schema: named('Me', {
+    description: 'Who asks.',
+    type: 'object',
+    properties: {
+      id: { type: 'string' },
+      kind: { enum: ['user', 'key', 'administrator', 'external'] },
+      email: { type: 'string' },
+      name: { type: 'string' },
+      roles: texts,
+      scopes: texts,
+      tenant: { type: ['string', 'null'] },
+      authenticatedBy: { enum: ['key', 'token', 'issuer', 'password', 'session-cookie'] },
+    },
+    required: ['id', 'kind', 'roles', 'scopes', 'tenant', 'authenticatedBy'],
+  }),
+  example: {
+    id: accountId,
+    kind: 'user',
+    email: exampleEmail,
+    name: 'Ada',
+    roles: [],
+    scopes: ['read', 'write'],
+    tenant: null,
+    authenticatedBy: 'token',
+  } satisfies Me,
+};
+
+/**
+ * GET /auth/me (§5.1): who the caller is to the program, and by what credential. Never kept by anyone on the way, and without
+ * validators: it changes with the account, the session and the key together.
+ */
+export function meResource(options: MeOptions): Resource {
+  return actionResource(
+    {
+      method: 'GET',
+      path: `${options.base}/auth/me`,
+      tag: accountsTag,
+      name: 'Me',
+      noun: 'the caller',
+      id: 'readMe',
+      summary: 'Who the credential stands for',
+      output: me,
+      codes: [],
+      permission: anyCredential,
+      handler: async (ask) => ({ content: await whoAsks(options, ask) }),
+    },
+    options.limits,
+  );
+}
+
+async function whoAsks({ store }: MeOptions, { principal, known }: Ask): Promise<Me> {
+  if (principal.kind === 'anonymous' || known === undefined) throw new Error('nobody asks who they are');
+  const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
+  const row = !isPerson ? undefined : await store.read(usersTable, principal.id);
+  const user = row === undefined ? undefined : readUser(row.doc);
+  return describe(principal, known.scheme, user);
+}
+
+function describe(principal: Authenticated, scheme: Scheme, user: User | undefined): Me {
+  return {
+    id: principal.id,
+    kind: kindOf(principal, scheme, user),
+    ...(user === undefined ? {} : { email: user.email }),
+    ...(user?.name === undefined ? {} : { name: user.name }),
+    roles: [...principal.roles],
+    scopes: scopes.filter((scope) => principal.scopes.has(scope)),
+    tenant: principal.tenant,
+    authenticatedBy: scheme,
+  };
+}
+
+function kindOf(principal: Authenticated, scheme: Scheme, user: User | undefined): Me['kind'] {
+  if (scheme === 'issuer') return 'external';
+  if (user !== undefined) return 'user';
+  return principal.id === operatorId ? 'administrator' : 'key';
+}

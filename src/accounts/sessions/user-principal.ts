@@ -1,0 +1,28 @@
+/**
+ * The principal of an account (§5.1), the same for all of its credentials. It has the account's current rights; the content of a token
+ * or key never adds to them.
+ */
+import {
+  type Authenticated,
+  administratorRole,
+  authenticated,
+  type Scope,
+  scopes,
+} from '../../model/principal.ts';
+import type { User } from '../account-tables.ts';
+
+/**
+ * Returns undefined for a disabled account. The role `administrator` gives every scope.
+ * @param limit the scopes of the credential, such as an API key. Without `admin` in it, the principal does not have the role
+ * `administrator` either, so that no rule by role exceeds the limit.
+ */
+export function principalOf(user: User, limit?: readonly Scope[]): Authenticated | undefined {
+  if (user.disabled) return undefined;
+  const own = user.roles.includes(administratorRole) ? scopes : user.scopes;
+  const granted = limit === undefined ? own : own.filter((scope) => limit.includes(scope));
+  const roles =
+    limit === undefined || limit.includes('admin')
+      ? user.roles
+      : user.roles.filter((role) => role !== administratorRole);
+  return authenticated({ id: user.id, scopes: granted, roles, tenant: user.tenant ?? null });
+}

@@ -1,0 +1,85 @@
+/**
+ * What an account leaves behind: its password, sessions, identities at providers, codes that were mailed to it, and its keys with their
+ * texts. All of it is dead from the moment that the account is gone, since every verifier looks the account up; it is
+ * removed all the same, in the unit of the deletion as far as that stays small, the rest right after.
+ *
+ * What it made in the collections of the application stays, as anybody's does.
+ */
+
+import { ownerField } from '../../model/field.ts';
+import { byId } from '../../model/filter.ts';
+import type { Change, Plan, Store } from '../../store/store.ts';
+import { identitiesTable, mailCodesTable, passwordsTable, usersTable } from '../account-tables.ts';
+import { createKeysOfOwner, keysPerUnitMax } from '../keys/keys-of-owner.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+
+/** Rows of each kind that go in one unit. */
+export const leavingsPerUnitMax = keysPerUnitMax;
+/** Units after the deletion; each removes up to `leavingsPerUnitMax` of each kind, and a lost race repeats one. */
+const unitsMax = 1000;
+
+export type Leavings = {
+  /**
+   * Changes that remove what the account leaves, up to `leavingsPerUnitMax` of each kind.
+   * @param entryOf the entry of the audit trail about the revocation of a key
+   */
+  gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]>;
+  /** Codes mailed to the account, which a change of its address makes void. */
+  codes(user: string): Promise<readonly Change[]>;
+  /** Removes what is left of an account that is gone; does nothing for one that is not. */
+  clear(user: string, entryOf: (key: string) => Change): Promise<void>;
+};
+
+export function createLeavings(store: Store, sessions: Pick<Sessions, 'endOfUser'>): Leavings {
+  const codes = (user: string) => removalOfOwned(store, mailCodesTable, user);
+
+  async function gather(user: string, entryOf: (key: string) => Change): Promise<readonly Change[]> {
+    const parts = await Promise.all([
+      removalOf(store, passwordsTable, user),
+      sessions.endOfUser(user, null).then((ends) => ends.slice(0, leavingsPerUnitMax)),
+      removalOfOwned(store, identitiesTable, user),
+      codes(user),
+      createKeysOfOwner(store, entryOf).removal(user),
+    ]);
+    return parts.flat();
+  }
+
+  return {
+    gather,
+    codes,
+    async clear(user, entryOf) {
+      for (let unit = 0; unit < unitsMax; unit += 1) {
+        if ((await store.read(usersTable, user)) !== undefined) return;
+        const changes = await gather(user, entryOf);
+        if (changes.length === 0) return;
+        await store.commit({ changes, events: [] });
+      }
+    },
+  };
+}
+
+/** The removal of a row, where there is one. */
+async function removalOf(store: Store, table: string, id: string): Promise<readonly Change[]> {
+  const row = await store.read(table, id);
+  return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];
+}
+
+/** Finds rows by an index and one by one, since what such a row holds is the business of whoever wrote it. */
+async function removalOfOwned(store: Store, table: string, owner: string): Promise<readonly Change[]> {
+  const filter = { op: 'eq', field: ownerField, value: owner } as const;
+  const plan = store.plan({ table, filter, sort: byId, limit: 1 });
+  const ids = await firstIds(plan);
+  const removals = await Promise.all(ids.map((id) => removalOf(store, table, id)));
+  return removals.flat();
+}
+
+async function firstIds(plan: Plan): Promise<readonly string[]> {
+  const ids: string[] = [];
+  let page = await plan.page({ from: 'start' });
+  while (page.last !== null && ids.length < leavingsPerUnitMax) {
+    ids.push(String(page.last[0]));
+    if (!page.more) break;
+    page = await plan.page({ from: 'after', key: page.last });
+  }
+  return ids;
+}

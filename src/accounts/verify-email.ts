@@ -1,0 +1,132 @@
+/** Verifies an address by the code mailed to it (§5.4): once, before it expires, and only while the account has that address. */
+
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import type { Ask, Resource } from '../kernel/resource.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { AccountMail } from './account-mail.ts';
+import { accountsTag, codeSchema, emailSchema, exampleCode, exampleEmail } from './account-schemas.ts';
+import { usersTable } from './account-tables.ts';
+import type { Audit } from './audit-fact.ts';
+import { commitRetried } from './commit-retried.ts';
+import { normalizeEmail } from './email.ts';
+import type { AddressOf } from './fact-of-ask.ts';
+import { findCode, removeCodes } from './mail-code.ts';
+import { mailMissing } from './mail-missing.ts';
+import { refusedBy } from './refused-by.ts';
+import type { FindUser } from './users/find-user.ts';
+import { userRow } from './users/user-row.ts';
+
+export type VerifyEmailOptions = Pick<Services, 'store' | 'clock'> & {
+  readonly findUser: FindUser;
+  readonly audit: Pick<Audit, 'entry'>;
+};
+
+export type Verified =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: 'code_invalid' | 'unavailable' };
+
+/** @param address of the client @throws StoreUnavailable */
+export type VerifyEmail = (code: string, address: string) => Promise<Verified>;
+
+export function createVerifyEmail({ store, findUser, audit, clock }: VerifyEmailOptions): VerifyEmail {
+  return async (code, address) => {
+    const attempt = async () => {
+      const at = clock();
+      const found = await findCode(store, code, 'verification', at);
+      const owner = found === undefined ? undefined : await findUser.byId(found.userId);
+      if (found === undefined || owner === undefined || owner.user.email !== found.email) return invalid;
+      const { user, row } = owner;
+      const updatedAt = Math.max(at, row.updatedAt);
+      const next = userRow(user.id, { ...user, emailVerified: true }, row.createdAt, updatedAt);
+      const changes = [
+        found.removal,
+        ...(await removeCodes(store, user.id, 'verification', found.removal.id)),
+        { table: usersTable, id: user.id, expect: { rev: row.rev }, next },
+        audit.entry({ type: 'email.verified', actor: user.id, subject: user.id, address }),
+      ];
+      return { changes, result: { ok: true } as const };
+    };
+    return commitRetried<Verified>(store, undefined, attempt, () => unavailable);
+  };
+}
+
+const invalid = { refused: { ok: false, problem: 'code_invalid' } } as const;
+const unavailable: Verified = { ok: false, problem: 'unavailable' };
+
+type VerificationResourcesOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
+  readonly verifyEmail: VerifyEmail;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
+};
+
+/**
+ * POST /auth/verification has a code sent to the address of an account, POST /auth/verification/confirm takes it (§5.4). The first answers
+ * 204 whether or not there is such an account, and without waiting for anything that would differ.
+ */
+export function verificationResources(options: VerificationResourcesOptions): readonly Resource[] {
+  const { base, verifyEmail, limits, addressOf } = options;
+  const request = actionResource(
+    {
+      path: `${base}/auth/verification`,
+      tag: accountsTag,
+      name: 'Verification',
+      noun: 'the verification of an address',
+      id: 'requestVerification',
+      summary: 'Have a code mailed that verifies the address',
+      description:
+        'To the address of the caller, or without a credential to the one that is named. The answer does not tell whether there is such an account. 503 where no mail server is configured.',
+      input: {
+        name: 'VerificationRequest',
+        schema: Type.Object({ email: Type.Optional(emailSchema) }),
+        example: { email: exampleEmail },
+        optional: true,
+      },
+      // Without a credential somebody has to be named.
+      codes: ['field_missing'],
+      handler: (ask, { email }) => wish(options, ask, email),
+    },
+    limits,
+  );
+  const confirmation = actionResource(
+    {
+      path: `${base}/auth/verification/confirm`,
+      tag: accountsTag,
+      name: 'VerificationConfirmation',
+      noun: 'a verified address',
+      id: 'confirmVerification',
+      summary: 'Verify the address by the code',
+      input: {
+        name: 'VerificationCode',
+        schema: Type.Object({ code: codeSchema }),
+        example: { code: exampleCode },
+      },
+      codes: ['code_invalid'],
+      handler: async (ask, { code }) => {
+        const verified = await verifyEmail(code, addressOf(ask.request));
+        return verified.ok ? { content: null } : refusedBy(verified);
+      },
+    },
+    limits,
+  );
+  return [request, confirmation];
+}
+
+/** For the address that was named, or else for the account that asks. */
+function wish({ mail, addressOf }: VerificationResourcesOptions, ask: Ask, typed: string | undefined): Done {
+  if (!mail.isConfigured) return mailMissing;
+  const address = addressOf(ask.request);
+  if (typed !== undefined) {
+    const email = normalizeEmail(typed);
+    if (email !== undefined) mail.request({ purpose: 'verification', for: { email }, address });
+  } else if (ask.principal.kind === 'authenticated') {
+    mail.request({ purpose: 'verification', for: { id: ask.principal.id }, address });
+  } else {
+    const errors = [{ pointer: '/email', message: 'is required without a credential' }];
+    return { refused: { code: 'field_missing', errors } };
+  }
+  return { content: null };
+}

@@ -1,0 +1,138 @@
+/** `comity deliveries show`: one delivery with its attempts. */
+import type { Delivery } from '../../model/delivery.ts';
+import type { Attempt } from '../../webhooks/sending/delivery-attempt-log.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import { labelledLines, tableText, tellList } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+
+export async function showDelivery(
+  terminal: Terminal,
+  id: string,
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openWebhookServer(terminal, options);
+  const delivery = (await server.ask('GET', deliveryPath(id), { subject: `delivery ${id}` })) as Delivery;
+  tellDelivery(terminal, { ...delivery, attempts: await attemptsOf(server, id) }, json);
+  return exitCodes.done;
+}
+
+export type Attempted = Delivery & { readonly attempts: readonly Attempt[] };
+
+/** A snippet is cut to what stands beside it on a terminal; `--json` shows all that is kept. */
+const snippetCharactersMax = 60;
+/** Nobody reads more; a delivery has some dozens. */
+const attemptsMax = 1000;
+
+/** A delivery and its attempts as the server shows them, for people and for programs. */
+export function deliveryPath(id: string): string {
+  return `/deliveries/${encodeURIComponent(id)}`;
+}
+
+/** The oldest first. */
+export async function attemptsOf(server: ServerClient, id: string): Promise<readonly Attempt[]> {
+  return (await server.list<Attempt>(`${deliveryPath(id)}/attempts`, attemptsMax)).items;
+}
+
+export function tellDelivery(terminal: Terminal, delivery: Attempted, json: boolean): void {
+  terminal.out(json ? JSON.stringify(delivery, undefined, 2) : deliveryText(delivery));
+}
+
+function deliveryText({ attempts, ...delivery }: Attempted): string {
+  const { id, eventId, eventType, endpointId, status, nextAttemptAt, dueAt } = delivery;
+  const lines = labelledLines([
+    ['id', id],
+    ['event', `${eventId} (${eventType})`],
+    ['endpoint', endpointId],
+    ['status', status],
+    ['attempts', delivery.attemptCount],
+    ['due', dueAt === nextAttemptAt ? null : dueAt],
+    ['next', nextAttemptAt],
+    ['created', delivery.createdAt],
+    ['changed', delivery.updatedAt],
+  ]);
+  return attempts.length === 0 ? lines : `${lines}\n\n${attemptsText(attempts)}`;
+}
+
+function attemptsText(attempts: readonly Attempt[]): string {
+  const rows = attempts.map(({ at, trigger, statusCode, error, message, latencyMs, responseSnippet }) => [
+    ...[at, trigger, statusCode === null ? (error ?? '') : String(statusCode), `${Math.round(latencyMs)} ms`],
+    onOneLine(statusCode === null ? (message ?? '') : responseSnippet),
+  ]);
+  return tableText([['AT', 'TRIGGER', 'OUTCOME', 'TOOK', 'ANSWER'], ...rows]);
+}
+
+const whiteSpace = /\s+/g;
+
+function onOneLine(text: string): string {
+  return text.replace(whiteSpace, ' ').trim().slice(0, snippetCharactersMax);
+}
+
+export function deliveriesText(deliveries: readonly Delivery[]): string {
+  const rows = deliveries.map((delivery) => {
+    const { id, eventType, endpointId, status, attemptCount, lastStatusCode, lastError } = delivery;
+    return [
+      ...[id, eventType, endpointId, status, String(attemptCount)],
+      ...[String(lastStatusCode ?? lastError ?? ''), delivery.nextAttemptAt ?? '', delivery.createdAt],
+    ];
+  });
+  const head = ['ID', 'EVENT TYPE', 'ENDPOINT', 'STATUS', 'ATTEMPTS', 'LAST', 'NEXT ATTEMPT', 'CREATED'];
+  return tableText([head, ...rows]);
+}
+
+export type ListArguments = ServerArguments & {
+  readonly endpoint?: string;
+  readonly status?: string;
+  readonly event?: string;
+  readonly type?: string;
+  readonly limit: number;
+};
+
+/** `comity deliveries list`: what was sent and what became of it, the newest first. */
+export async function listDeliveries(
+  terminal: Terminal,
+  options: ListArguments,
+  json: boolean,
+): Promise<number> {
+  const { endpoint, status, event, type, limit } = options;
+  const server = openWebhookServer(terminal, options);
+  const asked = new URLSearchParams({ sort: '-id' });
+  if (endpoint !== undefined) asked.set('endpointId', endpoint);
+  if (status !== undefined) asked.set('status', status);
+  if (event !== undefined) asked.set('eventId', event);
+  if (type !== undefined) asked.set('eventType', type);
+  const listed = await server.list<Delivery>(`/deliveries?${asked}`, limit);
+  tellList(terminal, listed, json, { text: deliveriesText, none: 'No deliveries.' });
+  return exitCodes.done;
+}
+
+/**
+ * `comity deliveries resend`: tries deliveries again at once. Attempts that are scheduled stay scheduled (§3). From here that works for
+ * 30 days, from elsewhere for 15 (§6).
+ *
+ * One that cannot be sent again does not keep the others from it; then the command fails at the end.
+ */
+export async function resendDeliveries(
+  terminal: Terminal,
+  ids: readonly string[],
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openWebhookServer(terminal, options);
+  const resent: Delivery[] = [];
+  const failures: string[] = [];
+  for (const id of ids) {
+    try {
+      const asked = { json: { via: 'command-line' }, subject: `delivery ${id}` };
+      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, asked)) as Delivery);
+      if (!json) terminal.out(`${id} is sent again.`);
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
+    }
+  }
+  if (json) terminal.out(JSON.stringify(resent, undefined, 2));
+  for (const failure of failures) terminal.err(`comity: ${failure}`);
+  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+}

@@ -1,0 +1,35 @@
+/** The subcommands of `comity events`. Each lives in a file of its own, which is loaded when it is called for. */
+import type { Command } from 'commander';
+import type { Finish } from '../failure.ts';
+import type { ServerArguments } from '../server-client.ts';
+import { type Given, webhookKeyHelp, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
+import type { TriggerArguments } from './event-commands.ts';
+
+export function declareEvents(program: Command, terminal: Terminal, finish: Finish): void {
+  const events = program
+    .command('events')
+    .description('post events to a running server, and see which types there are')
+    .addHelpText('after', webhookKeyHelp);
+  withServer(events.command('types'))
+    .description('list the types of events; --json shows their schemas and samples')
+    .action(async ({ json = false, ...options }: Given<ServerArguments>) => {
+      const { listEventTypes } = await import('./event-commands.ts');
+      finish(await listEventTypes(terminal, options, json));
+    });
+  withServer(events.command('trigger'))
+    .description('post an event, and print its id')
+    .argument('<type>', 'its type, such as products.created or invoice.paid')
+    .option('--data <json>', 'the object that it carries: JSON, @file, or - for stdin (a sample)')
+    .option('--set <path=value>', 'puts a member into the object, such as price=10; again for more', repeated)
+    .option('--id <id>', 'its id; a repeated one is the same event')
+    .option('--tenant <tenant>', 'the tenant that it concerns')
+    .action(async (type: string, { json = false, ...options }: Given<TriggerArguments>) => {
+      const { triggerEvent } = await import('./event-commands.ts');
+      finish(await triggerEvent(terminal, type, options, json));
+    });
+}
+
+function repeated(written: string, before: readonly string[] = []): readonly string[] {
+  return [...before, written];
+}

@@ -1,0 +1,103 @@
+/** `comity events trigger`: posts an event, with what is given or with the sample of its type. */
+import { readFile } from 'node:fs/promises';
+import { text as textOf } from 'node:stream/consumers';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import { tableText } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+import { withMember } from './set-member.ts';
+
+export type TriggerArguments = ServerArguments & {
+  /** JSON, `@file`, or `-` for stdin. */
+  readonly data?: string;
+  readonly set?: readonly string[];
+  readonly id?: string;
+  readonly tenant?: string;
+};
+
+type Members = Readonly<Record<string, unknown>>;
+
+type Posted = { readonly id: string; readonly type: string };
+
+export async function triggerEvent(
+  terminal: Terminal,
+  type: string,
+  options: TriggerArguments,
+  json: boolean,
+): Promise<number> {
+  const { data, set = [], id, tenant } = options;
+  const given = data === undefined ? undefined : parsed(await written(terminal, data));
+  const server = openWebhookServer(terminal, options);
+  const object = set.reduce(withMember, given ?? (await sampleOf(server, type)));
+  const posted = (await server.ask('POST', '/events', {
+    json: {
+      ...{ type, data: { object } },
+      ...(id === undefined ? {} : { id }),
+      ...(tenant === undefined ? {} : { tenant }),
+    },
+  })) as Posted;
+  terminal.out(json ? JSON.stringify(posted, undefined, 2) : posted.id);
+  return exitCodes.done;
+}
+
+async function sampleOf(server: ServerClient, type: string): Promise<Members> {
+  const subject = `sample of ${type}; --data says what the event carries`;
+  const known = (await server.ask('GET', `/event-types/${encodeURIComponent(type)}`, {
+    subject,
+  })) as EventType;
+  const sample = known.sample as { readonly data?: { readonly object?: unknown } } | null;
+  const object = sample?.data?.object;
+  if (isMembers(object)) return object;
+  throw new CommandFailure(`there is no ${subject}`);
+}
+
+async function written(terminal: Terminal, data: string): Promise<string> {
+  if (data === '-') return textOf(terminal.stdin);
+  if (!data.startsWith('@')) return data;
+  const file = data.slice(1);
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new CommandFailure(`${file} cannot be read (${reason})`, {
+      exitCode: exitCodes.usage,
+      cause: error,
+    });
+  }
+}
+
+function parsed(text: string): Members {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Told below, in the words of the command line.
+  }
+  if (isMembers(value)) return value;
+  throw new CommandFailure('--data must be a JSON object, @file or -', { exitCode: exitCodes.usage });
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export type EventType = {
+  readonly type: string;
+  readonly description: string;
+  readonly schema: unknown;
+  /** A whole event. */
+  readonly sample: unknown;
+};
+
+/** `comity events types`: which events there are, from the declarations of the collections and of the configuration. */
+export async function listEventTypes(
+  terminal: Terminal,
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openWebhookServer(terminal, options);
+  const { items } = (await server.ask('GET', '/event-types')) as { readonly items: readonly EventType[] };
+  const rows = items.map(({ type, description }) => [type, description]);
+  terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'WHAT IT TELLS'], ...rows]));
+  return exitCodes.done;
+}

@@ -1,0 +1,43 @@
+/** Options that take a whole number, refused like any other mistake in the command line. */
+import { InvalidArgumentError } from 'commander';
+import { CommandFailure, exitCodes } from './failure.ts';
+
+const digits = /^\d{1,9}$/;
+
+export function wholeNumber(least: number, most: number): (written: string) => number {
+  return (written) => {
+    const value = digits.test(written) ? Number(written) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+const ago = /^([1-9][0-9]{0,6})([smhd])$/;
+const isoDate = /^\d{4}-/;
+const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * A time that lies behind us, as people say it: how long ago (`2h`), or a date or a time as ISO 8601 writes it.
+ *
+ * @param option how the command line calls it, for the sentence that it is wrong
+ * @returns ISO 8601
+ */
+export function pastTime(option: string, text: string, nowMs: number): string {
+  const [, count, unit = ''] = ago.exec(text) ?? [];
+  const at = count === undefined ? Date.parse(text) : nowMs - Number(count) * (unitMs[unit] ?? 0);
+  if (Number.isNaN(at) || (count === undefined && !isoDate.test(text))) {
+    const message = `${option} must be like 2h, 30m, 7d or 2030-12-31T08:00:00Z, not ${JSON.stringify(text)}`;
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  return new Date(at).toISOString();
+}
+
+/** Options that take several words, apart by spaces, by commas, or by the option given again. */
+export function commaList(written: string, before: readonly string[] = []): readonly string[] {
+  const words = written
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+  if (words.length === 0) throw new InvalidArgumentError('It must not be empty.');
+  return [...before, ...words];
+}

@@ -1,0 +1,98 @@
+/** The subcommands of `comity received`. Each lives in a file of its own, which is loaded when it is called for. */
+import { type Command, Option } from 'commander';
+import { receivedStatuses } from '../../model/received.ts';
+import type { Finish } from '../failure.ts';
+import { wholeNumber } from '../option-values.ts';
+import type { ServerArguments } from '../server-client.ts';
+import { administratorKeyHelp, type Given, listItemsMax, withServer } from '../server-options.ts';
+import type { Terminal } from '../terminal.ts';
+import type { ListArguments, MarkArguments, ReplayArguments } from './received-commands.ts';
+
+const idHelp = 'id of the message, rec_...';
+const sinceHelp = 'only what came since: 2h or 7d ago, or a time as ISO 8601 writes it';
+
+export function declareReceived(program: Command, terminal: Terminal, finish: Finish): void {
+  const received = program
+    .command('received')
+    .description('see the webhooks that came in, and hand them on again')
+    .addHelpText('after', administratorKeyHelp);
+  declareList(received, terminal, finish);
+  declareOne(received, terminal, finish);
+  declareReplay(received, terminal, finish);
+  declareMark(received, terminal, finish);
+}
+
+function declareList(received: Command, terminal: Terminal, finish: Finish): void {
+  withChoice(withServer(received.command('list')))
+    .description('list received messages, the newest first')
+    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .action(async ({ json = false, ...options }: Given<ListArguments>) => {
+      const { listReceived } = await import('./received-commands.ts');
+      finish(await listReceived(terminal, options, json));
+    });
+}
+
+function declareOne(received: Command, terminal: Terminal, finish: Finish): void {
+  withServer(received.command('show'))
+    .description('show one message with the attempts to hand it on')
+    .argument('<id>', idHelp)
+    .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
+      const { showReceived } = await import('./received-commands.ts');
+      finish(await showReceived(terminal, id, options, json));
+    });
+  withServer(received.command('body'))
+    .description('write the octets that came to stdout, as they came; --json writes them as base64')
+    .argument('<id>', idHelp)
+    .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
+      const { writeBody } = await import('./received-commands.ts');
+      finish(await writeBody(terminal, id, options, json));
+    });
+  withServer(received.command('attempts'))
+    .description('list the attempts to hand one message on, the oldest first')
+    .argument('<id>', idHelp)
+    .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
+      const { listAttempts } = await import('./received-commands.ts');
+      finish(await listAttempts(terminal, id, options, json));
+    });
+}
+
+function declareReplay(received: Command, terminal: Terminal, finish: Finish): void {
+  withChoice(withServer(received.command('replay')))
+    .description('hand messages on again, by id, or all that the options choose')
+    .argument('[id...]', 'ids of the messages, rec_...')
+    .option('--dry-run', 'only count')
+    .option('--yes', 'do not ask; without a terminal it never asks')
+    .addHelpText(
+      'after',
+      '\nMessages that came after the command began are left out. Exits 1 when one that was named was refused.' +
+        '\nWhoever handles the messages sees them once more.',
+    )
+    .action(async (ids: readonly string[], { json = false, ...options }: Given<ReplayArguments>) => {
+      const { replayReceived } = await import('./received-commands.ts');
+      finish(await replayReceived(terminal, ids, options, json));
+    });
+}
+
+function declareMark(received: Command, terminal: Terminal, finish: Finish): void {
+  withServer(received.command('mark'))
+    .description('say what became of a message; it is not handed on any more')
+    .argument('<id>', idHelp)
+    .addOption(
+      new Option('--as <status>', 'what it is from now on')
+        .choices(receivedStatuses.filter((status) => status !== 'pending'))
+        .makeOptionMandatory(),
+    )
+    .action(async (id: string, { json = false, ...options }: Given<MarkArguments>) => {
+      const { markReceived } = await import('./received-commands.ts');
+      finish(await markReceived(terminal, id, options, json));
+    });
+}
+
+/** Which messages. */
+function withChoice(command: Command): Command {
+  return command
+    .option('--sender <name>', 'only those of one sender')
+    .addOption(new Option('--status <status>', 'only those in one state').choices(receivedStatuses))
+    .option('--type <type>', 'only those of one type, as their sender calls it')
+    .option('--since <time>', sinceHelp);
+}

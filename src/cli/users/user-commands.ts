@@ -1,0 +1,248 @@
+/** `comity users show`: one account, by its id or its e-mail address. */
+
+import { randomBytes } from 'node:crypto';
+import type { User } from '../../accounts/account-tables.ts';
+import { normalizeEmail } from '../../accounts/email.ts';
+import { isConfirmed, stdinLine } from '../confirm.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';
+import { printable, tableText, tellList } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+
+export async function showUser(
+  terminal: Terminal,
+  name: string,
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  tellAccount(terminal, await findAccount(openServer(terminal, options), name), json);
+  return exitCodes.done;
+}
+
+/**
+ * An account as the server shows it, how a person names it, and how it is shown to him.
+ *
+ * @param name id or e-mail address
+ */
+export async function findAccount(server: ServerClient, name: string): Promise<User> {
+  const subject = `account ${name}`;
+  if (!name.includes('@')) {
+    return (await server.ask('GET', `/users/${encodeURIComponent(name)}`, { subject })) as User;
+  }
+  const email = normalizeEmail(name);
+  const found =
+    email === undefined
+      ? undefined
+      : (await server.list<User>(`/users?email=${encodeURIComponent(email)}`, 1)).items[0];
+  if (found === undefined) throw new CommandFailure(`there is no ${subject}`);
+  return found;
+}
+
+/** Changes an account and shows it. */
+export async function changeAccount(
+  server: ServerClient,
+  name: string,
+  change: Readonly<Record<string, unknown>>,
+): Promise<User> {
+  const { id } = await findAccount(server, name);
+  const subject = `account ${name}`;
+  return (await server.ask('PATCH', `/users/${id}`, { json: change, subject })) as User;
+}
+
+export function tellAccount(terminal: Terminal, account: User, json: boolean): void {
+  terminal.out(json ? JSON.stringify(account, undefined, 2) : accountText(account));
+}
+
+/** One line for each thing that there is to say. */
+function accountText(account: User): string {
+  const lines: (readonly [label: string, value: string | undefined])[] = [
+    ['id', account.id],
+    ['email', `${account.email}${account.emailVerified ? '' : ' (not verified)'}`],
+    ['name', account.name],
+    ['roles', account.roles.join(', ') || 'none'],
+    ['scopes', account.scopes.join(', ') || 'none'],
+    ['tenant', account.tenant],
+    ['disabled', account.disabled ? 'yes' : 'no'],
+    ['created', account.createdAt],
+    ['changed', account.updatedAt],
+  ];
+  return lines
+    .flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)}  ${printable(value)}`]))
+    .join('\n');
+}
+
+export function accountsText(accounts: readonly User[]): string {
+  const rows = accounts.map(({ id, email, name = '', roles, disabled, createdAt }) => [
+    ...[id, email, name, roles.join(', '), disabled ? 'disabled' : '', createdAt.slice(0, 10)],
+  ]);
+  return tableText([['ID', 'EMAIL', 'NAME', 'ROLES', 'STATE', 'CREATED'], ...rows]);
+}
+
+export type ListArguments = ServerArguments & { readonly limit: number; readonly search?: string };
+
+/** `comity users list`: accounts, the newest first. Ids grow with time, and a list in their order costs the same however many there are. */
+export async function listUsers(terminal: Terminal, options: ListArguments, json: boolean): Promise<number> {
+  const server = openServer(terminal, options);
+  const words = options.search === undefined ? '' : `&q=${encodeURIComponent(options.search)}`;
+  const listed = await server.list<User>(`/users?sort=-id${words}`, options.limit);
+  tellList(terminal, listed, json, { text: accountsText, none: 'No accounts.' });
+  return exitCodes.done;
+}
+
+export type CreateArguments = ServerArguments & {
+  readonly name?: string;
+  readonly role?: readonly string[];
+  readonly scope?: readonly string[];
+  readonly tenant?: string;
+  readonly passwordStdin?: boolean;
+  /** False for `--no-password`. */
+  readonly password?: boolean;
+};
+
+/**
+ * `comity users create`: an account, with a password from stdin or one that is made and shown this once. The account and its password
+ * are two requests: where the second fails, the account stands without one, and `set-password` tries again.
+ */
+export async function createUser(
+  terminal: Terminal,
+  email: string,
+  options: CreateArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const given = options.passwordStdin === true ? await readPassword(terminal) : undefined;
+  const made = given === undefined && options.password !== false ? madePassword() : undefined;
+  const account = (await server.ask('POST', '/users', { json: accountOf(email, options) })) as User;
+  const password = given ?? made;
+  if (password !== undefined) await setPassword(server, account, password);
+  if (json) tellJson(terminal, account, made);
+  else {
+    tellAccount(terminal, account, false);
+    if (made !== undefined) terminal.out(`password  ${made}`);
+  }
+  if (made !== undefined) terminal.err('comity: the password was made here and is shown this once');
+  return exitCodes.done;
+}
+
+function accountOf(email: string, { name, role, scope, tenant }: CreateArguments): Record<string, unknown> {
+  return {
+    email,
+    ...(name === undefined ? {} : { name }),
+    ...(role === undefined ? {} : { roles: role }),
+    ...(scope === undefined ? {} : { scopes: scope }),
+    ...(tenant === undefined ? {} : { tenant }),
+  };
+}
+
+async function setPassword(server: ServerClient, { id, email }: User, password: string): Promise<void> {
+  try {
+    await server.ask('POST', `/users/${id}/password`, { json: { password } });
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const message = `${email} was made, but has no password yet: ${error.message}`;
+    throw new CommandFailure(message, { cause: error });
+  }
+}
+
+function tellJson(terminal: Terminal, account: User, made: string | undefined): void {
+  const shown = made === undefined ? account : { ...account, password: made };
+  terminal.out(JSON.stringify(shown, undefined, 2));
+}
+
+/**
+ * A password for an account: read from a pipe, or made here and shown once.
+ *
+ * 120 bits.
+ */
+export function madePassword(): string {
+  return randomBytes(15).toString('base64url');
+}
+
+/** The first line of stdin, without its end. */
+export function readPassword(terminal: Terminal): Promise<string> {
+  return stdinLine(
+    terminal.stdin,
+    'password',
+    '--password-stdin reads a pipe; without it a password is made and shown',
+  );
+}
+
+export type DeleteArguments = ServerArguments & { readonly yes?: boolean };
+
+/** `comity users delete`: an account with its password, sessions and keys. What it made in the collections stays. */
+export async function deleteUser(
+  terminal: Terminal,
+  name: string,
+  options: DeleteArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const { id, email } = await findAccount(server, name);
+  const question = `Delete ${email} with its password, sessions and keys?`;
+  if (options.yes !== true && !json && !(await isConfirmed(terminal, question))) {
+    terminal.err('comity: nothing was deleted');
+    return exitCodes.failed;
+  }
+  await server.ask('DELETE', `/users/${id}`, { subject: `account ${name}` });
+  terminal.out(json ? JSON.stringify({ id, email, deleted: true }) : `${email} (${id}) was deleted.`);
+  return exitCodes.done;
+}
+
+/**
+ * `comity users disable` and `enable`: from then on no credential of the account is good, its keys included; enabled again, its keys
+ * and its password are, while sessions have to be opened anew.
+ */
+export async function setUserDisabled(
+  terminal: Terminal,
+  name: string,
+  disabled: boolean,
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  tellAccount(terminal, await changeAccount(openServer(terminal, options), name, { disabled }), json);
+  return exitCodes.done;
+}
+
+export type SetPasswordArguments = ServerArguments & { readonly passwordStdin?: boolean };
+
+/** `comity users set-password`: a new password, from stdin or made and shown this once. It ends every session of the account. */
+export async function setUserPassword(
+  terminal: Terminal,
+  name: string,
+  options: SetPasswordArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const given = options.passwordStdin === true ? await readPassword(terminal) : undefined;
+  const password = given ?? madePassword();
+  const { id, email } = await findAccount(server, name);
+  await server.ask('POST', `/users/${id}/password`, { json: { password }, subject: `account ${name}` });
+  const made = given === undefined ? { password } : {};
+  if (json) terminal.out(JSON.stringify({ id, email, ...made }));
+  else if (given === undefined) terminal.out(password);
+  const shown = given === undefined ? '; it was made here and is shown this once' : '';
+  terminal.err(`comity: ${email} has a new password and no sessions${shown}`);
+  return exitCodes.done;
+}
+
+export type SetRolesArguments = ServerArguments & { readonly none?: boolean };
+
+/** `comity users set-roles`: the roles that an account has from then on, in place of those that it had. */
+export async function setUserRoles(
+  terminal: Terminal,
+  name: string,
+  roles: readonly string[],
+  options: SetRolesArguments,
+  json: boolean,
+): Promise<number> {
+  if ((roles.length === 0) !== (options.none === true)) {
+    const message = 'name the roles that the account shall have, or say --none';
+    throw new CommandFailure(message, { exitCode: exitCodes.usage });
+  }
+  tellAccount(
+    terminal,
+    await changeAccount(openServer(terminal, options), name, { roles: [...new Set(roles)] }),
+    json,
+  );
+  return exitCodes.done;
+}

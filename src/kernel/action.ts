@@ -1,0 +1,309 @@
+/**
+ * An action (§4.1, §4.4): a route that is no plain reading or writing of a resource, such as logging in or rotating a secret. It is
+ * declared once, in the file of its handler: the route, the validation of its input and its description in the OpenAPI document come from
+ * that one value, so the schema that judges requests is the schema that is published.
+ *
+ * An action takes part in neither Idempotency-Key nor respond-async, unless it makes a resource and says so: both keep answers, and these may
+ * hold credentials.
+ */
+import type { Static, TObject, TSchema } from 'typebox';
+import type { SchemaNode } from '../config/schema-references.ts';
+import { isComposed } from '../config/unknown-members.ts';
+import type { Allowance } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import type { MediaType } from '../http/syntax/media-type.ts';
+import type { Permission } from '../model/access.ts';
+import type { Principal } from '../model/principal.ts';
+import { type MaybePromise, Overtaken, type RowName } from '../store/store.ts';
+import type { ContentLimits } from './content/content-limits.ts';
+import { contentShape } from './content/form-shape.ts';
+import { parseContent } from './content/parse-content.ts';
+import type { Parsed } from './content/parsed.ts';
+import { closeSchema, compileValidator, type Validator } from './content/validator.ts';
+
+import {
+  type Content,
+  type Item,
+  json,
+  type MemberAccess,
+  named,
+  type OperationDocumentation,
+  type OwnField,
+  type SchemeName,
+  type Tag,
+} from './documentation.ts';
+import type {
+  Ask,
+  Made,
+  Operation,
+  Proposal,
+  Representation,
+  Resource,
+  Result,
+  Standing,
+  Understood,
+} from './resource.ts';
+
+/** What became of the action. */
+export type Done =
+  | {
+      /** Content of the answer; null: 204. */
+      readonly content: Readonly<Record<string, unknown>> | null;
+      /** Path of the resource that was made: 201 with Location. */
+      readonly created?: string;
+      /** Path of what tells how it goes: 202 with Location, for what is done after the answer. */
+      readonly queued?: string;
+      /** Further fields: Set-Cookie. */
+      readonly fields?: readonly string[];
+    }
+  | { readonly refused: Problem; readonly allowance?: Allowance }
+  /** Another change came first: the action waits for its turn and is done anew. */
+  | Overtaken;
+
+export type ActionInput<I extends TObject> = {
+  /** Of the schema in the OpenAPI document. */
+  readonly name: string;
+  /** Objects in it that do not say otherwise take no further members. */
+  readonly schema: I;
+  readonly example: Static<I>;
+  /** No content is the same as an empty object. Default false: then 400. */
+  readonly optional?: boolean;
+};
+
+export type ActionLimits = ContentLimits & { readonly validationErrorsMax: number };
+
+/** What is done, by which method, and how it is described. */
+export type ActionOperation<I extends TObject = TObject, S extends Standing = Standing> = {
+  /** Default POST. The handler of a safe method changes nothing: it runs for a HEAD as well. */
+  readonly method?: 'GET' | 'POST' | 'QUERY';
+  /** `operationId` of the OpenAPI document. */
+  readonly id: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Absent: no content has a meaning, and what comes is not read. */
+  readonly input?: ActionInput<I>;
+  /** Absent: it answers without content. */
+  readonly output?: { readonly schema: Item | TSchema; readonly example?: unknown };
+  /** 201 or 202 in place of 200. */
+  readonly answers?: 'created' | 'queued';
+  /** Codes that the handler, `check` and the standing refuse with. */
+  readonly codes: readonly ProblemCode[];
+  /** Further fields of the answer. */
+  readonly fields?: readonly OwnField[];
+  /** The security schemes that it takes; absent: all. */
+  readonly schemes?: readonly SchemeName[];
+  /** Idempotency-Key is honoured, and the result kept encrypted. */
+  readonly idempotent?: 'sealed';
+  /** Default: anyone. */
+  readonly permission?: (principal: Principal) => Permission;
+  /** What stands at a path with captures; default: the action always does. */
+  readonly standing?: (ask: Ask) => MaybePromise<S>;
+  /** The member of a collection that `standing` judges by its access rules. */
+  readonly member?: MemberAccess;
+  /** Whether `standing` may find nothing. */
+  readonly mayBeMissing?: boolean;
+  /** The row that it changes, where the request alone tells. */
+  readonly changes?: (ask: Ask) => RowName;
+  /** What is wrong with input that is sound by its schema; undefined: nothing. */
+  readonly check?: (input: Static<I>, ask: Ask) => Problem | undefined;
+  readonly handler: (ask: Ask, input: Static<I>, standing: S) => MaybePromise<Done>;
+};
+
+export type Action<I extends TObject = TObject, S extends Standing = Standing> = ActionOperation<I, S> & {
+  /** `/api/v1/endpoints/{id}/rotate-secret` */
+  readonly path: string;
+  /** Of the parts of the path in braces. */
+  readonly parameters?: readonly Item[];
+  readonly tag: Tag;
+  /** What the path names, in sentences: `the rotation of a secret`. */
+  readonly noun: string;
+  /** Ends the ids of OPTIONS and TRACE. Default: the name of the input. */
+  readonly name?: string;
+  /** Default false: see `Resource`. */
+  readonly ignoresCredentials?: boolean;
+};
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+const contentTypes = ['application/json', 'application/x-www-form-urlencoded'];
+const formats = new Set(['json', 'form'] as const);
+
+export function actionResource<I extends TObject, S extends Standing>(
+  action: Action<I, S>,
+  limits: ActionLimits,
+): Resource {
+  const { method = 'POST', name = action.input?.name, noun, tag, parameters } = action;
+  if (name === undefined) throw new Error(`the action ${action.id} has no name`);
+  return {
+    pattern: action.path,
+    documentation: { name, noun, tag, ...(parameters === undefined ? {} : { parameters }) },
+    operations: new Map([[method, actionOperation(action, limits)]]),
+    constantFields: [],
+    offers: ['application/json'],
+    ignoresCredentials: action.ignoresCredentials ?? false,
+  };
+}
+
+/** For a method of a resource that has others. */
+export function actionOperation<I extends TObject, S extends Standing>(
+  action: ActionOperation<I, S>,
+  limits: ActionLimits,
+): Operation {
+  const {
+    permission: mayCall = () => 'granted' as const,
+    standing = () => open as S,
+    changes,
+    input,
+  } = action;
+  const schema = input === undefined ? undefined : closed(input.schema);
+  const stages = schema === undefined ? {} : contentStages(schema, limits, action.check);
+  const operation: Operation<S, unknown, Sound> = {
+    documentation: documentationOf(action, schema),
+    permission: mayCall,
+    standing,
+    ...(changes === undefined ? {} : { changes }),
+    ...(action.idempotent === undefined ? {} : { idempotent: action.idempotent }),
+    ...stages,
+    contentOptional: input?.optional ?? false,
+    ...(isSafe(action) ? readingStages(action, stages.propose) : changingStages(action)),
+  };
+  return operation as Operation;
+}
+
+/** Leaves a composed schema to the validator: closing one of its parts would refuse the members of another. */
+function closed(schema: TObject): TObject {
+  return isComposed(schema as unknown as SchemaNode) ? schema : (closeSchema(schema) as TObject);
+}
+
+function isSafe({ method }: Pick<ActionOperation, 'method'>): boolean {
+  return method === 'GET' || method === 'QUERY';
+}
+
+/** Input that was found sound, or what is wrong with it. */
+type Sound = Proposal & {
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Of a safe method, which has nothing to change. */
+  readonly done?: Extract<Done, { readonly content: unknown }>;
+};
+
+function changingStages<I extends TObject, S extends Standing>({ handler }: ActionOperation<I, S>) {
+  return {
+    reports: true,
+    act: async (ask: Ask, standing: S, proposal: Sound | undefined): Promise<Result> =>
+      resultOf(await handler(ask, (proposal?.fields ?? {}) as Static<I>, standing)),
+  };
+}
+
+/** The handler of a safe method runs where content is judged, so that it can refuse. */
+function readingStages<I extends TObject, S extends Standing>(
+  { id, handler }: ActionOperation<I, S>,
+  judged: ContentStages['propose'],
+) {
+  return {
+    propose: async (ask: Ask, standing: S, content: unknown): Promise<Sound> => {
+      const sound = (await judged?.(ask, standing, content)) ?? { problem: null, fields: {} };
+      if (sound.problem !== null) return sound;
+      const done = await handler(ask, sound.fields as Static<I>, standing);
+      if (done instanceof Overtaken) throw new Error(`${id} reads, and waits for a change`);
+      return 'refused' in done ? { ...sound, problem: done.refused } : { ...sound, done };
+    },
+    represent: (_ask: Ask, _standing: S, proposal: Sound | undefined): Representation => ({
+      content: JSON.stringify(proposal?.done?.content ?? null),
+      mediaType: 'application/json',
+      validators: { tag: null, modifiedAt: null },
+      cacheControl: 'private, no-store',
+      fields: proposal?.done?.fields ?? [],
+    }),
+  };
+}
+
+type ContentStages = Pick<Operation<Standing, unknown, Sound>, 'contentTypes' | 'understand' | 'propose'>;
+
+function contentStages<I extends TObject>(
+  schema: TObject,
+  limits: ActionLimits,
+  check: ActionOperation<I>['check'],
+): ContentStages {
+  const shape = contentShape({ schema, formats, textField: undefined });
+  const validator = compileValidator({ schema, textBounds: [] }, limits.validationErrorsMax);
+  const understood = (parsed: Parsed): Understood<unknown> =>
+    parsed.ok ? { ok: true, value: parsed.value } : { ok: false, problem: parsed.problem };
+  return {
+    contentTypes,
+    understand: (_ask, bytes: Uint8Array, mediaType: MediaType) => {
+      const parsed = parseContent(bytes, mediaType, shape, limits);
+      return parsed instanceof Promise ? parsed.then(understood) : understood(parsed);
+    },
+    propose: (ask, _standing, content = {}) => {
+      const judged = judge(validator, content);
+      if (judged.problem !== null) return judged;
+      return { ...judged, problem: check?.(judged.fields as Static<I>, ask) ?? null };
+    },
+  };
+}
+
+/** A missing member outranks an invalid one, as in a collection. */
+function judge(validator: Validator, content: unknown): Sound {
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    const errors = [{ pointer: '', message: 'must be an object' }];
+    return { problem: { code: 'validation_failed', errors }, fields: {} };
+  }
+  const fields = content as Readonly<Record<string, unknown>>;
+  const { missing, invalid } = validator.check(fields);
+  if (missing.length + invalid.length === 0) return { problem: null, fields };
+  const code = missing.length > 0 ? 'field_missing' : 'validation_failed';
+  return { problem: { code, errors: [...missing, ...invalid].slice(0, validator.errorsMax) }, fields: {} };
+}
+
+function resultOf(done: Done): Result {
+  return done instanceof Overtaken || 'refused' in done ? done : { made: madeBy(done), rev: 0 };
+}
+
+/** The result of an action, for what is committed with it. */
+export function madeBy(done: Extract<Done, { readonly content: unknown }>): Made {
+  return {
+    outcome: 'made',
+    created: done.created !== undefined,
+    queued: done.queued !== undefined,
+    location: done.created ?? done.queued ?? null,
+    doc: done.content === null ? null : JSON.stringify(done.content),
+    modifiedAt: null,
+    validated: false,
+    ...(done.fields === undefined ? {} : { fields: done.fields }),
+  };
+}
+
+/** @param schema of the input, as it judges requests */
+function documentationOf<I extends TObject, S extends Standing>(
+  action: ActionOperation<I, S>,
+  schema: TObject | undefined,
+): OperationDocumentation {
+  const { id, summary, description, input, output, answers, fields, schemes, member, mayBeMissing } = action;
+  const given = output === undefined ? undefined : json(output.schema as Item, output.example);
+  const safe = isSafe(action);
+  return {
+    ...{ id, summary },
+    ...(description === undefined ? {} : { description }),
+    ...(input === undefined || schema === undefined ? {} : { takes: taken(input, schema) }),
+    ...(given === undefined ? {} : { gives: { [safe ? 'representation' : (answers ?? 'changed')]: given } }),
+    ...(answers === 'created' ? { creates: 'always' } : {}),
+    ...(answers === 'queued' ? { queues: 'always' } : {}),
+    ...(fields === undefined ? {} : safe ? { representationFields: fields } : { madeFields: fields }),
+    ...(schemes === undefined ? {} : { schemes }),
+    ...(member === undefined ? {} : { member }),
+    ...(mayBeMissing === undefined ? {} : { mayBeMissing }),
+    codes: [
+      ...((schema?.required?.length ?? 0) > 0 ? (['field_missing'] as const) : []),
+      ...(schema === undefined ? [] : (['validation_failed'] as const)),
+      ...action.codes,
+    ],
+  };
+}
+
+function taken<I extends TObject>({ name, example }: ActionInput<I>, closed: TObject): Content {
+  const schema = named(name, closed as unknown as Item);
+  return {
+    'application/json': { schema, example },
+    'application/x-www-form-urlencoded': { schema },
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * 200 with the selected representation (§4.2), under the content coding that Accept-Encoding prefers, and 303 to it
+ * where it lies elsewhere (§4.12). A strong entity tag goes with each coding of its own.
+ */
+
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { Response } from '../../http/message.ts';
+import type { RequestFields } from '../../http/request-fields.ts';
+import { preferredCoding } from '../../http/syntax/accept-encoding.ts';
+import { formatEntityTag } from '../../http/syntax/entity-tag.ts';
+import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { type Coding, codings, entityTag, heldTag } from '../preconditions.ts';
+import type { Made, Representation } from '../resource.ts';
+import type { WalkContext } from '../walk-context.ts';
+import type { Ended } from './ended.ts';
+
+export function representationResponse(
+  status: number,
+  context: WalkContext,
+  ended: Ended,
+): MaybePromise<Response> {
+  const { operation } = ended.reading;
+  const { ask, standing } = ended;
+  if (operation?.represent === undefined || ask === undefined || standing === undefined) {
+    throw new Error('a read without a representation');
+  }
+  const representation = operation.represent(ask, standing, ended.proposal);
+  return representation instanceof Promise
+    ? representation.then((found) => encoded(status, context, ended, found))
+    : encoded(status, context, ended, representation);
+}
+
+export function seeOtherResponse(status: number, ended: Ended): Response {
+  const { standing, proposal } = ended;
+  const location = proposal?.elsewhere ?? standing?.elsewhere ?? '';
+  const fields = ['Location', location, 'Cache-Control', 'no-store', ...(proposal?.elsewhereFields ?? [])];
+  return { status, fields, content: null };
+}
+
+function encoded(
+  status: number,
+  context: WalkContext,
+  ended: Ended,
+  representation: Representation,
+): MaybePromise<Response> {
+  const { content, cacheControl } = representation;
+  // What must not be transformed on its way (RFC 9111 §5.2.2.6) is not transformed here: it may bear a coding already.
+  if (content.length < context.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
+    return { status, fields: fieldsOf(context, representation), content };
+  }
+  const coding = chooseCoding(ended.request.fields.acceptEncoding);
+  // The content, and what comes of it; where there is no memory for both, it goes as it is.
+  const hasRoom = coding !== 'identity' && ended.request.memory?.hold(2 * content.length) !== false;
+  if (coding === 'identity' || !hasRoom) {
+    return { status, fields: fieldsOf(context, representation), content };
+  }
+  const { tag } = representation.validators;
+  const fields = [
+    ...fieldsOf(context, { ...representation, validators: { ...representation.validators, tag: null } }),
+    'Content-Encoding',
+    coding,
+    ...(tag === null ? [] : ['ETag', entityTag(tag, coding)]),
+  ];
+  return encode(content, coding).then((bytes) => ({ status, fields, content: bytes }));
+}
+
+function fieldsOf(context: WalkContext, representation: Representation): string[] {
+  const { tag, modifiedAt } = representation.validators;
+  const { mediaType, cacheControl } = representation;
+  // Every representation is sent whole, and a client need not try (RFC 9110 §14.3).
+  const fields = [
+    'Content-Type',
+    mediaType,
+    'Cache-Control',
+    cacheControl,
+    'Vary',
+    'Accept, Accept-Encoding',
+    'Accept-Ranges',
+    'none',
+  ];
+  if (tag !== null) fields.push('ETag', `"${tag}"`);
+  if (modifiedAt !== null) fields.push('Last-Modified', lastModified(context, modifiedAt));
+  if (representation.fields !== undefined) fields.push(...representation.fields);
+  if (representation.preferencesApplied !== undefined) {
+    fields.push('Preference-Applied', formatPreferenceApplied(representation.preferencesApplied));
+  }
+  return fields;
+}
+
+/**
+ * `Last-Modified` of an answer (RFC 9110 §8.8.2.1): never later than the answer itself. A resource that another machine wrote, whose
+ * clock goes ahead of ours, gets the time of the answer until ours has come that far.
+ *
+ * @param modifiedAt milliseconds since the epoch
+ */
+export function lastModified(context: Pick<WalkContext, 'clock' | 'formatDate'>, modifiedAt: number): string {
+  return context.formatDate(Math.min(modifiedAt, context.clock()));
+}
+
+/** A list of 20 products, 5358 octets: 454 in 68 µs by brotli 4, 611 in 50 µs by gzip 6 (two-core machine). */
+const brotliQuality = 4;
+
+/**
+ * Content codings of answers (RFC 9110 §8.4.1, §12.5.3): which one, and the coding itself, off the event loop.
+ *
+ * Where Accept-Encoding allows nothing that we have, the representation is sent as it is (RFC 9110 §12.5.3).
+ */
+function chooseCoding(acceptEncoding: string | undefined): Coding {
+  if (acceptEncoding === undefined) return 'identity';
+  return (preferredCoding(acceptEncoding, codings) as Coding | undefined) ?? 'identity';
+}
+
+function encode(content: string | Uint8Array, coding: Exclude<Coding, 'identity'>): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const done = (error: Error | null, bytes: Uint8Array) => (error === null ? resolve(bytes) : reject(error));
+  if (coding === 'br') {
+    brotliCompress(content, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }, done);
+  } else gzip(content, done);
+  return promise;
+}
+
+/** 304 (RFC 9110 §15.4.5): the fields that the 200 would have had of ETag, Cache-Control, Vary, Content-Location, and no content. */
+export function notModifiedResponse(status: number, context: WalkContext, ended: Ended): Response {
+  const validators = ended.validators;
+  const fields = ['Vary', 'Accept, Accept-Encoding'];
+  if (validators === undefined) return { status, fields, content: null };
+  if (validators.tag !== null) fields.push('ETag', matchedTag(ended.request.fields, validators.tag));
+  if (validators.modifiedAt !== null)
+    fields.push('Last-Modified', lastModified(context, validators.modifiedAt));
+  if (validators.cacheControl !== undefined) fields.push('Cache-Control', validators.cacheControl);
+  if (validators.fields !== undefined) fields.push(...validators.fields);
+  return { status, fields, content: null };
+}
+
+/** The tag that the client holds, which a 200 carried with its content coding. */
+function matchedTag(fields: RequestFields, tag: string): string {
+  const plain = entityTag(tag, 'identity');
+  if (fields.ifNoneMatch === undefined || fields.ifNoneMatch === plain) return plain;
+  const held = heldTag(fields, tag);
+  return held === undefined ? plain : formatEntityTag({ weak: false, opaque: held.opaque });
+}
+
+/**
+ * Answers after a change that was made: 201 with Location (§4.4.2, §4.5.3), 200 with the representation or 204 without
+ * (§4.5, §4.6, §4.7), and 303 after a browser form (§4.12).
+ */
+export function madeResponse(status: number, context: WalkContext, ended: Ended): Response {
+  const { made, rev } = resultOf(ended);
+  const applied = preferencesApplied(ended);
+  const fields: string[] = [];
+  if ((made.created || made.queued === true) && made.location !== null)
+    fields.push('Location', made.location);
+  if (made.validated && made.location !== null) {
+    fields.push('ETag', `"${rev}"`);
+    if (made.modifiedAt !== null) fields.push('Last-Modified', lastModified(context, made.modifiedAt));
+  }
+  const minimal = ended.reading.facts.minimalAsked || made.doc === null;
+  if (!minimal) {
+    fields.push('Content-Type', 'application/json', 'Cache-Control', 'no-store');
+    const reports = ended.reading.operation?.reports === true;
+    if (made.location !== null && !reports) fields.push('Content-Location', made.location);
+  }
+  if (made.fields !== undefined) fields.push(...made.fields);
+  return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
+}
+
+/** §4.7: nothing, or what was deleted. */
+export function deletedResponse(status: number, ended: Ended): Response {
+  const { made } = resultOf(ended);
+  const applied = preferencesApplied(ended);
+  if (status === 204 || made.doc === null) return { status, fields: applied, content: null };
+  return {
+    status,
+    fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store', ...applied],
+    content: made.doc,
+  };
+}
+
+/** Post, redirect, get: reloading the page repeats only the GET. */
+export function seeOtherAfterForm(status: number, ended: Ended): Response {
+  const { made } = resultOf(ended);
+  return {
+    status,
+    fields: ['Location', made.location ?? '', 'Cache-Control', 'no-store'],
+    content: null,
+  };
+}
+
+function preferencesApplied(ended: Ended): readonly string[] {
+  const { operation, preferences } = ended.reading;
+  const wanted = operation?.reports === true ? undefined : preferences.return;
+  return wanted === undefined ? [] : ['Preference-Applied', formatPreferenceApplied([['return', wanted]])];
+}
+
+function resultOf(ended: Ended): { readonly made: Made; readonly rev: number } {
+  if (ended.made === undefined) throw new Error('an answer to a change without its result');
+  return ended.made;
+}

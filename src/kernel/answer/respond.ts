@@ -1,0 +1,156 @@
+/**
+ * The end of a walk as a response: one builder per answer of the graph, and `problem` for every refusal.
+ * The status comes from the answer table or the error registry; builders only fill it with fields and content.
+ */
+import { type AnswerName, answers } from '../../http/conduct/answers.ts';
+import type { Step } from '../../http/conduct/decide.ts';
+import type { Conversation, Response } from '../../http/message.ts';
+import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import type { EventStream } from '../resource.ts';
+import type { WalkContext } from '../walk-context.ts';
+import { corsFields } from './cors.ts';
+import { type Ended, holderOf } from './ended.ts';
+import { optionsResponse, preflightResponse, serverOptionsResponse } from './options-response.ts';
+import { problemResponse } from './problem.ts';
+import {
+  deletedResponse,
+  madeResponse,
+  notModifiedResponse,
+  representationResponse,
+  seeOtherAfterForm,
+  seeOtherResponse,
+} from './representation.ts';
+import { traceResponse } from './trace.ts';
+
+type End = Exclude<Step, { kind: 'want' }>;
+
+export function respond(context: WalkContext, end: End, ended: Ended): MaybePromise<Response> {
+  const built =
+    end.kind === 'refuse' ? problemResponse(context, end.code, ended) : builders[end.answer](context, ended);
+  if (built instanceof Promise) return built.then((response) => complete(context, ended, response));
+  return complete(context, ended, built);
+}
+
+type Builder = (context: WalkContext, ended: Ended) => MaybePromise<Response>;
+
+const builders: Readonly<Record<AnswerName, Builder>> = {
+  server_options: (_room, ended) => serverOptionsResponse(answers.server_options.status, ended),
+  trace: (_room, ended) => traceResponse(answers.trace.status, ended),
+  preflight: (context, ended) => preflightResponse(answers.preflight.status, context, ended),
+  options: (context, ended) => optionsResponse(answers.options.status, context, ended),
+  stream: (_room, ended) => streamResponse(answers.stream.status, ended),
+  conversation: (_room, ended) => conversationResponse(answers.conversation.status, ended),
+  representation: (context, ended) => representationResponse(answers.representation.status, context, ended),
+  not_modified: (context, ended) => notModifiedResponse(answers.not_modified.status, context, ended),
+  see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
+  accepted: (context, ended) => acceptedResponse(answers.accepted.status, context, ended),
+  queued: (context, ended) => madeResponse(answers.queued.status, context, ended),
+  created: (context, ended) => madeResponse(answers.created.status, context, ended),
+  created_see_other: (_room, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
+  changed: (context, ended) => madeResponse(answers.changed.status, context, ended),
+  changed_silently: (context, ended) => madeResponse(answers.changed_silently.status, context, ended),
+  deleted: (_room, ended) => deletedResponse(answers.deleted.status, ended),
+  deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
+};
+
+/** Fields that depend on no answer: the resource's own, those of the rate limit, CORS, and the trace in development. */
+function complete(context: WalkContext, ended: Ended, response: Response): Response {
+  const { allowance } = ended;
+  const { route, facts } = ended.reading;
+  let { fields } = response;
+  if (route !== undefined && route.resource.constantFields.length > 0) {
+    fields = [...fields, ...route.resource.constantFields];
+  }
+  if (allowance !== undefined) {
+    const { policy, rate, remaining } = allowance;
+    fields = [...fields, 'RateLimit-Policy', policy, 'RateLimit', rate, 'X-RateLimit-Remaining', remaining];
+  }
+  if (context.cors.enabled && !facts.preflight && route?.resource.judgedBySignature !== true) {
+    fields = [...fields, ...corsFields(context.cors, ended.request.fields.origin)];
+  }
+  if (ended.trace !== undefined) fields = [...fields, 'Comity-Trace', ended.trace.join(' ')];
+  return {
+    status: response.status,
+    fields,
+    content: response.content,
+    ...(response.conversation === undefined ? {} : { conversation: response.conversation }),
+    ...(response.holder === undefined ? {} : { holder: response.holder }),
+    headOnly: ended.request.method === 'HEAD',
+    close: response.close ?? false,
+    route: route?.resource.pattern ?? 'none',
+    code: response.code,
+  };
+}
+
+/** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and carried out after the answer. */
+async function acceptedResponse(status: number, context: WalkContext, ended: Ended): Promise<Response> {
+  if (ended.ask === undefined) throw new Error('an asynchronous answer without a request');
+  const operation = await context.operations.accept(ended.ask, ended.bytes);
+  return {
+    status,
+    fields: [
+      'Location',
+      operation.location,
+      'Content-Type',
+      'application/json',
+      'Cache-Control',
+      'no-store',
+      'Preference-Applied',
+      formatPreferenceApplied([['respond-async', '']]),
+    ],
+    content: operation.doc,
+  };
+}
+
+/**
+ * 101 with a conversation (§4.13): the connection becomes a WebSocket. Status line and fields of the handshake are the server's, because
+ * they differ between HTTP/1.1 and HTTP/2 (RFC 6455 §4.2.2, RFC 8441 §5).
+ */
+function conversationResponse(status: number, ended: Ended): MaybePromise<Response> {
+  const { operation } = ended.reading;
+  if (operation?.converse === undefined || ended.ask === undefined || ended.standing === undefined) {
+    throw new Error('a conversation without anybody to speak to');
+  }
+  const conversation = operation.converse(ended.ask, ended.standing);
+  return conversation instanceof Promise
+    ? conversation.then((found) => answer(status, found, ended))
+    : answer(status, conversation, ended);
+}
+
+function answer(status: number, conversation: Conversation, { principal }: Ended): Response {
+  return { status, fields: [], content: null, conversation, holder: holderOf(principal) };
+}
+
+/**
+ * 200 with text/event-stream (§6; HTML, server-sent events). Never cached, never content-coded: intermediaries
+ * that buffer a coding would hold events back.
+ */
+function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
+  const { operation } = ended.reading;
+  if (operation?.stream === undefined || ended.ask === undefined || ended.standing === undefined) {
+    throw new Error('a stream without a source');
+  }
+  const stream = operation.stream(ended.ask, ended.standing);
+  return stream instanceof Promise
+    ? stream.then((found) => streamed(status, found, ended))
+    : streamed(status, stream, ended);
+}
+
+function streamed(status: number, stream: EventStream, { principal }: Ended): Response {
+  return {
+    status,
+    fields: [
+      'Content-Type',
+      'text/event-stream',
+      'Cache-Control',
+      'no-store',
+      'Vary',
+      'Accept',
+      'X-Accel-Buffering',
+      'no',
+    ],
+    content: stream,
+    holder: holderOf(principal),
+  };
+}

@@ -1,0 +1,223 @@
+/**
+ * Words TypeBox's validation errors for clients (§2.2, §7): one sentence for each fault, with a JSON Pointer. Errors inside
+ * alternatives become one sentence about the alternatives, unless only one alternative fits the type of the value: then its own errors
+ * are reported.
+ */
+import type { FieldError } from '../../http/problem.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+
+export type Faults = { readonly missing: readonly FieldError[]; readonly invalid: readonly FieldError[] };
+
+/** A longer pointer is cut to a parent: a member name may be as long as the content. */
+const pointerCharactersMax = 512;
+
+type Collected = {
+  readonly missing: FieldError[];
+  readonly invalid: FieldError[];
+  readonly seen: Set<string>;
+};
+
+/** Separates missing from invalid; at most `errorsMax` of each, without repetitions. */
+export function sortErrors(errors: readonly SchemaError[], errorsMax: number): Faults {
+  const collected: Collected = { missing: [], invalid: [], seen: new Set() };
+  collect(errors, collected);
+  // A refused document has at least one error, even if none of TypeBox's can be worded.
+  if (collected.seen.size === 0)
+    collected.invalid.push({ pointer: '', message: 'does not match the schema' });
+  return {
+    missing: collected.missing.slice(0, errorsMax),
+    invalid: collected.invalid.slice(0, errorsMax),
+  };
+}
+
+function collect(errors: readonly SchemaError[], into: Collected): void {
+  const unions = outermostUnions(errors);
+  for (const error of errors) {
+    if (unions.some((union) => isInside(error, union))) continue;
+    if (error.keyword === 'anyOf' || error.keyword === 'oneOf') collectUnion(error, errors, into);
+    else if (error.keyword === 'required') collectMissing(error, into);
+    else collectInvalid(error, into);
+  }
+}
+
+function outermostUnions(errors: readonly SchemaError[]): readonly SchemaError[] {
+  return errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
+}
+
+/** Tells whether the error comes from an alternative of the union, for the same value. */
+function isInside(error: SchemaError, union: SchemaError): boolean {
+  if (!error.schemaPath.startsWith(`${union.schemaPath}/${union.keyword}/`)) return false;
+  const { instancePath } = union;
+  return error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`);
+}
+
+function collectUnion(union: SchemaError, errors: readonly SchemaError[], into: Collected): void {
+  const branches = new Map<string, SchemaError[]>();
+  const prefix = `${union.schemaPath}/${union.keyword}/`;
+  for (const error of errors) {
+    if (error === union || !isInside(error, union)) continue;
+    const branch = error.schemaPath.slice(prefix.length).split('/', 1)[0] ?? '';
+    const list = branches.get(branch);
+    if (list === undefined) branches.set(branch, [error]);
+    else list.push(error);
+  }
+  const fitting = [...branches.values()].filter(
+    (branch) => !branch.some((error) => error.instancePath === union.instancePath && namesKind(error)),
+  );
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) collect(only, into);
+  else add(into, 'invalid', union.instancePath, unionMessage([...branches.values()], union.instancePath));
+}
+
+/** Tells whether the value is of another type than the alternative altogether. */
+function namesKind(error: SchemaError): boolean {
+  return error.keyword === 'type' || error.keyword === 'const' || error.keyword === 'enum';
+}
+
+function unionMessage(branches: readonly (readonly SchemaError[])[], instancePath: string): string {
+  const phrases: string[] = [];
+  for (const branch of branches) {
+    const here = branch.filter((error) => error.instancePath === instancePath);
+    const constant = here.find(({ keyword }) => keyword === 'const');
+    const type = here.find(({ keyword }) => keyword === 'type');
+    if (constant !== undefined && 'allowedValue' in constant.params) {
+      phrases.push(JSON.stringify(constant.params.allowedValue));
+    } else if (type !== undefined && 'type' in type.params) phrases.push(typePhrase(type.params.type));
+    else return 'does not match any of the allowed forms';
+  }
+  const distinct = [...new Set(phrases)];
+  return distinct.length === 0
+    ? 'does not match any of the allowed forms'
+    : `must be ${listPhrases(distinct)}`;
+}
+
+function listPhrases(phrases: readonly string[]): string {
+  if (phrases.length === 1) return phrases[0] ?? '';
+  return `${phrases.slice(0, -1).join(', ')} or ${phrases.at(-1)}`;
+}
+
+function collectMissing(error: SchemaError, into: Collected): void {
+  const names = 'requiredProperties' in error.params ? error.params.requiredProperties : [];
+  if (!Array.isArray(names)) return;
+  for (const name of names) {
+    add(into, 'missing', error.instancePath + formatJsonPointer([String(name)]), 'is required');
+  }
+}
+
+function collectInvalid(error: SchemaError, into: Collected): void {
+  if ('unevaluatedProperties' in error.params && Array.isArray(error.params.unevaluatedProperties)) {
+    for (const name of error.params.unevaluatedProperties) {
+      add(into, 'invalid', error.instancePath + formatJsonPointer([String(name)]), 'unknown property');
+    }
+    return;
+  }
+  const message = keywordMessage(error);
+  if (message !== undefined) add(into, 'invalid', error.instancePath, message);
+}
+
+function add(into: Collected, kind: 'missing' | 'invalid', pointer: string, message: string): void {
+  let at = pointer;
+  while (at.length > pointerCharactersMax) at = at.slice(0, Math.max(0, at.lastIndexOf('/')));
+  const said = at === pointer ? message : `${message} (in a member whose name is too long to show)`;
+  const key = `${at}\n${said}`;
+  if (into.seen.has(key)) return;
+  into.seen.add(key);
+  into[kind].push({ pointer: at, message: said });
+}
+
+const typePhrases: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'an integer',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  null: 'null',
+};
+
+const formatPhrases: Readonly<Record<string, string>> = {
+  'date-time': 'an ISO 8601 date and time',
+  date: 'an ISO 8601 date',
+  time: 'an ISO 8601 time',
+  duration: 'an ISO 8601 duration',
+  email: 'an email address',
+  hostname: 'a host name',
+  ipv4: 'an IPv4 address',
+  ipv6: 'an IPv6 address',
+  uri: 'a URI',
+  url: 'a URL',
+  uuid: 'a UUID',
+};
+
+type Params = { readonly [name: string]: unknown };
+
+/** Words the keyword that a value fails, without the value; undefined if another error describes it better. */
+function keywordMessage(error: SchemaError): string | undefined {
+  const params = error.params as Params;
+  const { limit } = params;
+  switch (error.keyword) {
+    case 'type':
+      return `must be ${typePhrase(params.type)}`;
+    case 'boolean':
+      return 'unknown property';
+    case 'additionalProperties':
+      // TypeBox reports the property itself as well.
+      return undefined;
+    case 'minimum':
+      return `must be at least ${limit}`;
+    case 'maximum':
+      return `must be at most ${limit}`;
+    case 'exclusiveMinimum':
+      return `must be greater than ${limit}`;
+    case 'exclusiveMaximum':
+      return `must be less than ${limit}`;
+    case 'multipleOf':
+      return `must be a multiple of ${params.multipleOf}`;
+    case 'minLength':
+      return limit === 1 ? 'must not be empty' : `must be at least ${limit} characters long`;
+    case 'maxLength':
+      return `must be at most ${counted(limit, 'character')} long`;
+    case 'minItems':
+      return `must have at least ${counted(limit, 'item')}`;
+    case 'maxItems':
+      return `must have at most ${counted(limit, 'item')}`;
+    case 'minProperties':
+      return `must have at least ${counted(limit, 'property', 'properties')}`;
+    case 'maxProperties':
+      return `must have at most ${counted(limit, 'property', 'properties')}`;
+    case 'uniqueItems':
+      return 'must not contain the same item twice';
+    case 'pattern':
+      return `must match the pattern ${params.pattern}`;
+    case 'format':
+      return `must be ${formatPhrases[String(params.format)] ?? `a valid ${params.format}`}`;
+    case 'const':
+      return `must be ${JSON.stringify(params.allowedValue)}`;
+    case 'enum':
+      return `must be one of ${[params.allowedValues]
+        .flat()
+        .map((value) => JSON.stringify(value))
+        .join(', ')}`;
+    default:
+      // `~refine` carries the schema author's own sentence; for the remaining, rare keywords TypeBox's wording is good enough.
+      return error.message;
+  }
+}
+
+function typePhrase(type: unknown): string {
+  const names = [type].flat().map(String);
+  return names.map((name) => typePhrases[name] ?? name).join(' or ');
+}
+
+function counted(limit: unknown, one: string, many = `${one}s`): string {
+  return `${limit} ${limit === 1 ? one : many}`;
+}
+
+/** The part of TypeBox's validation errors that is read here. */
+type SchemaError = {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  readonly instancePath: string;
+  readonly params: object;
+  readonly message: string;
+};

@@ -1,0 +1,238 @@
+/**
+ * Asynchronous requests (§4.1, §4.7; RFC 7240 §4.1). `accept` stores the whole request durably before 202 is sent; the
+ * request is then walked again without `respond-async`, and the end of the operation commits in the same unit as the change
+ * it made. So an accepted request happens exactly once, whatever dies in between and however many processes
+ * share the store: each holds a lease on what it carries out (lease.ts), and looks round for what others left (sweep.ts).
+ *
+ * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `outcome`, the error).
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { memoryBounds } from '../../memory/bounds.ts';
+import { octetsOfValue } from '../../memory/octet-cache.ts';
+import type { Services } from '../../store/capabilities.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import { type Change, type Row, StoreUnavailable } from '../../store/store.ts';
+import type { Ask } from '../resource.ts';
+import { heldRow, Lease, leaseMs } from './lease.ts';
+import { type CarryOut, type OperationDoc, perform } from './perform.ts';
+import {
+  operationRequestsTable,
+  operationsTable,
+  renewedAtField,
+  requestIdField,
+  type StoredRequest,
+  storedRequest,
+} from './stored-request.ts';
+
+export type Operations = {
+  /** Stores the request and begins it; resolves when it is durable. @throws StoreUnavailable, also where too much is under way */
+  accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }>;
+  /** Takes up what other processes left pending, now and from time to time until `drain`. */
+  resume(): void;
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void>;
+  /** Waits for what is under way, then gives the rest back, for another process or the next start. */
+  drain(waitMs: number): Promise<void>;
+};
+
+export type OperationsRoom = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
+  readonly path: string;
+  /** From 0 to 31, asked once: keeps the rounds of several processes apart. */
+  readonly random: () => number;
+};
+
+/** Between two rounds, more or less by half: what was given back waits at most this long and a half. */
+const roundMs = 5000;
+
+/** What is known of an operation that has not ended. */
+type Pending = Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
+
+type UnderWay = { readonly lease: Lease; readonly run: Promise<void> };
+
+/** @param carryOut walks a request; given late, because the walk itself knows the operations */
+export function createOperations(room: OperationsRoom, carryOut: CarryOut): Operations {
+  return new ProcessOperations(room, carryOut);
+}
+
+class ProcessOperations implements Operations {
+  readonly #room: OperationsRoom;
+  readonly #carryOut: CarryOut;
+  /** This process, among all that ever hold a lease. */
+  readonly #holder: string;
+  readonly #everyMs: number;
+  readonly #underWay = new Map<string, UnderWay>();
+  /** Of the requests under way. */
+  #octets = 0;
+  #round: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  /** A store of one process alone holds no lease of anyone alive but this one. */
+  #leftByThePast: boolean;
+
+  constructor(room: OperationsRoom, carryOut: CarryOut) {
+    this.#room = room;
+    this.#carryOut = carryOut;
+    this.#holder = room.newId();
+    this.#everyMs = roundMs * (0.5 + room.random() / 31);
+    this.#leftByThePast = !room.store.shared;
+  }
+
+  async accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }> {
+    const { store, clock, path } = this.#room;
+    const id = `op_${this.#room.newId()}`;
+    const at = clock();
+    const time = new Date(at).toISOString();
+    const doc: OperationDoc = { id, status: 'pending', createdAt: time, updatedAt: time };
+    const stored = storedRequest(id, ask, bytes);
+    const octets = octetsOfValue(stored);
+    if (this.#octets + octets > memoryBounds.operations.octets) {
+      throw new StoreUnavailable('too many requests are being carried out', { retryAfterSeconds: 1 });
+    }
+    const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
+    const row = keptRow(JSON.stringify(doc), owner, at, at);
+    const waiting = heldRow(stored, this.#holder, owner, at, at);
+    const absent = { absent: true } as const;
+    const changes: Change[] = [
+      { table: operationsTable, id, expect: absent, next: row },
+      { table: operationRequestsTable, id, expect: absent, next: waiting },
+    ];
+    this.#octets += octets;
+    const commit = await store.commit({ changes, events: [] }).finally(() => {
+      this.#octets -= octets;
+    });
+    if (commit.outcome !== 'committed') throw new Error('an operation id was not new');
+    const { rev } = commit;
+    void this.#begin(stored, { ...row, rev }, new Lease(store, stored, this.#holder, { ...waiting, rev }));
+    return { location: `${path}/${id}`, doc: row.doc };
+  }
+
+  resume(): void {
+    this.#beginRound();
+    if (!this.#stopped) this.#timer ??= setInterval(() => this.#beginRound(), this.#everyMs).unref();
+  }
+
+  async idle(): Promise<void> {
+    while (this.#round !== undefined || this.#underWay.size > 0) {
+      await Promise.all([this.#round, ...[...this.#underWay.values()].map(({ run }) => run)]);
+    }
+  }
+
+  async drain(waitMs: number): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await Promise.race([this.idle(), pause(waitMs, undefined, { ref: false })]);
+    await Promise.all([...this.#underWay.values()].map(({ lease }) => lease.giveBack()));
+  }
+
+  #begin(stored: StoredRequest, row: Pending, lease: Lease): Promise<void> {
+    const { observe } = this.#room;
+    const octets = octetsOfValue(stored);
+    this.#octets += octets;
+    const run = perform({ ...this.#room, carryOut: this.#carryOut, stored, row, lease })
+      .catch(async (error) => {
+        if (!lease.lost) observe({ kind: 'operation-failed', operation: stored.id, error });
+        await lease.giveBack();
+      })
+      .finally(() => {
+        this.#underWay.delete(stored.id);
+        this.#octets -= octets;
+      });
+    this.#underWay.set(stored.id, { lease, run });
+    return run;
+  }
+
+  #beginRound(): void {
+    const { store, clock, observe } = this.#room;
+    for (const { lease } of this.#underWay.values()) void lease.renew(clock());
+    this.#round ??= sweepLeft({
+      store,
+      holder: this.#holder,
+      clock,
+      all: this.#leftByThePast,
+      isOurs: (id) => this.#underWay.has(id),
+      isStopped: () => this.#stopped,
+      begin: (stored, row, lease) => this.#begin(stored, row, lease),
+    })
+      .then(
+        () => {
+          this.#leftByThePast = false;
+        },
+        (error) => observe({ kind: 'store-failed', what: 'looking for pending operations', error }),
+      )
+      .finally(() => {
+        this.#round = undefined;
+      });
+  }
+}
+
+/** Requests looked at together; each may be as long as content may be, so octets end a page as well. */
+const pageRowsMax = 10;
+const pageBytesMax = 1024 * 1024;
+
+/** Later than every lease. */
+const never = Date.UTC(9999, 11, 31);
+
+type Sweep = Pick<Services, 'store' | 'clock'> & {
+  readonly holder: string;
+  /** Whether every lease but ours belongs to a process that is gone. */
+  readonly all: boolean;
+  /** Whether this process is carrying the operation out. */
+  readonly isOurs: (id: string) => boolean;
+  readonly isStopped: () => boolean;
+  readonly begin: (stored: StoredRequest, operation: Row, lease: Lease) => Promise<void>;
+};
+
+/**
+ * Finds requests whose lease was given back or has run out, and takes them over, a page at a time and the next page
+ * only when that one is done: a process that died with thousands pending does not fall on the others all at once.
+ * An index by time makes the usual round, which finds nothing, one step.
+ *
+ * One round. @throws StoreUnavailable
+ */
+async function sweepLeft(sweep: Sweep): Promise<void> {
+  const { store, clock } = sweep;
+  const before = sweep.all ? never : clock() - leaseMs;
+  const plan = store.plan({
+    table: operationRequestsTable,
+    filter: { op: 'lte', field: renewedAtField, value: new Date(before).toISOString() },
+    sort: [
+      { field: renewedAtField, direction: 'asc' },
+      { field: requestIdField, direction: 'asc' },
+    ],
+    limit: pageRowsMax,
+    bytesMax: pageBytesMax,
+  });
+  let page = await plan.page({ from: 'start' });
+  for (;;) {
+    const runs: Promise<void>[] = [];
+    for (const doc of page.docs) {
+      if (sweep.isStopped()) break;
+      const run = await takeUp(sweep, JSON.parse(doc) as StoredRequest, before);
+      if (run !== undefined) runs.push(run.ends);
+    }
+    await Promise.all(runs);
+    if (sweep.isStopped() || !page.more || page.last === null) return;
+    page = await plan.page({ from: 'after', key: page.last });
+  }
+}
+
+/** Wrapped, so that nobody waits for the end who awaits the beginning. */
+async function takeUp(
+  sweep: Sweep,
+  stored: StoredRequest,
+  before: number,
+): Promise<{ readonly ends: Promise<void> } | undefined> {
+  const { store } = sweep;
+  if (sweep.isOurs(stored.id)) return undefined;
+  const row = await store.read(operationRequestsTable, stored.id);
+  if (row === undefined || row.updatedAt > before) return undefined;
+  const operation = await store.read(operationsTable, stored.id);
+  if (operation === undefined) {
+    // Its time was over before anyone could end it, and nobody can ask after it any more.
+    const forgotten = { table: operationRequestsTable, id: row.id, expect: { rev: row.rev }, next: null };
+    await store.commit({ changes: [forgotten], events: [] });
+    return undefined;
+  }
+  const lease = await Lease.take(store, stored, sweep.holder, row, sweep.clock());
+  return lease === undefined ? undefined : { ends: sweep.begin(stored, operation, lease) };
+}

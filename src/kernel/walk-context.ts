@@ -1,0 +1,44 @@
+/**
+ * What the walk needs from outside, wired by compose.ts: no part of it is reached in any other way.
+ */
+
+import type { Request } from '../http/message.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import type { LoopWatch } from '../observe/loop-watch.ts';
+import type { ChangeLines, MaybePromise } from '../store/store.ts';
+import type { CorsPolicy } from './answer/cors.ts';
+import type { Idempotency } from './idempotency.ts';
+import type { MessageLimits } from './message-facts.ts';
+import type { Operations } from './operations/operations.ts';
+import type { RateLimiter } from './rate-limit/rate-limiter.ts';
+import type { Authenticate } from './resource.ts';
+import type { Router } from './router.ts';
+
+export type WalkLimits = MessageLimits & {
+  /** Representations shorter than this are sent as they are. */
+  readonly compressionBytesMin: number;
+};
+
+export type WalkContext = {
+  readonly router: Router;
+  /** Of the store. */
+  readonly lines: Pick<ChangeLines, 'isBusy' | 'turn'>;
+  readonly limits: WalkLimits;
+  readonly clock: () => number;
+  readonly authenticate: Authenticate;
+  readonly rates: RateLimiter;
+  readonly decodeContent: (
+    bytes: Uint8Array,
+    codings: readonly string[],
+    memory?: Request['memory'],
+  ) => MaybePromise<{ ok: true; bytes: Uint8Array } | { ok: false; code: ProblemCode }>;
+  readonly idempotency: Idempotency;
+  readonly operations: Operations;
+  readonly cors: CorsPolicy;
+  readonly challengesFor: (problem: ProblemCode) => string;
+  /** Adds `Comity-Trace` to every answer. */
+  readonly development: boolean;
+  readonly formatDate: (ms: number) => string;
+  /** Times the synchronous stretches of each walk. */
+  readonly loop: Pick<LoopWatch, 'begin' | 'end'>;
+};

@@ -1,0 +1,228 @@
+/**
+ * A resource as a path of the document: what it says of itself (kernel/documentation.ts) or what is said of any collection, and what its
+ * operations know of themselves.
+ */
+
+import {
+  type CollectionDocumentation,
+  type CollectionNames,
+  type CollectionOperation,
+  type OperationDocumentation,
+  type PathDocumentation,
+  referenceIn,
+} from '../kernel/documentation.ts';
+import type { Operation, Resource } from '../kernel/resource.ts';
+import type { Collection } from '../model/collection.ts';
+import { collectionOperations, type Described } from './collection-operations.ts';
+import { type Components, ref } from './components.ts';
+import { listParameters, pageParameters, pagingParameters } from './list-parameters.ts';
+import { memberStanding } from './member-standing.ts';
+import type { Description } from './operation.ts';
+import type { PathDescription } from './path-item.ts';
+import { resourceExamples } from './resource-examples.ts';
+import { addResourceSchemas } from './resource-schemas.ts';
+import type { FieldName } from './response-fields.ts';
+import { gateOf, plainRead, type Traits } from './traits.ts';
+
+export type Naming = {
+  readonly components: Components;
+  /** Of collections, by their names. */
+  readonly names: ReadonlyMap<string, CollectionNames>;
+};
+
+/** Undefined where the resource or all of its operations are not documented. */
+export function resourcePath(resource: Resource, naming: Naming): PathDescription | undefined {
+  const { documentation } = resource;
+  if (documentation === undefined) return undefined;
+  const described =
+    'part' in documentation
+      ? collectionPath(resource, documentation, naming)
+      : ownPath(resource, documentation, naming);
+  return described.operations.length === 0 ? undefined : described;
+}
+
+function ownPath(
+  resource: Resource,
+  { name, noun, parameters, tag }: PathDocumentation,
+  naming: Naming,
+): PathDescription {
+  const operations = [...resource.operations].flatMap(([method, operation]) => {
+    const { documentation } = operation;
+    if (documentation === undefined) return [];
+    return [describe(resource, method, operation, documentation, { tag: tag.name }, naming)];
+  });
+  const own = parameters === undefined ? {} : { parameters };
+  return { path: resource.pattern, name, noun, ...own, operations };
+}
+
+function collectionPath(
+  resource: Resource,
+  { part, collection, limits, idPrefix, revise }: CollectionDocumentation,
+  naming: Naming,
+): PathDescription {
+  const { components } = naming;
+  const names = namesOf(collection, naming);
+  if (!components.has('schemas', names.singular)) addResourceSchemas(collection, names, components);
+  const examples = resourceExamples(collection, names, components, idPrefix);
+  const described: Described = { collection, names, limits, components, examples };
+  const shared: Shared = {
+    tag: collection.name,
+    deprecated: collection.deprecation !== undefined,
+    constantFields: deprecationFields(collection),
+    counts: collection.dependants.map(({ countAs }) => countAs),
+  };
+  const operations = [...resource.operations].map(([method, operation]) => {
+    const name = operationNames[part][method];
+    if (name === undefined) throw new Error(`${method} ${resource.pattern} is no operation of a collection`);
+    const standard = operation.documentation ?? collectionOperations[name](described);
+    const documentation = revise?.[name]?.(standard) ?? standard;
+    return describe(resource, method, operation, documentation, shared, naming);
+  });
+  return { path: resource.pattern, ...pathNames(part, names), operations };
+}
+
+const operationNames: Readonly<
+  Record<CollectionDocumentation['part'], Readonly<Record<string, CollectionOperation>>>
+> = {
+  collection: { GET: 'list', POST: 'create', QUERY: 'query' },
+  member: { GET: 'read', PUT: 'replace', PATCH: 'patch', DELETE: 'remove' },
+  'bulk-delete': { POST: 'bulk-delete' },
+};
+
+function pathNames(
+  part: CollectionDocumentation['part'],
+  { singular, plural, one, many }: CollectionNames,
+): Pick<PathDescription, 'name' | 'noun' | 'parameters'> {
+  if (part === 'collection') return { name: plural, noun: `the ${many}` };
+  if (part === 'bulk-delete') return { name: `${plural}BulkDelete`, noun: `bulk deletion of ${many}` };
+  const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
+  return { name: singular, noun: one, parameters: [id] };
+}
+
+function deprecationFields({ deprecation }: Collection): readonly FieldName[] {
+  if (deprecation === undefined) return [];
+  const fields: FieldName[] = ['Deprecation'];
+  if (deprecation.sunset !== undefined) fields.push('Sunset');
+  if (deprecation.link !== undefined) fields.push('Link');
+  return fields;
+}
+
+/** What the operations of a path have in common. */
+type Shared = Pick<Description, 'tag' | 'deprecated' | 'constantFields' | 'counts'>;
+
+function describe(
+  resource: Resource,
+  method: string,
+  operation: Operation,
+  documentation: OperationDocumentation,
+  shared: Shared,
+  naming: Naming,
+): Description {
+  const { id, summary, description, takes, gives, representationFields, madeFields } = documentation;
+  const schemes = resource.judgedBySignature === true ? [] : documentation.schemes;
+  const parameters = parametersOf(documentation, naming.components);
+  return {
+    ...shared,
+    ...{ id, summary },
+    ...(description === undefined ? {} : { description }),
+    traits: traitsOf(resource, method, operation, documentation),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    preferences: preferencesOf(method, operation, documentation),
+    ...(takes === undefined ? {} : { requestContent: placed(takes, naming) }),
+    ...(gives === undefined ? {} : { content: placed(gives, naming) }),
+    ...(representationFields === undefined ? {} : { representationFields }),
+    ...(madeFields === undefined ? {} : { madeFields }),
+    ...(schemes === undefined ? {} : { schemes }),
+  };
+}
+
+function traitsOf(
+  resource: Resource,
+  method: string,
+  operation: Operation,
+  documentation: OperationDocumentation,
+): Traits {
+  const { raw = false, reports = false, idempotent = false, createsHere = false } = operation;
+  const { codes = [], member, gives, creates, queues, redirects } = documentation;
+  const standing = member === undefined ? plainRead : memberStanding(member, createsHere);
+  return {
+    method,
+    contentTypes: raw ? ['*/*'] : (operation.contentTypes ?? []),
+    contentOptional: operation.contentOptional ?? false,
+    signed: resource.judgedBySignature ?? false,
+    action: reports,
+    silent: documentation.silence ?? (reports && gives === undefined ? 'always' : 'never'),
+    gate: gateOf((principal) => operation.permission(principal)),
+    answersForms: operation.answersForms ?? false,
+    idempotent: idempotent !== false,
+    asynchronous: operation.asynchronous ?? false,
+    matchRequired: operation.matchRequired ?? false,
+    creates: createsHere ? 'sometimes' : (creates ?? 'never'),
+    queues: queues ?? 'never',
+    mayBeMissing: documentation.mayBeMissing ?? standing.mayBeMissing,
+    mayBeHidden: documentation.mayBeHidden ?? standing.mayBeHidden,
+    mayBeClosed: documentation.mayBeClosed ?? standing.mayBeClosed,
+    redirects: redirects ?? 'never',
+    streams: operation.stream !== undefined,
+    converses: operation.converse !== undefined,
+    unlimited: resource.unlimited ?? false,
+    validators: operation.validators === undefined ? 'none' : member === undefined ? 'tag' : 'tag-and-date',
+    codes: idempotent === 'sealed' ? [...codes, 'idempotency_result_sealed'] : codes,
+  };
+}
+
+/** A count is asked for where the answer can have one. */
+function preferencesOf(
+  method: string,
+  { reports = false, asynchronous = false }: Operation,
+  { representationFields = [] }: OperationDocumentation,
+): readonly string[] {
+  if (method === 'GET' || method === 'QUERY') {
+    return representationFields.includes('X-Total-Count') ? ['count=exact'] : [];
+  }
+  return [
+    ...(reports ? [] : [method === 'DELETE' ? 'return=representation' : 'return=minimal']),
+    ...(asynchronous ? ['respond-async'] : []),
+  ];
+}
+
+function parametersOf(
+  { parameters = [], paged, listed }: OperationDocumentation,
+  components: Components,
+): NonNullable<Description['parameters']> {
+  if (listed !== undefined) {
+    return listParameters({ fields: listed.fields, searched: false }, listed.limits, components);
+  }
+  if (paged === undefined) return parameters;
+  return paged === 'as-stored' ? pageParameters(components) : pagingParameters(paged, components);
+}
+
+function namesOf({ name }: Pick<Collection, 'name'>, { names }: Naming): CollectionNames {
+  const found = names.get(name);
+  if (found === undefined) throw new Error(`the collection ${name} has no names`);
+  return found;
+}
+
+/** A copy as JSON in which every named schema is a reference to the components. */
+function placed<T>(value: T, naming: Naming): T {
+  return place(value, naming) as T;
+}
+
+function place(value: unknown, naming: Naming): unknown {
+  if (Array.isArray(value)) return value.map((part) => place(part, naming));
+  if (typeof value !== 'object' || value === null) return value;
+  const reference = referenceIn(value);
+  if (reference !== undefined && 'collection' in reference) {
+    return ref('schemas', namesOf({ name: reference.collection }, naming).singular);
+  }
+  // What TypeBox keeps beside the keywords begins with a tilde.
+  const parts = Object.entries(value).filter(([name]) => !name.startsWith('~'));
+  const plain = Object.fromEntries(parts.map(([name, part]) => [name, place(part, naming)]));
+  if (reference === undefined) return plain;
+  const { name } = reference;
+  const known = naming.components.get('schemas', name);
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(plain)) {
+    throw new Error(`two schemas are called ${name}`);
+  }
+  return naming.components.add('schemas', name, plain);
+}

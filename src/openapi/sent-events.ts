@@ -1,0 +1,130 @@
+/**
+ * The member `webhooks` of the document (OpenAPI 3.1 and later): what receivers are sent, one entry for each type of event. The body has
+ * one of two shapes, by the scheme of the endpoint (§2.6, §2.7), and the signature fields are those of §5.6.
+ */
+
+import type { CollectionNames, Item } from '../kernel/documentation.ts';
+import { type Components, ref } from './components.ts';
+
+/** A type of event that the program knows: the same list as it answers requests with. */
+export type DescribedEventType = {
+  readonly type: string;
+  readonly description: string;
+  /** The collection whose writes these are. */
+  readonly collection: { readonly name: string } | undefined;
+  /** Of `data.object`; undefined: any object. */
+  readonly schema: Item | undefined;
+  /** A `data.object`. */
+  readonly sample: Item | undefined;
+};
+
+export function sentEvents(
+  eventTypes: readonly DescribedEventType[],
+  names: ReadonlyMap<string, CollectionNames>,
+  components: Components,
+): Item {
+  const parameters = signatureFields.map((field) => components.add('parameters', field.name, field));
+  return Object.fromEntries(
+    eventTypes.map((eventType) => [
+      eventType.type,
+      { post: operation(eventType, objectSchema(eventType, names), parameters) },
+    ]),
+  );
+}
+
+/** Resources are described once, among the components. */
+function objectSchema(
+  { collection, schema }: DescribedEventType,
+  names: ReadonlyMap<string, CollectionNames>,
+): Item {
+  const named = collection === undefined ? undefined : names.get(collection.name);
+  return named === undefined ? (schema ?? { type: 'object' }) : ref('schemas', named.singular);
+}
+
+function operation(
+  { type, description, sample }: DescribedEventType,
+  object: Item,
+  parameters: readonly Item[],
+): Item {
+  return {
+    summary: type,
+    ...(description === '' ? {} : { description }),
+    tags: ['events'],
+    parameters,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { oneOf: [envelope(type, object), standardMessage(type, object)] },
+          ...(sample === undefined ? {} : { example: exampleOf(type, sample) }),
+        },
+      },
+    },
+    responses: {
+      '2XX': { description: 'Received. The content is not looked at.' },
+      default: { description: 'Not received: tried again as the policy of the endpoint says.' },
+    },
+    // A signature stands for the sender; there is no credential.
+    security: [],
+  };
+}
+
+function envelope(type: string, object: Item): Item {
+  return {
+    title: 'Schemes timestamped and plain (§2.6)',
+    type: 'object',
+    properties: {
+      id: { type: 'string' },
+      object: { const: 'event' },
+      type: { const: type },
+      created: { type: 'integer', description: 'Unix time in seconds.' },
+      tenant: { type: 'string' },
+      data: { type: 'object', properties: { object }, required: ['object'] },
+    },
+    required: ['id', 'object', 'type', 'created', 'data'],
+  };
+}
+
+function standardMessage(type: string, object: Item): Item {
+  return {
+    title: 'Scheme standard (§2.7)',
+    type: 'object',
+    properties: {
+      type: { const: type },
+      timestamp: { type: 'string', format: 'date-time', description: 'When it happened.' },
+      data: object,
+    },
+    required: ['type', 'timestamp', 'data'],
+  };
+}
+
+function exampleOf(type: string, sample: Item): Item {
+  return {
+    id: 'evt_01k1jx7v2mh5s8b4c9d0e6f3ga',
+    object: 'event',
+    type,
+    created: 1_785_576_600,
+    data: { object: sample },
+  };
+}
+
+const text: Item = { type: 'string' };
+const field = (name: string, description: string) =>
+  ({ name, in: 'header', description, schema: text }) as const;
+
+const signatureFields = [
+  field(
+    'Service-Signature',
+    'Scheme timestamped: `t=<Unix seconds>,v1=<hex>`, one `v1` for each active secret.',
+  ),
+  field('X-Hub-Signature-256', 'Scheme plain: `sha256=<hex>`.'),
+  field('X-Hub-Signature-256-Previous', 'Scheme plain: the same by secrets that are being replaced.'),
+  field('X-Service-Event', 'Scheme plain: the type.'),
+  field('X-Service-Delivery', 'Scheme plain: the delivery, the same on every attempt.'),
+  field('webhook-id', 'Scheme standard: the event, the same on every attempt.'),
+  field('webhook-timestamp', 'Scheme standard: Unix seconds of the attempt.'),
+  field(
+    'webhook-signature',
+    'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`).',
+  ),
+] as const;

@@ -1,0 +1,95 @@
+/**
+ * What is said over a WebSocket of `comity.v1`: texts of JSON, one frame a message. A client subscribes and
+ * unsubscribes; it is told what it is subscribed to, events, and what was wrong with a frame, as a sentence.
+ */
+
+import { type Json, parseJson } from '../http/syntax/json.ts';
+import { eventPatternFault } from '../model/event-pattern.ts';
+
+export const realtimeSubprotocol = 'comity.v1';
+
+export type ClientFrame =
+  /** `after`: id of the event that was seen last; undefined: from now on. */
+  | {
+      readonly kind: 'subscribe';
+      readonly patterns: readonly string[];
+      readonly after: string | undefined;
+    }
+  | { readonly kind: 'unsubscribe'; readonly patterns: readonly string[] };
+
+export type ReadFrame =
+  | { readonly ok: true; readonly frame: ClientFrame }
+  | { readonly ok: false; readonly error: string };
+
+/** Ids of events are shorter (webhooks/sending/events/post-event.ts). */
+const idCharactersMax = 255;
+/** No frame is deeper, nor has more members. */
+const jsonLimits = { depthMax: 4, keysMax: 16 };
+
+/** @param patternsMax how many a frame may name */
+export function readClientFrame(text: string, patternsMax: number): ReadFrame {
+  const parsed = parseJson(text, jsonLimits);
+  if (!parsed.ok) return wrong(`a frame must be JSON: ${parsed.message} at character ${parsed.offset}`);
+  const { value } = parsed;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return wrong('a frame must be an object, as in {"subscribe":["products.*"]}');
+  }
+  const unknown = Object.keys(value).find((name) => !members.has(name));
+  if (unknown !== undefined) {
+    return wrong(
+      `${JSON.stringify(unknown.slice(0, 64))} is no member of a frame; subscribe, unsubscribe and after are`,
+    );
+  }
+  return readMembers(value, patternsMax);
+}
+
+export function subscribedFrame(patterns: Iterable<string>): string {
+  return JSON.stringify({ subscribed: [...patterns] });
+}
+
+export function errorFrame(error: string): string {
+  return JSON.stringify({ error });
+}
+
+/** @param doc the event as the principal sees it, as JSON */
+export function eventFrame(doc: string): string {
+  return `{"event":${doc}}`;
+}
+
+const members: ReadonlySet<string> = new Set(['subscribe', 'unsubscribe', 'after']);
+
+function readMembers(value: { readonly [name: string]: Json }, patternsMax: number): ReadFrame {
+  const { subscribe, unsubscribe, after } = value;
+  if ((subscribe === undefined) === (unsubscribe === undefined)) {
+    return wrong('a frame must have either subscribe or unsubscribe');
+  }
+  if (after !== undefined && subscribe === undefined) return wrong('after goes with subscribe alone');
+  if (after !== undefined && !isId(after)) {
+    return wrong(`after must be the id of an event, a string of 1 to ${idCharactersMax} characters`);
+  }
+  const kind = subscribe === undefined ? 'unsubscribe' : 'subscribe';
+  const patterns = value[kind];
+  if (!isTexts(patterns)) return wrong(`${kind} must be a list of strings, as in ["products.*"]`);
+  if (patterns.length > patternsMax) return wrong(`${kind} may name at most ${patternsMax} patterns`);
+  for (const [index, pattern] of patterns.entries()) {
+    const fault = eventPatternFault(pattern);
+    if (fault !== undefined) return wrong(`${kind}[${index}]: a pattern ${fault}`);
+  }
+  return {
+    ok: true,
+    frame:
+      kind === 'subscribe' ? { kind, patterns, after: isId(after) ? after : undefined } : { kind, patterns },
+  };
+}
+
+function isId(value: Json | undefined): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= idCharactersMax;
+}
+
+function isTexts(value: Json | undefined): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function wrong(error: string): ReadFrame {
+  return { ok: false, error };
+}

@@ -1,0 +1,204 @@
+/**
+ * `realtime` and `realtime/tickets` (§4.13, §9): events over a WebSocket, as the stream of `events` has them. Open to anyone:
+ * what a principal may see is decided event by event. Nothing here knows sockets; the server makes one of the conversation.
+ */
+
+import type { Request } from '../http/message.ts';
+import type { Problem } from '../http/problem.ts';
+import { parseQueryString } from '../http/syntax/query-string.ts';
+import { readWebSocketHandshake } from '../http/syntax/websocket-handshake.ts';
+import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import type { CorsPolicy } from '../kernel/answer/cors.ts';
+import { named, type OperationDocumentation, type Tag } from '../kernel/documentation.ts';
+import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';
+import type { Operation, Proposal, Resource, Standing } from '../kernel/resource.ts';
+import { callerOf, operatorId } from '../model/principal.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { RetentionRule } from '../store/retention.ts';
+import type { Store } from '../store/store.ts';
+import { whenKnown } from '../store/when-known.ts';
+import { realtimeSubprotocol } from './frames.ts';
+import { Hub } from './hub.ts';
+import { createAttempts, createIdentify, credentialOf, keyParameter, ticketParameter } from './identify.ts';
+import { createReaders, type ReadersOptions } from './readers.ts';
+import { RealtimeSocket, type SocketLimits } from './socket.ts';
+import { createTickets, realtimeTicketsTable, type Tickets } from './tickets.ts';
+
+export type RealtimeOptions = ReadersOptions &
+  SocketLimits &
+  Pick<Services, 'clock' | 'random'> & {
+    readonly store: Pick<Store, 'read' | 'commit' | 'tail' | 'head' | 'onAppend'>;
+    /** `/api/v1` */
+    readonly base: string;
+    readonly cors: CorsPolicy;
+    /** True where a page of a site that is neither ours nor trusted with credentials has sent the request. */
+    readonly crossSite: (request: Pick<Request, 'fields'>) => boolean;
+    readonly addressOf: CallerAddress;
+    readonly limits: ActionLimits;
+    readonly realtimeAttemptMs: number;
+    readonly realtimeAttemptsMax: number;
+    readonly realtimeTicketSeconds: number;
+    /** Events read from the log at once: by the hub, and by a socket that catches up. */
+    readonly hubBatchEventsMax?: number;
+    readonly catchUpBatchEventsMax?: number;
+    readonly eventBatchBytesMax: number;
+  };
+
+/** A socket that catches up reads again what its client did not take, so it reads little. */
+const catchUpBatchEventsMaxDefault = 32;
+const hubBatchEventsMaxDefault = 100;
+
+export function realtimeResources(options: RealtimeOptions): readonly Resource[] {
+  const { base, store, clock, random, realtimeTicketSeconds, addressOf } = options;
+  const tickets = createTickets({ store, clock, random, seconds: realtimeTicketSeconds });
+  const attempts = createAttempts(options.realtimeAttemptMs, options.realtimeAttemptsMax);
+  return [
+    {
+      pattern: `${base}/realtime`,
+      documentation: { name: 'Realtime', noun: 'the WebSocket', tag: realtimeTag },
+      operations: new Map([['GET', converseOperation(options) as Operation]]),
+      constantFields: [],
+      offers: ['application/json'],
+      admit: (request, principal, nowMs) =>
+        callerOf(principal) === operatorId
+          ? undefined
+          : attempts.admit(callerOf(principal) || addressOf(request), nowMs),
+      identify: createIdentify({ ...options, tickets, attempts }),
+    },
+    ticketResource(options, tickets),
+  ];
+}
+
+export function realtimeRetention(settings: Pick<RealtimeOptions, 'realtimeTicketSeconds'>): RetentionRule {
+  return { table: realtimeTicketsTable, seconds: settings.realtimeTicketSeconds };
+}
+
+const realtimeTag: Tag = { name: 'realtime', description: 'Events over a WebSocket, as they happen.' };
+const standing: Standing = { exists: true, visible: true, permitted: true };
+const parameters: ReadonlySet<string> = new Set([ticketParameter, keyParameter]);
+
+/** OpenAPI describes the handshake alone; what is said afterwards has no place in it but the description. */
+const converseDocumentation: OperationDocumentation = {
+  id: 'openRealtime',
+  summary: 'Follow events over a WebSocket',
+  description: `The opening handshake of RFC 6455, over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are texts of JSON. \
+\`{"subscribe": ["products.*"], "after": "evt_..."}\` adds patterns of event types, from the event on that was seen last, or without \`after\` from now on; \
+\`{"unsubscribe": [...]}\` takes them away; both are answered \`{"subscribed": [...]}\` with the whole list, and what is malformed \`{"error": "..."}\`. Each event about \
+something that the caller may read comes as \`{"event": {...}}\`. Closed with 1001 by a server that stops, 1008 when the credential ends, 1011 when the log cannot be read, \
+1013 when the client falls behind: it resumes after the event that it saw last.`,
+  parameters: [
+    {
+      name: ticketParameter,
+      in: 'query',
+      description: 'Takes the place of a credential, for clients that can send no header fields. Works once.',
+      schema: { type: 'string' },
+    },
+  ],
+  codes: ['handshake_invalid', 'query_parameter_invalid'],
+};
+
+function converseOperation(options: RealtimeOptions): Operation {
+  const { store, clock } = options;
+  const batchBytesMax = options.eventBatchBytesMax;
+  const hub = new Hub({
+    ...{ store, batchBytesMax },
+    batchEventsMax: options.hubBatchEventsMax ?? hubBatchEventsMaxDefault,
+  });
+  const readersByAudience = createReaders(options);
+  const batchEventsMax = options.catchUpBatchEventsMax ?? catchUpBatchEventsMaxDefault;
+  return {
+    documentation: converseDocumentation,
+    permission: () => 'granted',
+    standing: () => standing,
+    propose: (ask): Proposal => ({ problem: refuseSubprotocols(ask.request) ?? refuseParameters(ask.query) }),
+    converse: ({ request, principal, known }) =>
+      whenKnown(hub.head(), (head) => ({
+        subprotocol: subprotocolsOf(request).length === 0 ? undefined : realtimeSubprotocol,
+        open: (peer) => {
+          const readers = readersByAudience.hold(principal);
+          const onEnd = known === undefined ? undefined : known.onEnd;
+          const onClosed = (): void => readersByAudience.release(readers);
+          const socket = {
+            store,
+            hub,
+            readers,
+            peer,
+            clock,
+            batchEventsMax,
+            batchBytesMax,
+            limits: options,
+            onEnd,
+            onClosed,
+          };
+          return new RealtimeSocket(socket, head);
+        },
+      })),
+  };
+}
+
+function subprotocolsOf(request: Request): readonly string[] {
+  const handshake = readWebSocketHandshake(request);
+  return handshake.kind === 'sound' ? handshake.subprotocols : [];
+}
+
+/** A client that asks for others would have to close what it opened (RFC 6455 §4.1); it is told at once what is spoken here. */
+function refuseSubprotocols(request: Request): Problem | null {
+  const asked = subprotocolsOf(request);
+  if (asked.length === 0 || asked.includes(realtimeSubprotocol)) return null;
+  return {
+    code: 'handshake_invalid',
+    message: `the subprotocol that is spoken here is ${realtimeSubprotocol}`,
+  };
+}
+
+function refuseParameters(query: string | undefined): Problem | null {
+  const pairs = parseQueryString(query ?? '');
+  const unknown = pairs?.find(([name]) => !parameters.has(name));
+  if (pairs !== undefined && unknown === undefined) return null;
+  return {
+    code: 'query_parameter_invalid',
+    message:
+      unknown === undefined
+        ? 'the query string cannot be read'
+        : `unknown query parameter: ${unknown[0].slice(0, 64)}`,
+  };
+}
+
+/** The answer is of no use to a page of another site, and none with the user's cookie gets here: POST is unsafe (§5.4). */
+function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
+  return actionResource(
+    {
+      path: `${options.base}/realtime/tickets`,
+      tag: realtimeTag,
+      name: 'RealtimeTickets',
+      noun: 'tickets',
+      id: 'createRealtimeTicket',
+      summary: 'Get a ticket for one WebSocket',
+      description:
+        'For browsers, whose scripts can send no `Authorization` with a WebSocket: `?ticket=` in its place opens one, once, as long as the credential of this request is good.',
+      output: realtimeTicket,
+      codes: [],
+      permission: (principal) => (principal.kind === 'authenticated' ? 'granted' : 'denied'),
+      handler: async ({ request, query }) => ({
+        content: {
+          ticket: await tickets.make(credentialOf(request, query)),
+          expiresIn: options.realtimeTicketSeconds,
+        },
+      }),
+    },
+    options.limits,
+  );
+}
+
+const realtimeTicket = {
+  schema: named('RealtimeTicket', {
+    description: 'Opens one WebSocket as the caller.',
+    type: 'object',
+    properties: {
+      ticket: { type: 'string' },
+      expiresIn: { type: 'integer', description: 'Seconds until it is over.' },
+    },
+    required: ['ticket', 'expiresIn'],
+  }),
+  example: { ticket: 'J2Xy0kzv6a9sBq3LwRZ1mP8dTgU4eNfhCoYi7VbEKrs', expiresIn: 30 },
+};

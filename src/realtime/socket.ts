@@ -1,0 +1,234 @@
+/**
+ * One WebSocket of `comity.v1`: what it is subscribed to, and what it is sent. It sees messages and a peer, not how
+ * they travel.
+ *
+ * It is in one of three modes: `live`, when the hub hands it what it wants; `behind`, while a catch-up reads from the log what it missed,
+ * and the hub hands it nothing, so that everything it gets is in the order of the log; and `closed`. Catch-ups that are asked for
+ * meanwhile wait for their turn.
+ *
+ * A live socket whose client is too slow is closed with 1013, because what waits for it stands in memory; a catch-up waits for its client
+ * instead, because what it has to send stands in the log.
+ */
+import type { ConversationListener, ConversationPeer } from '../http/message.ts';
+import type { Known } from '../model/principal.ts';
+import type { LogPosition, Store } from '../store/store.ts';
+import { CatchUp } from './catch-up.ts';
+import { type ClientFrame, errorFrame, readClientFrame, subscribedFrame } from './frames.ts';
+import type { Hub, Listener } from './hub.ts';
+import { beginning, isAfter, type LoggedEvent } from './logged-event.ts';
+
+import type { Readers } from './readers.ts';
+import { type Subscription, unplaced } from './subscriptions.ts';
+
+export type SocketLimits = {
+  readonly realtimePatternsMax: number;
+  readonly realtimeBufferBytesMax: number;
+};
+
+export type SocketOptions = {
+  readonly store: Pick<Store, 'read' | 'tail'>;
+  readonly hub: Hub;
+  readonly readers: Readers;
+  readonly peer: ConversationPeer;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly batchEventsMax: number;
+  readonly batchBytesMax: number;
+  readonly limits: SocketLimits;
+  /** Tells of the end of the credential that it was opened with; undefined: without one. */
+  readonly onEnd: Known['onEnd'] | undefined;
+  /** Called once. */
+  readonly onClosed: () => void;
+};
+
+/** Malformed frames of one socket; then it is closed. */
+export const malformedFramesMax = 16;
+/** Frames that a client may send in a minute: each may cost a read of the log. */
+export const framesPerMinuteMax = 600;
+/** What a reason may have (RFC 6455 §5.5): octets, and these are ASCII. */
+const reasonBytesMax = 123;
+const minuteMs = 60_000;
+
+type Waiting = { readonly after: string; readonly fresh: ReadonlySet<Subscription> };
+
+export class RealtimeSocket implements Listener, ConversationListener {
+  readonly #options: SocketOptions;
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #waiting: Waiting[] = [];
+  #mode: 'live' | 'behind' | 'closed' = 'live';
+  #catchUp: CatchUp | undefined;
+  readonly #stopWatching: (() => void) | undefined;
+  /** What the hub announces up to here was sent already. */
+  #sentTo: LogPosition = beginning;
+  #lastEvent: LoggedEvent | undefined;
+  #lastId: string | undefined;
+  /** The peer said that much waits, and not yet that it is less. */
+  #isFull = false;
+  #malformed = 0;
+  #frames = 0;
+  #minute = 0;
+
+  /** @param head of the hub, as it said when the conversation was agreed on */
+  constructor(options: SocketOptions, head: LogPosition) {
+    this.#options = options;
+    const { hub, peer, onEnd } = options;
+    peer.onReady(() => {
+      this.#isFull = false;
+      this.#catchUp?.goOn();
+    });
+    hub.enter(this, head);
+    // The credential may have ended while the socket was being opened: then this calls back at once.
+    const stop = onEnd?.(() => this.#close(1008, 'credential ended'));
+    if (this.#mode === 'closed') stop?.();
+    else this.#stopWatching = stop;
+  }
+
+  onMessage(text: string): void {
+    if (this.#mode === 'closed' || !this.#mayGoOn()) return;
+    const read = readClientFrame(text, this.#options.limits.realtimePatternsMax);
+    const error = read.ok ? this.#obey(read.frame) : read.error;
+    if (error !== undefined) this.#complain(error);
+    else this.#say(subscribedFrame(this.#subscriptions.keys()));
+    if (this.#mode === 'live') this.#catchUpNext();
+  }
+
+  onClosed(): void {
+    this.#leave();
+  }
+
+  hear(event: LoggedEvent, frame: Buffer): void {
+    if (this.#lastEvent === event || this.#mode !== 'live') return;
+    this.#lastEvent = event;
+    if (!isAfter(event.position, this.#sentTo)) return;
+    if (this.#mayWait()) this.#send(event.entry.id, frame);
+  }
+
+  fail(): void {
+    this.#close(1011, 'the event log cannot be read; come back');
+  }
+
+  /** @returns why it cannot be done */
+  #obey(frame: ClientFrame): string | undefined {
+    if (frame.kind === 'unsubscribe') {
+      this.#unsubscribe(frame.patterns);
+      return undefined;
+    }
+    const { realtimePatternsMax } = this.#options.limits;
+    const fresh = new Set(frame.patterns.filter((pattern) => !this.#subscriptions.has(pattern)));
+    if (this.#subscriptions.size + fresh.size > realtimePatternsMax) {
+      return `at most ${realtimePatternsMax} patterns may be subscribed to`;
+    }
+    this.#subscribe(fresh, frame.after);
+    return undefined;
+  }
+
+  #subscribe(fresh: ReadonlySet<string>, after: string | undefined): void {
+    const { hub, readers } = this.#options;
+    const made = new Set<Subscription>();
+    for (const pattern of fresh) {
+      const subscription = { pattern, since: after === undefined ? hub.position : unplaced };
+      this.#subscriptions.set(pattern, subscription);
+      made.add(subscription);
+      if (this.#mode === 'live' && after === undefined) hub.subscribe(pattern, readers, this);
+    }
+    if (after !== undefined && made.size > 0) this.#waiting.push({ after, fresh: made });
+  }
+
+  #unsubscribe(patterns: readonly string[]): void {
+    const { hub, readers } = this.#options;
+    for (const pattern of patterns) {
+      this.#subscriptions.delete(pattern);
+      hub.unsubscribe(pattern, readers, this);
+    }
+  }
+
+  /** The hub hands it nothing while it catches up. */
+  #catchUpNext(): void {
+    const { store, hub, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
+    const next = this.#waiting.shift();
+    if (next === undefined) return;
+    this.#withdraw();
+    this.#mode = 'behind';
+    this.#catchUp = new CatchUp({
+      ...{ store, hub, readers, batchEventsMax, batchBytesMax, memory: peer.memory, ...next },
+      all: () => this.#subscriptions.values(),
+      send: (id, frame) => this.#send(id, frame),
+      done: (cursor) => this.#catchUpDone(cursor),
+      fail: () => this.fail(),
+    });
+    this.#catchUp.start();
+  }
+
+  #catchUpDone(cursor: LogPosition): void {
+    const { hub, readers } = this.#options;
+    this.#catchUp = undefined;
+    this.#mode = 'live';
+    // Where others write too, a client may know of an event before the hub does.
+    this.#sentTo = cursor;
+    for (const { pattern, since } of this.#subscriptions.values()) {
+      if (since !== unplaced) hub.subscribe(pattern, readers, this);
+    }
+    this.#catchUpNext();
+  }
+
+  #send(id: string, frame: string | Uint8Array): boolean {
+    this.#lastId = id;
+    const hasRoom = this.#options.peer.send(frame);
+    if (!hasRoom) this.#isFull = true;
+    return hasRoom;
+  }
+
+  #say(frame: string): void {
+    if (this.#mayWait() && !this.#options.peer.send(frame)) this.#isFull = true;
+  }
+
+  /** Whether more may wait for the client; where not, it is closed. */
+  #mayWait(): boolean {
+    const { peer, limits } = this.#options;
+    if (!this.#isFull || peer.waitingBytes() <= limits.realtimeBufferBytesMax) return true;
+    // What it was sent last stands behind everything that it was sent before: there it goes on.
+    const reason = `fell behind; resume after ${this.#lastId ?? ''}`;
+    const isNamed = this.#lastId !== undefined && reason.length <= reasonBytesMax;
+    this.#close(1013, isNamed ? reason : 'fell behind');
+    return false;
+  }
+
+  #mayGoOn(): boolean {
+    const minute = Math.floor(this.#options.clock() / minuteMs);
+    if (minute !== this.#minute) this.#frames = 0;
+    this.#minute = minute;
+    this.#frames += 1;
+    if (this.#frames <= framesPerMinuteMax) return true;
+    this.#close(1008, `more than ${framesPerMinuteMax} frames in a minute`);
+    return false;
+  }
+
+  #complain(error: string): void {
+    this.#malformed += 1;
+    this.#say(errorFrame(error));
+    if (this.#malformed >= malformedFramesMax) this.#close(1008, 'too many malformed frames');
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.#mode === 'closed') return;
+    this.#leave();
+    this.#options.peer.close(code, reason);
+  }
+
+  #leave(): void {
+    if (this.#mode === 'closed') return;
+    this.#mode = 'closed';
+    this.#catchUp?.stop();
+    this.#stopWatching?.();
+    this.#withdraw();
+    this.#waiting.length = 0;
+    this.#subscriptions.clear();
+    this.#options.hub.leave(this);
+    this.#options.onClosed();
+  }
+
+  #withdraw(): void {
+    const { hub, readers } = this.#options;
+    for (const pattern of this.#subscriptions.keys()) hub.unsubscribe(pattern, readers, this);
+  }
+}

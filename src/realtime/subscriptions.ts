@@ -1,0 +1,46 @@
+/**
+ * What one socket is subscribed to, and from where on. Every pattern has a place in the log: events after it are the
+ * socket's. `unplaced` is the place of one whose `after` was not looked up yet.
+ */
+import { matchesEventPattern } from '../model/event-pattern.ts';
+import type { Field } from '../model/field.ts';
+import { always, anyOf, type Filter } from '../model/filter.ts';
+import { eventFields } from '../resources/events/visibility.ts';
+import type { LogPosition } from '../store/store.ts';
+import { isAfter } from './logged-event.ts';
+
+export type Subscription = { readonly pattern: string; since: LogPosition };
+
+/** After every event. */
+export const unplaced: LogPosition = { rev: Number.POSITIVE_INFINITY, id: '' };
+
+/** Whether an event there, of that type, belongs to one of the subscriptions. */
+export function covers(subscriptions: Iterable<Subscription>, type: string, position: LogPosition): boolean {
+  for (const { pattern, since } of subscriptions) {
+    if (isAfter(position, since) && matchesEventPattern(pattern, type)) return true;
+  }
+  return false;
+}
+
+/** Events of the patterns, for the store. */
+export function ofTypes(subscriptions: Iterable<Subscription>): Filter {
+  const exact: string[] = [];
+  const filters: Filter[] = [];
+  for (const { pattern } of subscriptions) {
+    if (pattern === '*') return always;
+    if (!pattern.endsWith('.*')) exact.push(pattern);
+    else {
+      const prefix = pattern.slice(0, -1).replaceAll('_', '\\_');
+      filters.push({ op: 'like', field: typeField, pattern: `${prefix}_%` });
+    }
+  }
+  if (exact.length > 0) filters.push({ op: 'in', field: typeField, values: exact });
+  return anyOf(filters);
+}
+
+const typeField: Field = eventFields.get('type') ?? {
+  name: 'type',
+  path: ['type'],
+  type: 'string',
+  column: 'type',
+};

@@ -1,0 +1,81 @@
+/**
+ * Tickets: what a browser, which cannot send Authorization with a WebSocket, opens one by. A ticket stands for the very
+ * credential that it was made with, once and for a short time: that is kept sealed by a key that only the ticket has, and is judged anew when the
+ * ticket is used, so that revocation and limits hold as ever. Who reads the store learns no credential, and who reads a URL later has
+ * nothing.
+ */
+import { hash } from 'node:crypto';
+import { openText, type Seal, sealText } from '../kernel/sealed-text.ts';
+import type { Services } from '../store/capabilities.ts';
+import { keptRow } from '../store/kept-row.ts';
+import type { Store } from '../store/store.ts';
+
+/** By the base64url SHA-256 of a ticket. No events. */
+export const realtimeTicketsTable = 'realtime_tickets';
+
+/** A credential as the places of a request hold it; one of them. */
+export type SealedCredential = {
+  readonly authorization?: string;
+  readonly xApiKey?: string;
+  readonly cookie?: string;
+  /** The query component that has it, undecoded. */
+  readonly query?: string;
+};
+
+export type Tickets = {
+  /** @returns a ticket that is good for `seconds` @throws StoreUnavailable */
+  make(credential: SealedCredential): Promise<string>;
+  /** What it stands for; undefined where it is none, is over or was used, by whomever. @throws StoreUnavailable */
+  use(ticket: string): Promise<SealedCredential | undefined>;
+};
+
+export type TicketsOptions = Pick<Services, 'clock' | 'random'> & {
+  readonly store: Pick<Store, 'read' | 'commit'>;
+  readonly seconds: number;
+};
+
+type TicketRow = { readonly sealed: string; readonly expiresAt: number };
+
+const ticketBytes = 32;
+/** Octets in base64url. */
+const ticketPattern = /^[A-Za-z0-9_-]{43}$/;
+
+export function createTickets({ store, clock, random, seconds }: TicketsOptions): Tickets {
+  return {
+    async make(credential) {
+      const ticket = random(ticketBytes).toString('base64url');
+      const id = idOf(ticket);
+      const now = clock();
+      const row: TicketRow = {
+        sealed: sealText(JSON.stringify(credential), sealOf(ticket, id), random),
+        expiresAt: now + seconds * 1000,
+      };
+      const next = keptRow(JSON.stringify(row), null, now, now);
+      const change = { table: realtimeTicketsTable, id, expect: { absent: true }, next } as const;
+      const { outcome } = await store.commit({ changes: [change], events: [] });
+      if (outcome !== 'committed') throw new Error('a ticket of 256 random bits was there already');
+      return ticket;
+    },
+    async use(ticket) {
+      if (!ticketPattern.test(ticket)) return undefined;
+      const id = idOf(ticket);
+      const row = await store.read(realtimeTicketsTable, id);
+      if (row === undefined) return undefined;
+      const { sealed, expiresAt } = JSON.parse(row.doc) as TicketRow;
+      if (clock() >= expiresAt) return undefined;
+      // Whoever removes it has used it: of several, on whatever process, one can.
+      const change = { table: realtimeTicketsTable, id, expect: { rev: row.rev }, next: null };
+      const { outcome } = await store.commit({ changes: [change], events: [] });
+      const opened = outcome === 'committed' ? openText(sealed, sealOf(ticket, id)) : undefined;
+      return opened === undefined ? undefined : (JSON.parse(opened) as SealedCredential);
+    },
+  };
+}
+
+function idOf(ticket: string): string {
+  return hash('sha256', ticket, 'base64url');
+}
+
+function sealOf(ticket: string, id: string): Seal {
+  return { secret: ticket, id, purpose: 'comity realtime ticket' };
+}

@@ -1,0 +1,90 @@
+/**
+ * The three resources of a collection: the collection itself, its members, and bulk deletion (§4.1).
+ */
+
+import { formatHttpDate } from '../../http/syntax/http-date.ts';
+import { formatLink } from '../../http/syntax/link.ts';
+import { formatDeprecation } from '../../http/syntax/structured-field.ts';
+import type { CollectionDocumentation, CollectionOperation } from '../../kernel/documentation.ts';
+import type { Operation, Resource } from '../../kernel/resource.ts';
+import type { Permission } from '../../model/access.ts';
+import type { Collection } from '../../model/collection.ts';
+import type { Principal } from '../../model/principal.ts';
+import { type ListOptions, listOperation } from './list-answer.ts';
+import { createOperation, patchOperation, replaceOperation } from './proposing.ts';
+import { type QueryOptions, queryOperation } from './query.ts';
+import { readOperation } from './read.ts';
+import { bulkDeleteOperation, removeOperation } from './remove.ts';
+
+import type { Served } from './served.ts';
+
+/** Where a built-in collection differs from a declared one. */
+export type CollectionResourcesOptions = {
+  readonly documentation?: Omit<CollectionDocumentation, 'part'>;
+  /** The operations that there are; the others are 405, or 404 where nothing is left of a resource. Default all. */
+  readonly operations?: ReadonlySet<CollectionOperation>;
+  /** In place of the POST to the collection. */
+  readonly create?: Operation;
+  /** Default: as the rule for deletions says. */
+  readonly bulkDeletePermission?: (principal: Principal) => Permission;
+};
+
+type Named = readonly [name: CollectionOperation, method: string, operation: Operation];
+
+export function collectionResources(
+  served: Served,
+  list: ListOptions,
+  query: QueryOptions,
+  options: CollectionResourcesOptions = {},
+): readonly Resource[] {
+  const constantFields = deprecationFields(served.collection);
+  const { operations, documentation } = options;
+  const resource = (
+    part: CollectionDocumentation['part'],
+    pattern: string,
+    named: readonly Named[],
+  ): readonly Resource[] => {
+    const kept = named.filter(([name]) => operations === undefined || operations.has(name));
+    if (kept.length === 0) return [];
+    const byMethod = new Map(kept.map(([, method, operation]) => [method, operation] as const));
+    return [
+      {
+        pattern,
+        ...(documentation === undefined ? {} : { documentation: { ...documentation, part } }),
+        operations: byMethod,
+        constantFields,
+        offers: ['application/json'],
+      },
+    ];
+  };
+  const bulkDelete = bulkDeleteOperation(served, options.bulkDeletePermission);
+  return [
+    ...resource('collection', served.path, [
+      ['list', 'GET', listOperation(list) as Operation],
+      ['create', 'POST', options.create ?? (createOperation(served) as Operation)],
+      ['query', 'QUERY', queryOperation(query) as Operation],
+    ]),
+    ...resource('member', `${served.path}/{id}`, [
+      ['read', 'GET', readOperation(served) as Operation],
+      ['replace', 'PUT', replaceOperation(served) as Operation],
+      ['patch', 'PATCH', patchOperation(served) as Operation],
+      ['remove', 'DELETE', removeOperation(served) as Operation],
+    ]),
+    ...resource('bulk-delete', `${served.path}/bulk-delete`, [
+      ['bulk-delete', 'POST', bulkDelete as Operation],
+    ]),
+  ];
+}
+
+/** RFC 9745 and RFC 8594, where the declaration says so. */
+function deprecationFields({ deprecation }: Collection): readonly string[] {
+  if (deprecation === undefined) return [];
+  const fields = ['Deprecation', formatDeprecation(Date.parse(deprecation.since))];
+  if (deprecation.sunset !== undefined) {
+    fields.push('Sunset', formatHttpDate(Date.parse(deprecation.sunset)));
+  }
+  if (deprecation.link !== undefined) {
+    fields.push('Link', formatLink([{ target: deprecation.link, rel: 'deprecation' }]));
+  }
+  return fields;
+}

@@ -1,0 +1,164 @@
+/**
+ * `events` and `events/{id}` (§6): the log of everything that happened, as a list, one by one, and as a stream. What POST to `events` means is
+ * said by who sends webhooks (resources/webhooks/events).
+ */
+import { hash } from 'node:crypto';
+import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
+import type { Operation, Resource, Standing } from '../../kernel/resource.ts';
+import type { Collection } from '../../model/collection.ts';
+import { allOf, anyOf, type Filter } from '../../model/filter.ts';
+import { audienceOf, type Principal } from '../../model/principal.ts';
+import { eventsTable, type Store } from '../../store/store.ts';
+import {
+  type ListOptions,
+  type ListProposal,
+  listOperation,
+  proposeList,
+} from '../collection/list-answer.ts';
+
+import { eventExample, eventSchema, eventsTag } from './event-schema.ts';
+import { type EventView, typeOf } from './seen-event.ts';
+import { createSharedBatches } from './shared-batches.ts';
+import { openEventStream, type StreamLimits, WriteTurns } from './stream.ts';
+import { eventFields, visibleEvents } from './visibility.ts';
+
+type EventStanding = Standing & { readonly doc: string; readonly tag: string };
+
+const missing: EventStanding = { exists: false, visible: false, permitted: false, doc: '', tag: '' };
+const cacheControl = 'private, no-cache';
+/** Events that a stream reads from the log at once. */
+const batchEventsMax = 100;
+
+export type EventsOptions = {
+  readonly store: Store;
+  readonly path: string;
+  readonly collections: readonly Collection[];
+  readonly list: Omit<ListOptions, 'permission' | 'cacheControl' | 'path'>;
+  readonly streamLimits: StreamLimits;
+  /** What of an event a principal sees. */
+  readonly views: (principal: Principal) => EventView | undefined;
+  /** POST of an event; absent: there is none (405). */
+  readonly post?: Operation | undefined;
+};
+
+export function eventResources(options: EventsOptions): readonly Resource[] {
+  const { post } = options;
+  return [
+    {
+      pattern: options.path,
+      documentation: { name: 'Events', noun: 'the events', tag: eventsTag },
+      operations: new Map([
+        ['GET', logOperation(options) as Operation],
+        ...(post === undefined ? [] : [['POST', post] as const]),
+      ]),
+      constantFields: [],
+      offers: ['application/json', 'text/event-stream'],
+    },
+    {
+      pattern: `${options.path}/{id}`,
+      documentation: {
+        name: 'Event',
+        noun: 'an event',
+        tag: eventsTag,
+        parameters: [pathParameter('id', 'Of the event.')],
+      },
+      operations: new Map([['GET', eventOperation(options) as Operation]]),
+      constantFields: [],
+      offers: ['application/json'],
+    },
+  ];
+}
+
+function logDocumentation(limits: ListOptions['limits']): OperationDocumentation {
+  const page = pageSchema('EventLog', 'A page of the log.', eventSchema);
+  // OpenAPI 3.2 describes each item of a stream; the 3.1 view falls back on text.
+  const itemSchema = {
+    type: 'object',
+    properties: {
+      id: { type: 'string' },
+      event: { type: 'string' },
+      data: { type: 'string', contentMediaType: 'application/json', contentSchema: eventSchema },
+    },
+    required: ['id', 'event', 'data'],
+  };
+  return {
+    id: 'listEvents',
+    summary: 'List or follow events',
+    description:
+      '`Accept: text/event-stream` follows the log as it grows, from Last-Event-ID or from now on. Only events about resources that the caller may read are shown.',
+    listed: { fields: eventFields, limits },
+    gives: {
+      representation: json(page, { items: [eventExample], nextCursor: null }),
+      stream: { 'text/event-stream': { itemSchema } },
+    },
+    representationFields: ['Link', 'X-Total-Count'],
+    codes: ['query_parameter_invalid'],
+  };
+}
+
+/** Open to anyone: what a principal may see of the log is decided event by event. */
+function logOperation(options: EventsOptions): Operation<Standing, never, ListProposal> {
+  const { store, path, collections, streamLimits } = options;
+  const list: ListOptions = { ...options.list, path, cacheControl, permission: () => 'granted' };
+  const { batchBytesMax } = streamLimits;
+  const batches = createSharedBatches({ store, batchEventsMax, batchBytesMax });
+  const turns = new WriteTurns();
+  return {
+    ...listOperation(list),
+    documentation: logDocumentation(options.list.limits),
+    stream: (ask) => {
+      const { known } = ask;
+      const proposal = proposeList(list, ask.query ?? '', ask.principal);
+      const asked = proposal.list?.prepared.asked.filter ?? { op: 'always' };
+      return openEventStream(store, {
+        reader: {
+          key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
+          filter: allOf([visibleEvents(collections, ask.principal), asked]),
+          view: options.views(ask.principal),
+          party: ask.party,
+        },
+        ...{ batches, turns },
+        lastEventId: ask.request.fields.lastEventId,
+        onEnd: known === undefined ? undefined : (listener) => known.onEnd(listener),
+        limits: streamLimits,
+      });
+    },
+  };
+}
+
+function eventOperation(options: EventsOptions): Operation<EventStanding> {
+  const { store, collections } = options;
+  return {
+    documentation: {
+      id: 'readEvent',
+      summary: 'Read an event',
+      mayBeMissing: true,
+      mayBeHidden: true,
+      gives: { representation: json(eventSchema, eventExample) },
+    },
+    permission: () => 'depends',
+    // A read by id must apply the same filter as the list, so it asks the store the same way.
+    standing: async (ask) => {
+      const id = ask.captures[0] ?? '';
+      const row = await store.read(eventsTable, id);
+      if (row === undefined) return missing;
+      const field = eventFields.get('id');
+      if (field === undefined) return missing;
+      const only: Filter = { op: 'eq', field, value: id };
+      const filter = allOf([visibleEvents(collections, ask.principal), anyOf([only])]);
+      const visible = (await store.count(eventsTable, filter, ask.party)) > 0;
+      const doc = options.views(ask.principal)?.(typeOf(row.doc), row.doc, row.owner) ?? row.doc;
+      // Who sees less of it gets another entity tag: the tag is strong (RFC 9110 §8.8.1).
+      const tag =
+        doc === row.doc ? String(row.rev) : `${row.rev}.${hash('sha256', doc, 'base64url').slice(0, 8)}`;
+      return { exists: true, visible, permitted: visible, doc, tag };
+    },
+    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
+    represent: (_ask, standing) => ({
+      content: standing.doc,
+      mediaType: 'application/json',
+      validators: { tag: standing.tag, modifiedAt: null },
+      cacheControl,
+    }),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * What the program serves about itself: health, metrics, the OpenAPI document and its pages. None needs a credential but the metrics.
+ */
+
+import { json } from '../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../kernel/resource.ts';
+import { isAdministrator } from '../../model/principal.ts';
+import type { Store } from '../../store/store.ts';
+import { contentTag, type Document, documentResource } from './document.ts';
+import { healthResources } from './health.ts';
+
+/** A page or an asset of the documentation. */
+export type Asset = {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly cacheControl: string;
+  readonly fields: readonly string[];
+  readonly read: () => Promise<string | Uint8Array> | string | Uint8Array;
+};
+
+export type ProgramOptions = {
+  readonly store: Store;
+  readonly isDraining: () => boolean;
+  readonly metrics: { readonly contentType: string; render(): Promise<string> };
+  /** The OpenAPI document as JSON in UTF-8, of the version asked for; undefined: no such version. */
+  readonly openApi: (
+    version: string | undefined,
+  ) => Promise<{ readonly content: Uint8Array; readonly tag: string }> | undefined;
+  readonly assets: readonly Asset[];
+};
+
+export function programResources(options: ProgramOptions): readonly Resource[] {
+  const { metrics, openApi } = options;
+  return [
+    ...healthResources(options.store, options.isDraining),
+    documentResource({
+      documentation: {
+        name: 'Metrics',
+        noun: 'metrics',
+        read: {
+          id: 'readMetrics',
+          summary: 'Metrics in the Prometheus text format',
+          description: 'Administrators only.',
+          gives: { representation: { 'text/plain': { schema: { type: 'string' } } } },
+        },
+      },
+      path: '/metrics',
+      mediaType: metrics.contentType,
+      cacheControl: 'no-store',
+      stable: false,
+      permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
+      read: async () => ({ content: await metrics.render() }),
+    }),
+    documentResource({
+      documentation: {
+        name: 'OpenApi',
+        noun: 'this document',
+        read: {
+          id: 'readOpenApi',
+          summary: 'This document',
+          parameters: [
+            {
+              name: 'version',
+              in: 'query',
+              description: 'Version of the OpenAPI Specification: 3.1 for tools that do not know 3.2 yet.',
+              schema: { type: 'string', enum: ['3.2', '3.1'], default: '3.2' },
+            },
+          ],
+          gives: { representation: json({ type: 'object' }) },
+          codes: ['query_parameter_invalid'],
+        },
+      },
+      path: '/openapi.json',
+      mediaType: 'application/json',
+      cacheControl: 'no-cache',
+      read: (ask: Ask) => {
+        const version = versionOf(ask.query);
+        return openApi(version) ?? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` };
+      },
+    }),
+    ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),
+  ];
+}
+
+/** Assets never change while the program runs: each is read and hashed when it is first asked for. */
+function readOnce(asset: Asset): () => Promise<Document> {
+  let read: Promise<Document> | undefined;
+  return () => {
+    read ??= (async () => {
+      const content = await asset.read();
+      return { content, fields: asset.fields, tag: contentTag(content) };
+    })();
+    return read;
+  };
+}
+
+function versionOf(query: string | undefined): string | undefined {
+  const pair = query?.split('&').find((part) => part.startsWith('version='));
+  return pair?.slice('version='.length);
+}

@@ -1,0 +1,211 @@
+/**
+ * `queries/{token}` repeats a stored QUERY with GET, page by page; `queries/{token}/results/{version}` gives one result of
+ * it while that is still what stands, or is kept (§4.9.3). Both apply the access rules of the collection to whoever asks.
+ */
+import { parseQueryString } from '../../http/syntax/query-string.ts';
+import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
+import type { Ask, Operation, Representation, Resource, Standing } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
+import { anonymous, type Principal } from '../../model/principal.ts';
+import { alteredCursor, parameterProblem } from '../collection/fault-problem.ts';
+import { representList, varyByPreference } from '../collection/list-answer.ts';
+import type { ListPage } from '../collection/listing.ts';
+import {
+  proposeQuery,
+  type QueryOptions,
+  type QueryProposal,
+  type QueryText,
+  readQueryText,
+} from '../collection/query.ts';
+import { compileForm } from '../query/form-query.ts';
+
+import type { StoredQueries, StoredQuery } from './stored-queries.ts';
+
+/** A stored query that was found, with how its collection is queried. */
+type Found = {
+  readonly stored: StoredQuery;
+  readonly options: QueryOptions;
+  readonly content: QueryText;
+};
+
+type QueryStanding = Standing & { readonly found: Found | undefined };
+
+type ResultProposal = QueryProposal & { readonly kept?: ListPage };
+
+/** @param byCollection how each collection is queried */
+export function queryResources(
+  path: string,
+  storedQueries: StoredQueries,
+  byCollection: ReadonlyMap<string, QueryOptions>,
+): readonly Resource[] {
+  const standing = (ask: Ask) => find(storedQueries, byCollection, ask);
+  const mayBeClosed = [...byCollection.values()].some(
+    ({ collection: { access } }) => permission(access.read, 'read', anonymous) === 'denied',
+  );
+  const shared = { constantFields: [], offers: ['application/json'] };
+  const repeat = repeatOperation(path, standing) as Operation;
+  const result = resultOperation(path, standing) as Operation;
+  return [
+    {
+      ...shared,
+      pattern: `${path}/{token}`,
+      documentation: { name: 'Query', noun: 'a stored query', tag, parameters: [token] },
+      operations: new Map([['GET', { ...repeat, documentation: { ...repeatDocumentation, mayBeClosed } }]]),
+    },
+    {
+      ...shared,
+      pattern: `${path}/{token}/results/{version}`,
+      documentation: {
+        name: 'QueryResult',
+        noun: 'the result of a query',
+        tag,
+        parameters: [token, pathParameter('version', 'From Content-Location of a QUERY.')],
+      },
+      operations: new Map([['GET', { ...result, documentation: { ...resultDocumentation, mayBeClosed } }]]),
+    },
+  ];
+}
+
+const tag = { name: 'queries', description: 'Stored queries and their results.' };
+const token = pathParameter('token', 'From Location of a QUERY.');
+
+const page = json(
+  pageSchema('QueryResult', 'A page of the collection that was queried.', { type: 'object' }),
+);
+
+const repeatDocumentation: OperationDocumentation = {
+  id: 'repeatQuery',
+  summary: 'Repeat a stored query',
+  description: 'Where Location of a QUERY leads: the same query, on what stands now, page by page.',
+  paged: 'as-stored',
+  mayBeMissing: true,
+  gives: { representation: page },
+  representationFields: ['Link', 'X-Total-Count'],
+  codes: ['query_parameter_invalid'],
+};
+
+const resultDocumentation: OperationDocumentation = {
+  id: 'readQueryResult',
+  summary: 'Read the result of a query',
+  description: 'Where Content-Location of a QUERY leads: that very result, while it still stands or is kept.',
+  mayBeMissing: true,
+  gives: { representation: page },
+  representationFields: ['ETag', 'Link'],
+  codes: ['result_gone'],
+};
+
+type FindStanding = (ask: Ask) => Promise<QueryStanding>;
+
+function repeatOperation(
+  path: string,
+  standing: FindStanding,
+): Operation<QueryStanding, never, QueryProposal> {
+  return {
+    permission: () => 'depends',
+    standing,
+    propose: (ask, { found }) => proposeRepeat(present(found), ask.principal, ask.query),
+    validators: async (ask, { found }) => {
+      const { listing, collection } = present(found).options;
+      return {
+        tag: await listing.tag(ask.principal),
+        modifiedAt: null,
+        cacheControl: collection.cacheControl,
+        fields: varyByPreference,
+      };
+    },
+    represent: (ask, { found }, proposal) => represent(path, ask, present(found), proposal),
+  };
+}
+
+function resultOperation(
+  path: string,
+  standing: FindStanding,
+): Operation<QueryStanding, never, ResultProposal> {
+  return {
+    permission: () => 'depends',
+    standing,
+    propose: async (ask, { found }) => {
+      const { options } = present(found);
+      const proposal = proposeRepeat(present(found), ask.principal, undefined);
+      const tag = ask.captures[1] ?? '';
+      const current = await options.listing.tag(ask.principal);
+      if (proposal.query === undefined || tag === current) return proposal;
+      const { prepared, position } = proposal.query;
+      const kept = sameAudience(tag, current) ? options.listing.kept(prepared, position, tag) : undefined;
+      return kept === undefined
+        ? { problem: { code: 'result_gone' }, query: undefined }
+        : { ...proposal, kept };
+    },
+    represent: (ask, { found }, proposal) => {
+      const kept = proposal?.kept;
+      if (kept === undefined) return represent(path, ask, present(found), proposal);
+      return {
+        content: kept.body,
+        mediaType: 'application/json',
+        validators: { tag: kept.tag, modifiedAt: null },
+        cacheControl: present(found).options.collection.cacheControl,
+      };
+    },
+  };
+}
+
+async function find(
+  storedQueries: StoredQueries,
+  byCollection: ReadonlyMap<string, QueryOptions>,
+  ask: Ask,
+): Promise<QueryStanding> {
+  const stored = await storedQueries.find(ask.captures[0] ?? '');
+  const options = stored === undefined ? undefined : byCollection.get(stored.collection);
+  if (stored === undefined || options === undefined) {
+    return { exists: false, visible: false, permitted: false, found: undefined };
+  }
+  const content = await readQueryText(stored.mediaType, stored.text);
+  const permitted = options.permission(ask.principal) !== 'denied';
+  return { exists: true, visible: true, permitted, found: { stored, options, content } };
+}
+
+/** The stored query, from the page that `cursor` or `page` names. */
+function proposeRepeat(
+  { content, options }: Found,
+  principal: Principal,
+  query: string | undefined,
+): QueryProposal {
+  const proposal = proposeQuery(options, content, principal);
+  if (proposal.query === undefined || query === undefined || query === '') return proposal;
+  const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
+  const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');
+  if (foreign !== undefined) {
+    const message = `a stored query takes only cursor and page, not ${JSON.stringify(foreign[0].slice(0, 64))}`;
+    return { problem: parameterProblem([{ kind: 'malformed', message }]), query: undefined };
+  }
+  const moved = compileForm(pairs, options.listing.listable, options.limits);
+  if (!moved.ok) return { problem: parameterProblem(moved.faults), query: undefined };
+  const { prepared } = proposal.query;
+  const { position: askedPosition, page } = moved.asked;
+  const entry = { ...prepared, asked: { ...prepared.asked, position: askedPosition, page } };
+  const position = options.listing.position(entry);
+  if (position === undefined) return { problem: alteredCursor, query: undefined };
+  return { problem: null, query: { ...proposal.query, prepared: entry, position } };
+}
+
+function represent(path: string, ask: Ask, { options }: Found, proposal: QueryProposal | undefined) {
+  if (proposal?.query === undefined) throw new Error('a stored query without its query');
+  const { prepared, position } = proposal.query;
+  return representList(ask, {
+    listing: options.listing,
+    prepared,
+    position,
+    target: { path: `${path}/${ask.captures[0]}`, parameters: '' },
+    cacheControl: options.collection.cacheControl,
+  }) satisfies Representation | Promise<Representation>;
+}
+
+/** A tag is a version and a mark of the audience (listing.ts): one audience never gets the kept result of another. */
+function sameAudience(a: string, b: string): boolean {
+  return a.slice(a.indexOf('.')) === b.slice(b.indexOf('.'));
+}
+
+function present(found: Found | undefined): Found {
+  if (found === undefined) throw new Error('a stored query that is not there');
+  return found;
+}

@@ -1,0 +1,321 @@
+/**
+ * Compiles JSON content of QUERY (§4.9): `{"filter": {...}, "sort": ["-price"], "limit": 20, "cursor": null, "page": 2, "fields":
+ * [...], "q": "..."}`. Every member is optional; null counts as absent. `sort` and `fields` also take a comma-separated list. Faults
+ * are 422 and carry JSON Pointers; only a malformed cursor is 400.
+ */
+
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
+import type { Field, Fields, Scalar } from '../../model/field.ts';
+import { allOf, always, anyOf, type Filter, type Sort } from '../../model/filter.ts';
+import {
+  compare,
+  findOperator,
+  isNull,
+  membership,
+  type Operator,
+  operatorsOf,
+  patternComplaint,
+} from './comparison.ts';
+import { describeValue, readValue, valueType } from './field-value.ts';
+import { type Compiled, type QueryLimits, sortKeysMax, type Target } from './list-query.ts';
+import { cap, FaultList, listed, quote, show, unknownField } from './query-faults.ts';
+import { compileSearch } from './search-terms.ts';
+import { inOrder, selectFields } from './selection.ts';
+import { addSortKey, checkPage, checkRange, positionOf, totalOrder } from './sort-keys.ts';
+
+const members: ReadonlySet<string> = new Set(['filter', 'sort', 'limit', 'cursor', 'page', 'fields', 'q']);
+
+type Members = Readonly<Record<string, unknown>>;
+
+type Reading = {
+  readonly query: Members;
+  readonly target: Target;
+  readonly limits: QueryLimits;
+  readonly faults: FaultList;
+};
+
+export function compileJson(value: unknown, target: Target, limits: QueryLimits): Compiled {
+  const faults = new FaultList(limits.validationErrorsMax);
+  if (!isObject(value)) {
+    faults.unprocessable(
+      `a query must be an object with the members ${[...members].join(', ')}, not ${show(value)}`,
+      {
+        pointer: '',
+      },
+    );
+    return { ok: false, faults: faults.faults };
+  }
+  for (const name of Object.keys(value)) {
+    if (members.has(name)) continue;
+    const message = `unknown member ${quote(name)}; members: ${[...members].join(', ')}`;
+    faults.unprocessable(message, { pointer: '' });
+  }
+  const reading: Reading = { query: value, target, limits, faults };
+  const page = readPage(reading);
+  const limit = readLimit(reading);
+  const sort = readSort(reading);
+  const select = readSelect(reading);
+  const { filter } = value;
+  const conditions: Filter = isGiven(filter)
+    ? compileJsonFilter(filter, target.fields, limits, faults)
+    : always;
+  const search = readSearch(reading);
+  const place = { pointer: '/cursor' };
+  const position = positionOf(readText(reading, 'cursor'), page, { faults, place });
+  if (!faults.isEmpty) return { ok: false, faults: faults.faults };
+  const asked = {
+    filter: allOf([conditions, search]),
+    sort,
+    limit,
+    position,
+    select,
+    page,
+    source: undefined,
+  };
+  return { ok: true, asked };
+}
+
+function readPage({ query: { page }, faults }: Reading): number | undefined {
+  if (!isGiven(page)) return undefined;
+  const number = typeof page === 'number' ? page : undefined;
+  return checkPage(number, { shown: show(page), faults, place: { pointer: '/page' } });
+}
+
+function readLimit({ query: { limit }, limits, faults }: Reading): number {
+  const { listLimitDefault, listLimitMax } = limits;
+  if (!isGiven(limit)) return listLimitDefault;
+  const number = typeof limit === 'number' ? limit : undefined;
+  const into = { shown: show(limit), faults, place: { pointer: '/limit' } };
+  return checkRange('limit', number, listLimitMax, into) ?? listLimitDefault;
+}
+
+function readSort(reading: Reading): readonly Sort[] {
+  const { fields } = reading.target;
+  const keys: Sort[] = [];
+  for (const { text, pointer } of readNames(reading, 'sort', sortKeysMax)) {
+    addSortKey(text, false, { keys, fields, faults: reading.faults, place: { pointer } });
+  }
+  return totalOrder(keys, fields, false);
+}
+
+function readSelect(reading: Reading): readonly Field[] | undefined {
+  if (!isGiven(reading.query.fields)) return undefined;
+  const { fields } = reading.target;
+  const chosen = new Set<Field>();
+  for (const { text, pointer } of readNames(reading, 'fields', fields.size)) {
+    for (const field of selectFields([text], fields, { faults: reading.faults, place: { pointer } }))
+      chosen.add(field);
+  }
+  return inOrder(chosen, fields);
+}
+
+function readSearch(reading: Reading): Filter {
+  const { target, limits, faults } = reading;
+  const text = readText(reading, 'q');
+  return text === undefined
+    ? always
+    : compileSearch(text, target, { limits, faults, place: { pointer: '/q' } });
+}
+
+function readText({ query, faults }: Reading, member: string): string | undefined {
+  const value = query[member];
+  if (!isGiven(value)) return undefined;
+  if (typeof value === 'string') return value;
+  faults.unprocessable(`${member} takes a string, not ${show(value)}`, { pointer: `/${member}` });
+  return undefined;
+}
+
+function readNames(
+  { query, faults }: Reading,
+  member: string,
+  max: number,
+): { text: string; pointer: string }[] {
+  const value = query[member];
+  if (!isGiven(value)) return [];
+  const pointer = `/${member}`;
+  if (typeof value === 'string') return value.split(',').map((text) => ({ text, pointer }));
+  const names: { text: string; pointer: string }[] = [];
+  if (!Array.isArray(value)) {
+    faults.unprocessable(`${member} takes an array of field names, not ${show(value)}`, { pointer });
+    return names;
+  }
+  const items: readonly unknown[] = value;
+  if (items.length === 0 && member === 'fields')
+    faults.unprocessable('fields must name at least one field', { pointer });
+  if (items.length > max) {
+    faults.unprocessable(`${member} takes at most ${max} names, not ${items.length}`, { pointer });
+    return names;
+  }
+  for (const [index, text] of items.entries()) {
+    const place = `${pointer}/${index}`;
+    if (typeof text === 'string') names.push({ text, pointer: place });
+    else faults.unprocessable(`${member} takes field names, not ${show(text)}`, { pointer: place });
+  }
+  return names;
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+type JsonOperator = Exclude<Operator, 'null'>;
+
+const pointerTokenCharactersMax = 64;
+
+/**
+ * Compiles `filter` (§4.9): `{"price": 10}` is equality, `{"price": {"gte": 10, "lt": 20}}` uses operators, `"and": [...]`, `"or":
+ * [...]` and `"not": {...}` combine filters. All members must match. Null means absent or null. On an array field equality is
+ * membership. An empty `and` matches everything, an empty `or` or `in` nothing.
+ *
+ * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops at
+ * `filterDepthMax` and `filterNodesMax`.
+ */
+function compileJsonFilter(value: unknown, fields: Fields, limits: QueryLimits, faults: FaultList): Filter {
+  return new FilterReading(fields, limits, faults).conjunction(value, 0);
+}
+
+/** One pass over one filter; `#path` is the current position, for JSON Pointers. */
+class FilterReading {
+  readonly #fields: Fields;
+  readonly #limits: QueryLimits;
+  readonly #faults: FaultList;
+  readonly #path: (string | number)[] = ['filter'];
+  #nodes = 0;
+
+  constructor(fields: Fields, limits: QueryLimits, faults: FaultList) {
+    this.#fields = fields;
+    this.#limits = limits;
+    this.#faults = faults;
+  }
+
+  conjunction(value: unknown, depth: number): Filter {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      this.#fault(`a filter must be an object of fields, and, or and not; it is ${show(value)}`);
+      return always;
+    }
+    const filters: Filter[] = [];
+    for (const [name, member] of Object.entries(value)) {
+      if (this.#isFull()) break;
+      this.#path.push(name);
+      filters.push(this.#member(name, member, depth));
+      this.#path.pop();
+    }
+    return allOf(filters);
+  }
+
+  #member(name: string, value: unknown, depth: number): Filter {
+    if (name !== 'and' && name !== 'or' && name !== 'not') return this.#condition(name, value);
+    if (!this.#countNode()) return always;
+    if (depth >= this.#limits.filterDepthMax) {
+      this.#fault(`and, or and not nest at most ${this.#limits.filterDepthMax} levels`);
+      return always;
+    }
+    if (name === 'not') return { op: 'not', filter: this.conjunction(value, depth + 1) };
+    if (!Array.isArray(value)) {
+      this.#fault(`${name} takes an array of filters, not ${show(value)}`);
+      return always;
+    }
+    const parts: Filter[] = [];
+    for (const [index, part] of value.entries()) {
+      if (this.#isFull()) break;
+      this.#path.push(index);
+      parts.push(this.conjunction(part, depth + 1));
+      this.#path.pop();
+    }
+    return name === 'and' ? allOf(parts) : anyOf(parts);
+  }
+
+  #condition(name: string, value: unknown): Filter {
+    const field = this.#fields.get(name);
+    if (field === undefined) return this.#fault(unknownField(name, this.#fields));
+    if (operatorsOf(field).length === 0) return this.#fault(`${quote(name)} can be selected, not compared`);
+    if (Array.isArray(value))
+      return this.#fault(`to compare ${quote(name)} with several values, use {"in": [...]}`);
+    if (typeof value !== 'object' || value === null) return this.#apply(field, 'eq', value);
+    const filters: Filter[] = [];
+    for (const [written, operand] of Object.entries(value)) {
+      if (this.#isFull()) break;
+      this.#path.push(written);
+      const operator = written === 'null' ? undefined : findOperator(field, written);
+      if (operator === undefined || operator === 'null') this.#unknownOperator(field, written);
+      else filters.push(this.#apply(field, operator, operand));
+      this.#path.pop();
+    }
+    if (filters.length === 0 && this.#faults.isEmpty)
+      this.#fault(`${quote(name)} needs an operator, such as {"eq": ...}`);
+    return allOf(filters);
+  }
+
+  #apply(field: Field, operator: JsonOperator, operand: unknown): Filter {
+    if (!this.#countNode()) return always;
+    if (operator === 'in') return this.#membership(field, operand);
+    if (operand === null && (operator === 'eq' || operator === 'ne')) return isNull(field, operator === 'eq');
+    const value = readValue(valueType(field), operand);
+    if (value === undefined) return this.#fault(wrongValue(field, operand));
+    if (operator !== 'like') return compare(field, operator, value);
+    const pattern = String(value);
+    const complaint = patternComplaint(pattern);
+    return complaint === undefined ? { op: 'like', field, pattern } : this.#fault(complaint);
+  }
+
+  #membership(field: Field, operand: unknown): Filter {
+    if (!Array.isArray(operand)) return this.#fault(`in takes an array of values, not ${show(operand)}`);
+    const { inValuesMax } = this.#limits;
+    if (operand.length > inValuesMax) {
+      return this.#fault(`in takes at most ${inValuesMax} values, not ${operand.length}`);
+    }
+    const type = valueType(field);
+    const values: Scalar[] = [];
+    for (const [index, item] of operand.entries()) {
+      const value = item === null ? null : readValue(type, item);
+      if (value !== undefined) values.push(value);
+      else {
+        this.#path.push(index);
+        this.#fault(wrongValue(field, item));
+        this.#path.pop();
+      }
+    }
+    return membership(field, values);
+  }
+
+  #unknownOperator(field: Field, written: string): void {
+    const operators = operatorsOf(field).filter((operator) => operator !== 'null');
+    this.#fault(
+      `unknown operator ${quote(written)} for ${quote(field.name)}; operators: ${listed(operators)}`,
+    );
+  }
+
+  /** Counts a comparison or connective; false once the limit is passed. */
+  #countNode(): boolean {
+    this.#nodes += 1;
+    const { filterNodesMax } = this.#limits;
+    if (this.#nodes <= filterNodesMax) return true;
+    const message = `a filter takes at most ${filterNodesMax} comparisons and connectives`;
+    if (this.#nodes === filterNodesMax + 1) this.#faults.unprocessable(message, { pointer: '/filter' });
+    return false;
+  }
+
+  #isFull(): boolean {
+    return this.#nodes > this.#limits.filterNodesMax;
+  }
+
+  /** Records a fault. The returned filter never runs, because a query with faults is refused. */
+  #fault(message: string): Filter {
+    this.#faults.unprocessable(message, { pointer: this.#pointer() });
+    return always;
+  }
+
+  /** Points to the parent of a name that is too long to echo. */
+  #pointer(): string {
+    const long = this.#path.findIndex((token) => String(token).length > pointerTokenCharactersMax);
+    return formatJsonPointer(long === -1 ? this.#path : this.#path.slice(0, long));
+  }
+}
+
+function wrongValue(field: Field, value: unknown): string {
+  return `${cap(field.name)} takes ${describeValue(field)}, not ${show(value)}`;
+}

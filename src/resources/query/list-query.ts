@@ -1,0 +1,69 @@
+/**
+ * The compiled form of a list query (§4.2, §4.9): query string, form, JSON and SQL all compile to this value, or to faults. It holds
+ * only `Field` objects and scalars, so no client text reaches an engine's SQL. In a GET every fault is 400. In a QUERY (RFC 10008)
+ * `malformed` is 400: content that does not parse as its media type, or a cursor that Comity cannot have issued. `unprocessable` is
+ * 422: content that parses but cannot be carried out, such as an unknown field or operator, a value of the wrong type or out of range,
+ * a repeated parameter, or more than a limit allows.
+ */
+import type { Field, Fields } from '../../model/field.ts';
+import type { Filter, Sort } from '../../model/filter.ts';
+
+export type Target = {
+  /** The name that SQL uses in FROM. */
+  readonly table: string;
+  readonly fields: Fields;
+  /** False where the collection has no text for `q` to search. */
+  readonly searched: boolean;
+};
+
+export type QueryLimits = {
+  readonly listLimitDefault: number;
+  readonly listLimitMax: number;
+  /** Levels of `and`, `or` and `not` in JSON, and of parentheses in SQL. */
+  readonly filterDepthMax: number;
+  readonly filterNodesMax: number;
+  /** Values of one `in`, or of one repeated parameter. */
+  readonly inValuesMax: number;
+  readonly searchTermsMax: number;
+  readonly sqlCharactersMax: number;
+  /** Faults that a response lists. */
+  readonly validationErrorsMax: number;
+};
+
+/** Where a page starts. `page` above 1 and `offset` cost time for the rows that they skip. */
+export type AskedPosition =
+  | { readonly from: 'start' }
+  | { readonly from: 'cursor'; readonly cursor: string }
+  | { readonly from: 'page'; readonly page: number }
+  | { readonly from: 'offset'; readonly offset: number };
+
+export type Asked = {
+  readonly filter: Filter;
+  /** A total order: the last key is the id, and no field occurs twice. */
+  readonly sort: readonly Sort[];
+  readonly limit: number;
+  readonly position: AskedPosition;
+  /** In the order of the collection's fields, without duplicates; undefined selects all fields. */
+  readonly select: readonly Field[] | undefined;
+  /** The page number that the client sent; beside a cursor it is only a label, as in the links of a list. */
+  readonly page: number | undefined;
+  /** Pairs that a link to another page repeats: all but `page`, `cursor` and `api_key`. Undefined for JSON and SQL. */
+  readonly source: readonly (readonly [name: string, value: string])[] | undefined;
+};
+
+export type Fault = {
+  readonly kind: 'malformed' | 'unprocessable';
+  /** Says what is wrong and what would be valid, in lower case. Echoes at most 64 characters of input. */
+  readonly message: string;
+  readonly pointer?: string;
+  readonly parameter?: string;
+};
+
+export type Compiled =
+  | { readonly ok: true; readonly asked: Asked }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+/** Keeps `page` times `limit` within the integers that every engine counts exactly. */
+export const pageMax = 1_000_000_000;
+/** Each key adds one more range to the query of a page. */
+export const sortKeysMax = 8;

@@ -1,0 +1,190 @@
+/**
+ * Compiles SQL content of QUERY (§4.9): one SELECT over the fields of the target collection, which is parsed but never run: `SELECT
+ * *|field, ... FROM collection [alias] [WHERE ...] [ORDER BY field [ASC|DESC], ...] [LIMIT n] [OFFSET n]`. Malformed (400) is what the
+ * parser rejects, also where PostgreSQL would accept it (`1e5`, ESCAPE, IS UNKNOWN); every other construct is unprocessable (422) and
+ * named. Null sorts before every value, as in the other query syntaxes, so NULLS FIRST goes with ASC and NULLS LAST with DESC.
+ */
+import {
+  type Expr,
+  type OrderByStatement,
+  parse,
+  type SelectFromStatement,
+  type Statement,
+} from 'pgsql-ast-parser';
+import type { Field } from '../../model/field.ts';
+import { always, type Sort } from '../../model/filter.ts';
+import type { AskedPosition, Compiled, QueryLimits, Target } from './list-query.ts';
+import { cap, FaultList, quote, show, unknownField } from './query-faults.ts';
+import { inOrder } from './selection.ts';
+import { addKey, checkRange, totalOrder } from './sort-keys.ts';
+import { compileSqlCondition } from './sql-condition.ts';
+import { describeConstruct, isTable, literalOf, nameOf, SqlFields } from './sql-fields.ts';
+import { scanSql, sqlForm } from './sql-scan.ts';
+
+const parserPosition = /line (\d+) col (\d+)/;
+
+/** Refused clauses of SELECT, by their member of the syntax tree. */
+const refusedClauses: Readonly<Record<string, string>> = {
+  groupBy: 'GROUP BY',
+  having: 'HAVING',
+  distinct: 'DISTINCT',
+  for: 'FOR UPDATE or FOR SHARE',
+  skip: 'SKIP LOCKED or NOWAIT',
+};
+
+type Reading = {
+  readonly fields: SqlFields;
+  readonly target: Target;
+  readonly limits: QueryLimits;
+  readonly faults: FaultList;
+};
+
+/** Compiles one query; about 1 ms for a short one (the parser), so callers cache the result. */
+export function compileSql(text: string, target: Target, limits: QueryLimits): Compiled {
+  const faults = new FaultList(limits.validationErrorsMax);
+  const select = readStatement(text, limits, faults);
+  const alias = select === undefined ? undefined : readFrom(select, target, faults);
+  if (select === undefined || alias === undefined) return { ok: false, faults: faults.faults };
+
+  const reading: Reading = { fields: new SqlFields(target, alias.name), target, limits, faults };
+  const { where } = select;
+  const asked = {
+    filter: isNothing(where) ? always : compileSqlCondition(where, reading.fields, limits, faults),
+    sort: readOrder(select.orderBy ?? [], reading),
+    limit: readLimit(select.limit?.limit, reading),
+    position: readOffset(select.limit?.offset, reading),
+    select: readColumns(select, reading),
+    page: undefined,
+    source: undefined,
+  };
+  return faults.isEmpty ? { ok: true, asked } : { ok: false, faults: faults.faults };
+}
+
+function readStatement(
+  text: string,
+  limits: QueryLimits,
+  faults: FaultList,
+): SelectFromStatement | undefined {
+  const bounds = { charactersMax: limits.sqlCharactersMax, nestingMax: limits.filterDepthMax };
+  const scan = scanSql(text, bounds);
+  if (!scan.ok) {
+    faults[scan.kind](scan.message);
+    return undefined;
+  }
+  const statements = parseStatements(scan.text, faults);
+  if (statements === undefined) return undefined;
+  const [statement, ...others] = statements;
+  if (statement === undefined || others.length > 0) faults.unprocessable('only one statement is allowed');
+  else if (statement.type !== 'select') {
+    faults.unprocessable(`${cap(statement.type).toUpperCase()} is not allowed in a query; ${sqlForm}`);
+  } else return statement;
+  return undefined;
+}
+
+function parseStatements(text: string, faults: FaultList): readonly Statement[] | undefined {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof RangeError) faults.unprocessable('the query is too complex to parse; simplify it');
+    else faults.malformed(parserComplaint(error));
+    return undefined;
+  }
+}
+
+/** Reports only the position: the parser's own message lists every token it expected, over many lines. */
+function parserComplaint(error: unknown): string {
+  const [, line, column] = parserPosition.exec(error instanceof Error ? error.message : '') ?? [];
+  const where = line === undefined ? 'ends too early' : `does not parse at line ${line}, column ${column}`;
+  return `the query ${where}; ${sqlForm}`;
+}
+
+/** Checks the clauses and FROM; returns the alias of the collection, if it has one. */
+function readFrom(
+  select: SelectFromStatement,
+  target: Target,
+  faults: FaultList,
+): { readonly name: string | undefined } | undefined {
+  for (const [clause, value] of Object.entries(select)) {
+    const name = refusedClauses[clause];
+    if (name === undefined || isNothing(value) || value === 'all') continue;
+    faults.unprocessable(`${name} is not allowed in a query; ${sqlForm}`);
+  }
+  const [from, ...others] = select.from ?? [];
+  if (from === undefined) faults.unprocessable(`FROM ${target.table} is missing`);
+  else if (others.length > 0) faults.unprocessable(`a join is not allowed; FROM takes ${target.table} alone`);
+  else if (from.type !== 'table') {
+    const what = from.type === 'call' ? 'a function' : 'a subquery';
+    faults.unprocessable(`${what} is not allowed; FROM takes ${target.table} alone`);
+  } else if (from.join || from.lateral) {
+    faults.unprocessable(`a join is not allowed; FROM takes ${target.table} alone`);
+  } else if (from.name.schema !== undefined || !isTable(from.name.name, target)) {
+    const name = from.name.schema === undefined ? from.name.name : `${from.name.schema}.${from.name.name}`;
+    faults.unprocessable(`unknown table ${quote(name)}; this resource is ${target.table}`);
+  } else if (!isNothing(from.name.columnNames)) faults.unprocessable('columns cannot be renamed');
+  else return { name: from.name.alias };
+  return undefined;
+}
+
+function readColumns(select: SelectFromStatement, { fields, faults }: Reading): readonly Field[] | undefined {
+  const chosen = new Set<Field>();
+  let everything = false;
+  for (const { expr, alias } of select.columns ?? []) {
+    if (alias !== undefined) faults.unprocessable(`a field cannot be renamed to ${quote(alias.name)}`);
+    if (expr.type !== 'ref') {
+      faults.unprocessable(`SELECT takes * or fields, not ${describeConstruct(expr)}`);
+      continue;
+    }
+    if (fields.isEverything(expr)) {
+      everything = true;
+      continue;
+    }
+    const field = fields.find(expr);
+    if (field === undefined) faults.unprocessable(unknownField(nameOf(expr), fields.fields));
+    else chosen.add(field);
+  }
+  if (isNothing(select.columns)) faults.unprocessable('SELECT takes * or fields');
+  return everything ? undefined : inOrder(chosen, fields.fields);
+}
+
+function readOrder(order: readonly OrderByStatement[], { fields, target, faults }: Reading): readonly Sort[] {
+  const keys: Sort[] = [];
+  const into = { keys, fields: target.fields, faults, place: undefined };
+  for (const { by, order: direction, nulls } of order) {
+    if (by.type !== 'ref') {
+      faults.unprocessable(`ORDER BY takes fields, not ${describeConstruct(by)}`);
+      continue;
+    }
+    const field = fields.find(by);
+    const descending = direction === 'DESC';
+    if (!isNothing(nulls) && (nulls === 'LAST') !== descending) {
+      faults.unprocessable('null sorts before every value: NULLS FIRST goes with ASC, NULLS LAST with DESC');
+    }
+    if (field === undefined) faults.unprocessable(unknownField(nameOf(by), fields.fields));
+    else addKey({ field, direction: descending ? 'desc' : 'asc' }, into);
+  }
+  return totalOrder(keys, target.fields, false);
+}
+
+function readLimit(expression: Expr | null | undefined, { limits, faults }: Reading): number {
+  if (isNothing(expression)) return limits.listLimitDefault;
+  const value = literalOf(expression)?.value;
+  const number = typeof value === 'number' ? value : undefined;
+  const shown = value === undefined ? describeConstruct(expression) : show(value);
+  const into = { shown, faults, place: undefined };
+  return checkRange('LIMIT', number, limits.listLimitMax, into) ?? limits.listLimitDefault;
+}
+
+function readOffset(expression: Expr | null | undefined, { faults }: Reading): AskedPosition {
+  if (isNothing(expression)) return { from: 'start' };
+  const value = literalOf(expression)?.value;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) {
+    return value === 0 ? { from: 'start' } : { from: 'offset', offset: value };
+  }
+  const shown = value === undefined ? describeConstruct(expression) : show(value);
+  faults.unprocessable(`OFFSET must be an integer of at least 0, not ${shown}`);
+  return { from: 'start' };
+}
+
+function isNothing<T>(value: T | null | undefined): value is null | undefined {
+  return value === null || value === undefined;
+}

@@ -1,0 +1,262 @@
+/**
+ * The store on PostgreSQL: the contract of store.ts over one schema that any number of processes share. Each connection has one
+ * job: a few carry all reads of bounded cost, some run long reads, one commits, one listens for changes by other processes.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Observe } from '../../observe/observation.ts';
+import { RunningBackups } from '../backup-file/running-backups.ts';
+import { ChangeListeners } from '../change-listeners.ts';
+import { Lines } from '../lines.ts';
+import { quoteName } from '../quote-name.ts';
+import { eventsTable, type Store, type Table } from '../store.ts';
+import { type Changes, createChanges } from './changes/changes.ts';
+import { type Committer, createCommitter } from './commit/committer.ts';
+import { type Address, addressOf } from './connection/address.ts';
+import { type Connection, createConnection } from './connection/connection.ts';
+import { unavailable } from './connection/connection-failure.ts';
+import { createReadLane, type ReadLane } from './connection/read-lane.ts';
+import { createScanLane, type ScanLane } from './connection/scan-lane.ts';
+import { type Peers, startPeers } from './peers.ts';
+import { startBackup } from './postgres-backup.ts';
+import { createPointReads, createVersions } from './read/point-reads.ts';
+import { countRows, createCompiledShapes, findOld, makePlan } from './read/postgres-query.ts';
+import { readHead, readTail } from './read/tail.ts';
+import { openSchema } from './schema/open-schema.ts';
+import { channelOf } from './schema/physical-name.ts';
+import { type Layout, layoutsOf, type TableNumbers } from './schema/schema-layout.ts';
+import { createTallies } from './tallies.ts';
+
+export type PostgresOptions = {
+  /** `postgres://user:password@host:5432/database` */
+  readonly url: string;
+  /** Default `comity`. */
+  readonly schema?: string;
+  readonly tables: readonly Table[];
+  /** Timeout of a connection attempt. Default 5 s. */
+  readonly databaseConnectTimeoutMs?: number;
+  /** Timeout of a read by id, a page or a commit. Default 5 s. */
+  readonly databaseTimeoutMs?: number;
+  /** Default 2. */
+  readonly databaseReadConnections?: number;
+  /** Default 4. */
+  readonly databaseScanConnections?: number;
+  /** Interval of polls for changes by other processes. Default 1 s. */
+  readonly databasePollMs?: number;
+  /** Scans that may wait for a connection; more get `StoreUnavailable`. Default 256. */
+  readonly readerQueueMax?: number;
+  /** Timeout of one scan. Default 10 s. */
+  readonly scanTimeoutMs?: number;
+  /** Units that may wait to be committed; more get `StoreUnavailable`. Default 10,000. */
+  readonly unitsWaitingMax?: number;
+  /** Octets of their documents; more get `StoreUnavailable`. Default 64 MiB. */
+  readonly unitsWaitingBytesMax?: number;
+  /** Units per transaction. Default 512. */
+  readonly unitsPerTransactionMax?: number;
+  /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
+  readonly charactersPerTransactionMax?: number;
+  /** Version of the program, recorded with the migrations it makes. */
+  readonly program?: string;
+  /** Facts, by name, that must be equal in all processes on the schema; differences are logged. */
+  readonly facts?: Readonly<Record<string, string>>;
+  /** Changes that may wait for their turn at a row; more get `StoreUnavailable`. Default 10,000. */
+  readonly changesWaitingMax?: number;
+  /** How long a change may wait for its turn. Default 30 s. */
+  readonly changeWaitMs?: number;
+  readonly observe?: Observe;
+};
+
+export type PostgresStore = Store & {
+  readonly unitsWaiting: () => number;
+};
+
+/** Retries of a batch that the database rolled back, for a deadlock or its own restart. */
+const retriesMax = 5;
+
+/**
+ * Opens the store; creates its schema if there is none.
+ * @throws SchemaOutdated, SchemaTooNew, UnfitServer, SchemaBusy, DatabaseFailed, TypeError (an invalid URL or declaration)
+ */
+export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
+  const started = performance.now();
+  const observe = options.observe ?? ignore;
+  const schema = options.schema ?? 'comity';
+  const connectTimeoutMs = options.databaseConnectTimeoutMs ?? 5000;
+  const address = addressOf(options.url);
+  const { tables, program } = options;
+  const layouts = layoutsOf(tables, schema);
+  const { numbers } = await openSchema(address, {
+    schema,
+    tables,
+    observe,
+    connectTimeoutMs,
+    ...(program === undefined ? {} : { program }),
+  });
+  const running = start(options, { address, schema, connectTimeoutMs, layouts, numbers, observe });
+  await running.changes.ready;
+  observe({
+    kind: 'store-opened',
+    engine: 'postgres',
+    tables: layouts.length,
+    durationMs: performance.now() - started,
+  });
+  return storeOver(running);
+}
+
+function ignore(): void {
+  // No observer was given.
+}
+
+type OpenInputs = {
+  readonly address: Address;
+  readonly schema: string;
+  readonly connectTimeoutMs: number;
+  readonly layouts: readonly Layout[];
+  readonly numbers: TableNumbers;
+  readonly observe: Observe;
+};
+
+type Running = {
+  readonly schema: string;
+  readonly layouts: ReadonlyMap<string, Layout>;
+  readonly ordered: readonly Layout[];
+  readonly numbers: TableNumbers;
+  readonly read: ReadLane;
+  readonly scan: ScanLane;
+  readonly commits: Connection;
+  readonly committer: Committer;
+  readonly changes: Changes;
+  readonly listeners: ChangeListeners;
+  readonly backups: RunningBackups;
+  /** Id in the list of processes. */
+  readonly process: string;
+  readonly peers: Peers;
+  readonly lines: Lines;
+};
+
+function start(options: PostgresOptions, inputs: OpenInputs): Running {
+  const { address, schema, connectTimeoutMs, layouts, numbers, observe } = inputs;
+  const timeoutMs = options.databaseTimeoutMs ?? 5000;
+  const onLost = (error: unknown): void => observe({ kind: 'store-failed', what: 'connection', error });
+  const connecting = { address, connectTimeoutMs, onLost };
+  const readConnections = options.databaseReadConnections ?? 2;
+  const read = createReadLane({ ...connecting, timeoutMs, connections: readConnections });
+  const scan = createScanLane({
+    ...connecting,
+    timeoutMs: options.scanTimeoutMs ?? 10_000,
+    connections: options.databaseScanConnections ?? 4,
+    queueMax: options.readerQueueMax ?? 256,
+  });
+  const listeners = new ChangeListeners();
+  const changes = createChanges({
+    address,
+    schema,
+    connectTimeoutMs,
+    pollMs: options.databasePollMs ?? 1000,
+    numbers,
+    onChanged: (tables) => listeners.call(tables),
+    readCounters: () => read.send({ sql: countersSqlOf(schema), values: [] }),
+    observe,
+  });
+  const process = randomUUID();
+  const peers = startPeers({ send: read.send, schema, process, facts: options.facts ?? {}, observe });
+  const commits = createConnection({ ...connecting, name: 'comity commit', timeoutMs });
+  const named = new Map(layouts.map((layout) => [layout.table.name, layout]));
+  const committer = createCommitter({
+    connection: commits,
+    layouts,
+    numbers,
+    schema,
+    channel: channelOf(schema),
+    writer: process,
+    unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
+    unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
+    unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
+    charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
+    timeoutMs,
+    retriesMax,
+    findOld: (table, updatedBefore, limit) => findOld(scan, layoutOf(named, table), updatedBefore, limit),
+    onChanged: (touched) => {
+      for (const [table, rev] of touched) changes.note(table, rev);
+    },
+    onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
+    onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
+  });
+  const place = { url: options.url, schema, connectTimeoutMs };
+  const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
+  return {
+    schema,
+    layouts: named,
+    ordered: layouts,
+    numbers,
+    ...{ read, scan, commits, committer },
+    ...{ changes, listeners, backups },
+    process,
+    peers,
+    lines: new Lines(options),
+  };
+}
+
+function countersSqlOf(schema: string): string {
+  return `SELECT n, rev FROM ${quoteName(schema)}.comity_counters`;
+}
+
+function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
+  const layout = layouts.get(table);
+  if (layout === undefined) throw new TypeError(`no table is named ${table}`);
+  return layout;
+}
+
+function storeOver(running: Running): PostgresStore {
+  const { schema, layouts, ordered, numbers, read, scan, committer, listeners, backups } = running;
+  const rows = createPointReads(read, ordered, schema);
+  const versions = createVersions(read, numbers, schema);
+  const tally = createTallies(read, schema);
+  const shapes = createCompiledShapes();
+  const log = { read, scan, layout: layoutOf(layouts, eventsTable), schema };
+  let closing: Promise<void> | undefined;
+  return {
+    shared: true,
+    processId: running.process,
+    hasEnded: running.peers.hasEnded,
+    lines: running.lines,
+    read: rows.read,
+    plan(query) {
+      const layout = layoutOf(layouts, query.table);
+      const tableNumber = numbers.get(query.table) ?? 0;
+      return makePlan({ read, scan, versions, layout, schema, tableNumber, shapes }, query);
+    },
+    count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
+    version: versions.version,
+    commit: (unit) => committer.commit(unit),
+    tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
+    head: () => readHead(log),
+    onAppend: (listener) => listeners.add(eventsTable, listener),
+    onChange: (table, listener) => listeners.add(layoutOf(layouts, table).table.name, listener),
+    tally,
+    purge: async (table, updatedBefore, limit) =>
+      committer.purge(layoutOf(layouts, table).table.name, updatedBefore, limit),
+    backup: (path, onProgress) => backups.run(path, onProgress),
+    ping: () => ping(running),
+    close() {
+      closing ??= closeAll(running);
+      return closing;
+    },
+    unitsWaiting: () => committer.unitsWaiting,
+  };
+}
+
+/** Checks reading and writing: a standby must get no requests. Skips the committing connection unless it is disconnected. */
+async function ping({ read, commits }: Running): Promise<void> {
+  if (!commits.connected) await commits.send([{ sql: 'SELECT 1', values: [], prepared: false }]);
+  const [row] = await read.send({ sql: 'SELECT pg_is_in_recovery()', values: [] });
+  if (row?.[0] !== false) throw unavailable('the database is a standby, which accepts no writes');
+}
+
+/** In this order, so that accepted units are committed and notified. */
+async function closeAll(running: Running): Promise<void> {
+  const { backups, peers, committer, commits, changes, scan, read } = running;
+  await backups.close();
+  await peers.stop();
+  await committer.close();
+  await Promise.all([commits.close(), changes.close(), scan.close(), read.close()]);
+}

@@ -1,0 +1,41 @@
+/** The tables in a schema with their counters, declared or not. A backup copies them all, so it needs no configuration. */
+import type { FileTable } from '../backup-file/layout.ts';
+import { quoteName } from '../quote-name.ts';
+import type { Session } from './schema/session.ts';
+
+export type SchemaTable = FileTable & {
+  readonly number: number;
+  /** The last revision that touched it. */
+  readonly rev: number;
+};
+
+export type SchemaTables = {
+  /** The store-wide revision. */
+  readonly rev: number;
+  readonly tables: readonly SchemaTable[];
+};
+
+export async function readSchemaTables(session: Session, schema: string): Promise<SchemaTables> {
+  const found = await session.rows(
+    `SELECT n, name, rev, EXISTS (
+       SELECT FROM pg_catalog.pg_attribute
+       WHERE attrelid = to_regclass(format('%I.%I', $1::text, name)) AND attname = 'search' AND NOT attisdropped
+     ) FROM ${quoteName(schema)}.comity_counters ORDER BY n`,
+    [schema],
+  );
+  const counted = found.map(([number, name, rev, searched]) => ({
+    number: Number(number),
+    name: String(name),
+    rev: Number(rev),
+    searched: searched === true,
+  }));
+  return {
+    rev: counted.find(({ number }) => number === 0)?.rev ?? 0,
+    tables: counted.filter(({ number }) => number > 0),
+  };
+}
+
+/** A table's name in SQL, with its schema. */
+export function nameIn(schema: string, table: FileTable): string {
+  return `${quoteName(schema)}.${quoteName(table.name)}`;
+}

@@ -1,0 +1,100 @@
+/**
+ * The SQL of a table in PostgreSQL: its columns and its indexes, with the names used in SQLite. Texts compare by code point (`COLLATE "C"`)
+ * whatever the database's collation. `doc` is text, not `jsonb`: the representation is served byte for byte.
+ * Null sorts before every value, so nullable keys are `NULLS FIRST`. Keys that are never null have no such clause, like the primary key's
+ * index, and an ORDER BY must match that to use the index.
+ */
+import { type DeclaredIndex, declaredIndexes, withEvents } from '../../declared-indexes.ts';
+import { fieldKey, isNeverNull } from '../../field-value.ts';
+import { quoteName } from '../../quote-name.ts';
+import { eventsTable, type Table } from '../../store.ts';
+import { valueSql } from '../compile/value.ts';
+import { physicalName } from './physical-name.ts';
+
+/** The number of each table in the counters, by the table's name. */
+export type TableNumbers = ReadonlyMap<string, number>;
+
+export type Index = {
+  /** At most 63 bytes, not quoted. */
+  readonly name: string;
+  /** Field keys in order; a unique index has one, every other ends with `id`. */
+  readonly keys: readonly string[];
+  /** Clients' names of the declared fields, in order. */
+  readonly fields: readonly string[];
+  readonly unique: boolean;
+  /** The text after `CREATE [UNIQUE] INDEX [CONCURRENTLY] name`. */
+  readonly definition: string;
+};
+
+export type Layout = {
+  readonly table: Table;
+  /** Quoted, with its schema. */
+  readonly name: string;
+  readonly createSql: string;
+  readonly indexes: readonly Index[];
+  /** Name of the index behind the primary key. */
+  readonly primaryKey: string;
+  /** Names of unique fields by the name of their index. */
+  readonly uniqueFields: ReadonlyMap<string, string>;
+};
+
+/** Includes the events table, even if it is not declared. @throws TypeError for a declaration that cannot be stored */
+export function layoutsOf(tables: readonly Table[], schema: string): readonly Layout[] {
+  const all = withEvents(tables);
+  for (const { name } of all) {
+    if (physicalName(name) !== name)
+      throw new TypeError(`the name of table "${name}" is longer than 63 bytes`);
+  }
+  return all.map((table) => layoutOf(table, all, schema));
+}
+
+function layoutOf(table: Table, all: readonly Table[], schema: string): Layout {
+  const name = `${quoteName(schema)}.${quoteName(table.name)}`;
+  const indexes = declaredIndexes(table, all).map((index) => indexOf(name, index));
+  const primaryKey = physicalName(`${table.name}.primary`);
+  return {
+    table,
+    name,
+    createSql: createSql(table, name, primaryKey),
+    indexes,
+    primaryKey,
+    uniqueFields: new Map(
+      indexes.filter(({ unique }) => unique).map((index) => [index.name, index.fields[0] ?? '']),
+    ),
+  };
+}
+
+/** Definitions of the columns. `doc` is last but for the search text, as in SQLite. */
+function columnsOf(table: Table, primaryKey: string): readonly string[] {
+  const columns = [
+    `id text COLLATE "C" CONSTRAINT ${quoteName(primaryKey)} PRIMARY KEY`,
+    'rev bigint NOT NULL',
+    'owner text COLLATE "C"',
+    'created_at bigint NOT NULL',
+    'updated_at bigint NOT NULL',
+    'deleted_at bigint',
+  ];
+  if (table.name === eventsTable)
+    columns.push('type text COLLATE "C" NOT NULL', 'collection text COLLATE "C" NOT NULL');
+  columns.push('doc text NOT NULL');
+  if (table.searched) columns.push(searchColumn);
+  return columns;
+}
+
+/** Null in rows written before their table was searched. */
+export const searchColumn = 'search text COLLATE "C"';
+
+function createSql(table: Table, name: string, primaryKey: string): string {
+  return `CREATE TABLE ${name} (\n  ${columnsOf(table, primaryKey).join(',\n  ')}\n)`;
+}
+
+function indexOf(tableName: string, { label, fields, over, unique }: DeclaredIndex): Index {
+  const keys = over.map((field) => `${valueSql(field)}${unique || isNeverNull(field) ? '' : ' NULLS FIRST'}`);
+  return {
+    name: physicalName(label),
+    keys: over.map(fieldKey),
+    fields: fields.map((field) => field.name),
+    unique,
+    definition: `ON ${tableName} (${keys.join(', ')}) WHERE deleted_at IS NULL`,
+  };
+}

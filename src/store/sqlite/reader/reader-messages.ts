@@ -1,0 +1,40 @@
+/** Messages between the calling thread and a reader thread. */
+import type { SqlValue } from '../../field-value.ts';
+import type { OctetEnd } from '../../page-of-rows.ts';
+import type { StorageFault } from '../../store.ts';
+import type { Cells } from '../cells.ts';
+import type { ConnectionOptions } from '../connection.ts';
+
+export type ReaderData = {
+  readonly path: string;
+  readonly connection: ConnectionOptions;
+  readonly scanTimeoutMs: number;
+  readonly cancelled: Int32Array;
+};
+
+/** A statement, with the table whose revision is read in the same snapshot. */
+export type ReadRequest = {
+  readonly sql: string;
+  readonly parameters: readonly SqlValue[];
+  readonly tableNumber: number;
+  /** Statements to run after the first, in the same snapshot, until there are enough rows. */
+  readonly rest?: readonly Pick<ReadRequest, 'sql' | 'parameters'>[];
+  readonly octets?: OctetEnd;
+};
+
+export type ReadReply =
+  /** `isCut`: octets ended the read, and rows remain. */
+  | {
+      readonly kind: 'rows';
+      readonly rows: readonly Cells[];
+      readonly version: number;
+      readonly isCut: boolean;
+    }
+  | { readonly kind: 'late' }
+  /** `mistake`: the request is at fault, not the storage. */
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly mistake: boolean;
+      readonly fault: StorageFault | undefined;
+    };

@@ -1,0 +1,70 @@
+/** A reader thread: runs statements whose cost grows with a table, one at a time, each in its own snapshot. */
+import type { StatementSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { memoryBounds } from '../../../memory/bounds.ts';
+import { OctetTaking } from '../../page-of-rows.ts';
+import { lowerOwnPriority } from '../../worker-file.ts';
+import type { Cells } from '../cells.ts';
+import { connect } from '../connection.ts';
+import { faultOf, isMistake, messageOf } from '../sqlite-failure.ts';
+import { StatementCache } from '../statement-cache.ts';
+import { installDeadline } from './deadline.ts';
+import type { ReaderData, ReadReply, ReadRequest } from './reader-messages.ts';
+
+const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
+
+function run(data: ReaderData): void {
+  const port = parentPort;
+  if (port === null) throw new Error('a reader runs as a thread');
+  const database = connect(data.path, 'reader', data.connection);
+  const deadline = installDeadline(database, data.scanTimeoutMs, data.cancelled);
+  const statements = new StatementCache(database, statementOctetsMax);
+  const version: StatementSync = statements.prepare('SELECT rev FROM comity_counters WHERE n = ?');
+
+  function answer(request: ReadRequest): ReadReply {
+    database.exec('BEGIN');
+    try {
+      deadline.start();
+      const { rows, isCut } = rowsOf(statements, request);
+      const found = version.get(request.tableNumber) as unknown as readonly number[] | undefined;
+      return { kind: 'rows', rows, version: found?.[0] ?? 0, isCut };
+    } catch (error) {
+      for (const { sql } of [request, ...(request.rest ?? [])]) statements.drop(sql);
+      if (deadline.passed) return { kind: 'late' };
+      return {
+        kind: 'failed',
+        message: messageOf(error),
+        mistake: isMistake(error),
+        fault: faultOf(error),
+      };
+    } finally {
+      if (database.isTransaction) database.exec('COMMIT');
+    }
+  }
+
+  port.on('message', (request: ReadRequest | 'close') => {
+    if (request === 'close') {
+      database.close();
+      port.close();
+    } else port.postMessage(answer(request));
+  });
+}
+
+function rowsOf(
+  statements: StatementCache,
+  { sql, parameters, rest = [], octets }: ReadRequest,
+): { readonly rows: readonly Cells[]; readonly isCut: boolean } {
+  if (octets === undefined) {
+    const rows = statements.prepare(sql).all(...parameters) as unknown as readonly Cells[];
+    return { rows, isCut: false };
+  }
+  const taking = new OctetTaking(octets);
+  for (const each of [{ sql, parameters }, ...rest]) {
+    if (taking.isOver) break;
+    taking.takeFrom(statements.prepare(each.sql).iterate(...each.parameters) as unknown as Iterable<Cells>);
+  }
+  return { rows: taking.rows as readonly Cells[], isCut: taking.isCut };
+}
+
+lowerOwnPriority();
+run(workerData as ReaderData);

@@ -1,0 +1,256 @@
+/**
+ * Plans of list queries. What depends only on the shape of a query (table, filter shape, sort) is compiled once and cached by shape; a plan
+ * adds the values. If an index serves the query, pages are read on the calling thread; everything else, and far offsets, goes to a reader
+ * thread, so that no scan blocks the event loop.
+ */
+import { memoryBounds } from '../../memory/bounds.ts';
+import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
+import type { Filter } from '../../model/filter.ts';
+import type { SqlValue } from '../field-value.ts';
+import { keyOfSort, shapeFilter } from '../filter-shape.ts';
+import {
+  docBytesMax,
+  omittedDocument,
+  pageOf,
+  rowsInOrder,
+  rowsLimit,
+  shapeOf,
+  unbounded,
+} from '../page-of-rows.ts';
+import { serve } from '../serve.ts';
+import type { Keyset, ListQuery, MaybePromise, Page, Plan, Position, Row } from '../store.ts';
+import { versionText } from '../version-text.ts';
+import type { Cells } from './cells.ts';
+import { conditionOf, encoding } from './compile/filter.ts';
+import { bind, compilePage, type PageStatement, type Selection, tickSql } from './compile/select.ts';
+import type { ReaderPool } from './reader/pool.ts';
+import type { Snapshot } from './snapshot.ts';
+import type { Layout } from './table-layout.ts';
+
+/** Rows that a page may skip on the calling thread: about 50 µs. */
+const offsetOnCallerMax = 1000;
+
+/** Kinds of positions (which values of the key are null) whose statements one shape caches. */
+const positionsMax = 64;
+
+export type PlanSources = {
+  readonly snapshot: Snapshot;
+  readonly readers: ReaderPool;
+  readonly layout: Layout;
+  readonly tableNumber: number;
+  readonly shapes: CompiledShapes;
+};
+
+export type CompiledShapes = OctetCache<CompiledShape>;
+
+/** Shared by queries that differ only in values and limit. */
+type CompiledShape = {
+  readonly key: string;
+  /** Reads pages on a reader thread. */
+  readonly scan: Selection;
+  /** Reads pages on the calling thread; undefined if no index serves them. */
+  readonly walk: Selection | undefined;
+  /** No row can match. */
+  readonly empty: boolean;
+  readonly statements: Map<string, readonly PageStatement[]>;
+};
+
+export function createCompiledShapes(): CompiledShapes {
+  return new OctetCache({ octetsMax: memoryBounds.sqliteShapes.octets, octetsOf: octetsOfShape });
+}
+
+type Run = {
+  readonly sources: PlanSources;
+  readonly query: ListQuery;
+  readonly shape: CompiledShape;
+  readonly values: readonly SqlValue[];
+};
+
+export function makePlan(sources: PlanSources, query: ListQuery): Plan {
+  if (query.sort.length === 0) throw new RangeError('a list needs a sort that ends with the id');
+  const filter = shapeFilter(query.filter, encoding);
+  const key = `${sources.tableNumber} ${keyOfSort(query.sort)}${filter.key}`;
+  let shape = sources.shapes.get(key);
+  if (shape === undefined) {
+    shape = compile(sources, query, { ...filter, key });
+    sources.shapes.set(key, shape);
+  }
+  const run: Run = { sources, query, shape, values: filter.values };
+  if (shape.empty) return { bounded: true, page: () => emptyPage(run), rows: () => [] };
+  const { scan, walk } = shape;
+  if (walk === undefined) {
+    return {
+      bounded: false,
+      page: (position, party) => readOnReader(run, scan, position, party),
+      rows() {
+        throw unbounded();
+      },
+    };
+  }
+  const whole: Selection = { ...walk, whole: true };
+  const first: Selection = query.bytesMax === undefined ? walk : { ...walk, capped: true };
+  return {
+    bounded: true,
+    page(position, party): MaybePromise<Page> {
+      if (position.from === 'offset' && position.offset > offsetOnCallerMax) {
+        return readOnReader(run, scan, position, party);
+      }
+      return readOnCaller(run, { first, scan }, position, party);
+    },
+    rows: (position, limit) => readRows(run, whole, position, rowsLimit(query, limit)),
+  };
+}
+
+function compile(
+  sources: PlanSources,
+  { sort }: ListQuery,
+  { shape: filter, key, values }: ReturnType<typeof shapeFilter<SqlValue>>,
+): CompiledShape {
+  const { layout } = sources;
+  const statements = new Map<string, readonly PageStatement[]>();
+  const service = serve(layout, filter, sort);
+  const common = { layout, filter, sort, whole: false, capped: false };
+  const unserved: Selection = { ...common, service: undefined, timed: true };
+  if (service === 'never') return { key, scan: unserved, walk: undefined, empty: true, statements };
+  if (service !== undefined) {
+    const walk: Selection = { ...unserved, service, timed: false };
+    const start = compilePage(walk, { from: 'start' });
+    if (service.oneRow || !start.some((page) => sorts(sources, page, sort, values))) {
+      statements.set('start', start);
+      return { key, scan: { ...walk, timed: true }, walk, empty: false, statements };
+    }
+  }
+  return { key, scan: unserved, walk: undefined, empty: false, statements };
+}
+
+/** True if SQLite would sort rows instead of walking the index, which does not depend on the values. */
+function sorts(
+  { snapshot }: PlanSources,
+  page: PageStatement,
+  sort: ListQuery['sort'],
+  values: readonly SqlValue[],
+): boolean {
+  const explain = snapshot.prepare(`EXPLAIN QUERY PLAN ${page.sql}`);
+  const steps = explain.all(...bind(page, sort, { values, position: { from: 'start' }, limit: 1 }));
+  return steps.some((step) => String((step as unknown as Cells)[3]).includes('TEMP B-TREE'));
+}
+
+/** The statements of a page, compiled at the first position of their kind. */
+function statementsOf(
+  { sources: { shapes }, shape }: Run,
+  selection: Selection,
+  position: Position,
+): readonly PageStatement[] {
+  let kind = shapeOf(selection.sort, position);
+  if (selection.whole) kind = `whole ${kind}`;
+  else if (selection.timed) kind = `timed ${kind}`;
+  else if (selection.capped) kind = `capped ${kind}`;
+  const kept = shape.statements.get(kind);
+  if (kept !== undefined) return kept;
+  if (shape.statements.size >= positionsMax) shape.statements.clear();
+  const compiled = compilePage(selection, position);
+  shape.statements.set(kind, compiled);
+  // Set again, because its size has grown.
+  shapes.set(shape.key, shape);
+  return compiled;
+}
+
+const statementOctets = 256;
+
+function octetsOfShape({ key, statements }: CompiledShape): number {
+  let octets = 1024 + 4 * octetsOfText(key);
+  for (const pages of statements.values()) {
+    for (const { sql, parameters } of pages) {
+      octets += statementOctets + octetsOfText(sql) + 32 * parameters.length;
+    }
+  }
+  return octets;
+}
+
+function emptyPage({ sources: { snapshot, tableNumber }, query }: Run): Page {
+  const version = snapshot.run(() => snapshot.version(tableNumber));
+  return pageOf([], query, { backwards: false, version, isCut: false });
+}
+
+/** Reads the page on this thread, unless it omits long documents: a reader thread then reads it, because copying them takes time. */
+function readOnCaller(
+  run: Run,
+  { first, scan }: { readonly first: Selection; readonly scan: Selection },
+  position: Position,
+  party: string | undefined,
+): MaybePromise<Page> {
+  const { snapshot, tableNumber } = run.sources;
+  const page = snapshot.run(() => {
+    const version = snapshot.version(tableNumber);
+    // One row beyond the page shows whether rows remain.
+    const rows = walkIndex(run, first, position, run.query.limit + 1);
+    if (first.capped && rows.some((cells) => cells[0] === omittedDocument)) return undefined;
+    return pageOf(rows, run.query, { backwards: position.from === 'before', version, isCut: false });
+  });
+  return page ?? readOnReader(run, scan, position, party);
+}
+
+function readRows(run: Run, selection: Selection, position: Keyset, limit: number): readonly Row[] {
+  return run.sources.snapshot.run(() =>
+    rowsInOrder(walkIndex(run, selection, position, limit), position.from === 'before'),
+  );
+}
+
+/** Reads at most `limit` rows from the position on, in the order read; only within `run`. */
+function walkIndex(run: Run, selection: Selection, position: Position, limit: number): readonly Cells[] {
+  const { sources, query, values } = run;
+  let rows: readonly Cells[] = [];
+  for (const page of statementsOf(run, selection, position)) {
+    const wanted = limit - rows.length;
+    if (wanted === 0) break;
+    const asked = { values, position, limit: wanted, docBytesMax: docBytesMax(query) };
+    const bound = bind(page, query.sort, asked);
+    const found = sources.snapshot.prepare(page.sql).all(...bound) as unknown as readonly Cells[];
+    rows = rows.length === 0 ? found : [...rows, ...found];
+  }
+  return rows;
+}
+
+async function readOnReader(
+  run: Run,
+  selection: Selection,
+  position: Position,
+  party: string | undefined,
+): Promise<Page> {
+  const { sources, query, values } = run;
+  const { sort, limit, bytesMax = Number.POSITIVE_INFINITY } = query;
+  const rowsMax = limit + 1;
+  const [read, ...rest] = statementsOf(run, selection, position).map((page) => ({
+    sql: page.sql,
+    parameters: bind(page, sort, { values, position, limit: rowsMax }),
+  }));
+  if (read === undefined) return emptyPage(run);
+  const { rows, version, isCut } = await sources.readers.read(
+    read.sql,
+    read.parameters,
+    sources.tableNumber,
+    { party, rest, octets: { column: 0, rowsMax, bytesMax, looksBeyond: true } },
+  );
+  return pageOf(rows, query, {
+    backwards: position.from === 'before',
+    version: versionText(version),
+    isCut,
+  });
+}
+
+/** Counts the undeleted rows that match a filter, on a reader thread, because every count is a walk. */
+export async function countRows(
+  readers: ReaderPool,
+  layout: Layout,
+  tableNumber: number,
+  filter: Filter,
+  party: string | undefined,
+): Promise<number> {
+  const shaped = shapeFilter(filter, encoding);
+  if (shaped.shape.op === 'never') return 0;
+  const parameters: SqlValue[] = [];
+  const condition = shaped.shape.op === 'always' ? '' : ` AND ${conditionOf(shaped, parameters)}`;
+  const sql = `SELECT count(*) FROM ${layout.name} WHERE ${tickSql} AND deleted_at IS NULL${condition}`;
+  const { rows } = await readers.read(sql, parameters, tableNumber, { party });
+  return Number(rows[0]?.[0]);
+}

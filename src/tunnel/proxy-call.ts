@@ -1,0 +1,53 @@
+/**
+ * The interface between the server and the proxy (§4.10; RFC 9110 §9.3.6, RFC 9298), for HTTP/1.1 and HTTP/2: the server reads the request
+ * and writes the response; the proxy has the octets after it.
+ */
+import type { Duplex, Readable, Writable } from 'node:stream';
+import type { Request, Response } from '../http/message.ts';
+
+export type ProxyCall = {
+  readonly request: Request;
+  /** Aborted when the client leaves before its response. */
+  readonly signal: AbortSignal;
+};
+
+export type ProxyReply =
+  | { readonly refused: Response }
+  | {
+      /** Fields of the 2xx or 101 response, without Content-Length and Transfer-Encoding (§4.10.3). */
+      readonly fields: readonly string[];
+      /** Called once, in the turn in which the response was written; not at all if the client has left. */
+      readonly join: (client: ClientSide) => void;
+      /** The client left before `join`: releases what was opened. */
+      readonly abandon: () => void;
+    };
+
+export type ClientSide = {
+  /** The socket, or the stream of an HTTP/2 connection. Half-open: its end does not end the other direction. */
+  readonly duplex: Duplex;
+  /** Octets after the request in the same read: the first of the tunnel. */
+  readonly head: Uint8Array;
+  /** Ends it so that the client sees a failure: RST over TCP, RST_STREAM with CONNECT_ERROR over HTTP/2 (RFC 9113 §8.5). */
+  readonly reset: () => void;
+};
+
+/** A request for another server, whose content and answer pass unchanged. */
+export type ForwardCall = ProxyCall & {
+  readonly content: Readable;
+  /** Writes status line and fields; returns the stream for the content. Call it once. */
+  readonly answer: (status: number, fields: readonly string[]) => Writable;
+  /** Passes on an interim answer (1xx but 101). */
+  readonly interim: (status: number, fields: readonly string[]) => void;
+};
+
+export type HttpProxy = {
+  readonly connect: (call: ProxyCall) => Promise<ProxyReply>;
+  readonly udp: (call: ProxyCall) => Promise<ProxyReply>;
+  /** Whether the request is for another server: its target is an absolute URI of none of this program's origins. */
+  readonly isForeign: (request: Request) => boolean;
+  /** Resolves with a refusal for the server to send, or undefined after an answer. */
+  readonly forward: (call: ForwardCall) => Promise<Response | undefined>;
+  /** Waits for open tunnels until `boundMs`, then cuts them. From the call on, everything is refused with 503. */
+  readonly drain: (boundMs: number) => Promise<void>;
+  readonly count: () => number;
+};

@@ -1,0 +1,154 @@
+/**
+ * One attempt of one message, as the program sees it. It is over once, by whichever comes first: the handler is done or fails, its time passes,
+ * its thread ends, the store is away, or the program stops. What the handler says later changes nothing.
+ */
+import { ResourceRefused } from '../../../config/handler.ts';
+import { StoreUnavailable } from '../../../store/store.ts';
+import type { Claimed, HandedOn, OpenTransaction, ResourceCall, Transaction } from '../hand-on.ts';
+import {
+  type Failure,
+  type Refusal,
+  type RunMessage,
+  runBegun,
+  runWaits,
+  runWithdrawn,
+} from './handler-protocol.ts';
+
+export class Run {
+  readonly number: number;
+  readonly claimed: Claimed;
+  readonly result: Promise<HandedOn>;
+  /** When it was over, in monotonic ms; undefined: it is not. */
+  overSince: number | undefined;
+  /** Threads that it was taken back from. */
+  moves = 0;
+  /** It gets a thread to itself: should that thread end, the run is known to be the cause. */
+  isAlone = false;
+  /** Its time is over, but another run may have kept the thread busy; the thread decides when it answers or ends. */
+  isOverdue = false;
+  #state = waits();
+  #timer: NodeJS.Timeout | undefined;
+  #transaction: Transaction;
+  readonly #openTransaction: OpenTransaction;
+  readonly #settle: PromiseWithResolvers<HandedOn>;
+  readonly #monotonic: () => number;
+
+  constructor(number: number, claimed: Claimed, openTransaction: OpenTransaction, monotonic: () => number) {
+    this.number = number;
+    this.claimed = claimed;
+    this.#openTransaction = openTransaction;
+    this.#transaction = openTransaction();
+    this.#settle = Promise.withResolvers();
+    this.result = this.#settle.promise;
+    this.#monotonic = monotonic;
+  }
+
+  get hasBegun(): boolean {
+    return Atomics.load(this.#state, 0) === runBegun;
+  }
+
+  message(): RunMessage {
+    const { received, content, attempt } = this.claimed;
+    const { id, sender, dedupeKey, type, receivedAt } = received;
+    const { contentType, contentEncoding, headers, body } = content;
+    return {
+      kind: 'run',
+      run: this.number,
+      state: this.#state,
+      message: {
+        id,
+        sender,
+        dedupeKey,
+        type,
+        receivedAt,
+        attempt,
+        contentType,
+        contentEncoding,
+        headers,
+        body,
+      },
+    };
+  }
+
+  /** @returns false where the thread has begun it */
+  withdraw(): boolean {
+    if (Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn) !== runWaits) return false;
+    this.#state = waits();
+    this.moves += 1;
+    return true;
+  }
+
+  /** Begins again from nothing after its thread ended by another's doing: nothing was counted, and its writes are dropped. */
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.isOverdue = false;
+    // A thread that cannot be ended may come to its messages after all.
+    Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
+    this.#state = waits();
+    this.#transaction = this.#openTransaction();
+    this.moves += 1;
+  }
+
+  startTime(ms: number, onOver: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(onOver, ms);
+  }
+
+  done(): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    try {
+      this.#settle.resolve({ outcome: 'processed', unit: this.#transaction.unit(), statusCode: null });
+    } catch (error) {
+      this.#settle.resolve(failed('refused', String(error), false));
+    }
+  }
+
+  fail(error: Failure['error'] | 'timeout' | 'thread-ended', message: string, permanent = false): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    this.#settle.resolve(failed(error, message, permanent));
+  }
+
+  abort(): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    this.#settle.resolve({ outcome: 'aborted' });
+  }
+
+  /** @returns JSON text, or why not */
+  async answer(
+    call: ResourceCall,
+  ): Promise<{ text: string | undefined } | { refusal: Refusal; error?: unknown }> {
+    if (this.overSince !== undefined) return { refusal: isOver };
+    const transaction = this.#transaction;
+    try {
+      const found = await transaction.call(call);
+      return { text: found === undefined || typeof found === 'string' ? found : JSON.stringify(found) };
+    } catch (error) {
+      if (error instanceof ResourceRefused) return { refusal: { code: error.code, message: error.message } };
+      const isCurrent = this.overSince === undefined && transaction === this.#transaction;
+      if (error instanceof StoreUnavailable && isCurrent) {
+        this.#end();
+        this.#settle.reject(error);
+      }
+      const code = error instanceof StoreUnavailable ? 'unavailable' : 'internal';
+      return { refusal: { code, message: 'the program could not do it' }, error };
+    }
+  }
+
+  #end(): void {
+    this.overSince = this.#monotonic();
+    clearTimeout(this.#timer);
+  }
+}
+
+const isOver: Refusal = { code: 'request_timeout', message: 'the time for this message is over' };
+
+function waits(): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+}
+
+function failed(error: string, message: string, permanent: boolean): HandedOn {
+  return { outcome: 'failed', error, message, statusCode: null, permanent, notBefore: null };
+}

@@ -1,0 +1,288 @@
+/**
+ * The thread of handlers: imports the configuration once more, and runs many messages at once. What a handler throws where nobody catches it is
+ * told of the run it belongs to, by the asynchronous context that it was thrown in.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { readlinkSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
+import { type Handler, type ReceivedMessage, UnprocessableMessage } from '../../../config/handler.ts';
+import { useTypeboxBundle } from '../../../typebox-bundle.ts';
+import {
+  type Failure,
+  type FromThread,
+  type RunMessage,
+  runBegun,
+  runWaits,
+  type ThreadData,
+  type ToThread,
+} from './handler-protocol.ts';
+import { ThreadCalls } from './thread-calls.ts';
+
+type ActiveRun = {
+  readonly number: number;
+  readonly calls: ThreadCalls;
+  readonly abort: () => AbortController;
+  /** Said to be over: what it does now nobody waits for. */
+  isOver: boolean;
+};
+
+const { module, current } = workerData as ThreadData;
+const context = new AsyncLocalStorage<ActiveRun>();
+
+function post(message: FromThread): void {
+  parentPort?.postMessage(message);
+}
+
+async function load(): Promise<ReadonlyMap<string, Handler>> {
+  yieldToOthers();
+  useTypeboxBundle();
+  const imported = (await import(module)) as {
+    default?: { senders?: Record<string, { handler?: Handler }> };
+  };
+  const handlers = new Map<string, Handler>();
+  for (const [name, { handler }] of Object.entries(imported.default?.senders ?? {})) {
+    if (typeof handler === 'function') handlers.set(name, handler);
+  }
+  return handlers;
+}
+
+function serve(handlers: ReadonlyMap<string, Handler>): void {
+  const runs = new Map<number, ActiveRun>();
+
+  function begin({ run: number, state, message }: RunMessage): void {
+    if (Atomics.compareExchange(state, 0, runWaits, runBegun) !== runWaits) return;
+    post({ kind: 'begun', run: number });
+    let controller: AbortController | undefined;
+    const abort = () => {
+      controller ??= new AbortController();
+      return controller;
+    };
+    const run: ActiveRun = { number, calls: new ThreadCalls(number, post), abort, isOver: false };
+    runs.set(number, run);
+    Atomics.store(current, 0, number);
+    void context.run(run, perform, run, message);
+  }
+
+  async function perform(run: ActiveRun, message: RunMessage['message']): Promise<void> {
+    try {
+      const handler = handlers.get(message.sender);
+      if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
+      await handler(
+        receivedMessage(message, () => run.abort().signal),
+        run.calls.resources,
+      );
+      await run.calls.settled();
+      end(run, { kind: 'done', run: run.number });
+    } catch (error) {
+      fail(run, error);
+    }
+    runs.delete(run.number);
+  }
+
+  function take(message: ToThread): void {
+    if (message.kind === 'run') begin(message);
+    else if (message.kind === 'ping') post({ kind: 'pong' });
+    else {
+      const run = runs.get(message.run);
+      if (run !== undefined) takeOfRun(run, message);
+    }
+  }
+
+  function takeOfRun(run: ActiveRun, message: Exclude<ToThread, RunMessage | { kind: 'ping' }>): void {
+    if (message.kind === 'abort') {
+      run.abort().abort(new DOMException('the time is over', 'TimeoutError'));
+      return;
+    }
+    Atomics.store(current, 0, run.number);
+    if (message.kind === 'result') run.calls.result(message.seq, message.text);
+    else run.calls.refused(message.seq, message.refusal);
+  }
+
+  parentPort?.on('message', take);
+}
+
+function end(run: ActiveRun, message: FromThread): void {
+  if (run.isOver) return;
+  run.isOver = true;
+  post(message);
+  run.calls.end();
+}
+
+function fail(run: ActiveRun, error: unknown): void {
+  end(run, { kind: 'failed', run: run.number, failure: failureOf(error, module) });
+}
+
+/** Without a run that it belongs to, nobody knows what state the thread is in. */
+function escaped(error: unknown): void {
+  const run = context.getStore();
+  if (run !== undefined) {
+    fail(run, error);
+    return;
+  }
+  post({ kind: 'ending', run: undefined, reason: 'uncaught', message: failureOf(error, module).message });
+  process.exit(1);
+}
+
+/** `process.exit` ends this thread alone, and `process.abort` is not there; a signal would end the whole program. */
+function keepProgramAlive(): void {
+  const kill = process.kill.bind(process);
+  process.kill = (pid, signal) => {
+    const isProgram = pid === process.pid || pid <= 0;
+    if (isProgram && signal !== 0) throw new Error('a handler cannot send a signal to the program');
+    return kill(pid, signal);
+  };
+}
+
+/* The message as a handler gets it (config/handler.ts). The body is read only as far as the handler asks. */
+
+/** Of a body whose content coding is taken off. */
+const decodedBytesMax = 256 * 1024 * 1024;
+
+type Decode = (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array;
+
+const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
+  ['gzip', gunzipSync],
+  ['x-gzip', gunzipSync],
+  ['deflate', inflateSync],
+  ['br', brotliDecompressSync],
+  ['zstd', zstdDecompressSync],
+  ['identity', (bytes) => bytes],
+]);
+
+function receivedMessage(message: RunMessage['message'], signal: () => AbortSignal): ReceivedMessage {
+  const { contentEncoding, body: base64, ...told } = message;
+  const body = new Uint8Array(Buffer.from(base64, 'base64'));
+  let known: string | undefined;
+  const text = (): string => {
+    known ??= decodeText(withoutCodings(body, contentEncoding));
+    return known;
+  };
+  return {
+    ...told,
+    body,
+    text,
+    json: () => parse(text()),
+    form: () => new URLSearchParams(text()),
+    get signal() {
+      return signal();
+    },
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new UnprocessableMessage('the body is not JSON');
+  }
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new UnprocessableMessage('the body is not UTF-8');
+  }
+}
+
+/** Codings stand in the order in which they were applied (RFC 9110 §8.4). */
+function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8Array {
+  if (contentEncoding === null || contentEncoding.trim() === '') return body;
+  let bytes = body;
+  for (const coding of contentEncoding.split(',').reverse()) {
+    const name = coding.trim().toLowerCase();
+    const decode = codings.get(name);
+    if (decode === undefined)
+      throw new UnprocessableMessage('the body has a content coding that is not known here');
+    try {
+      bytes = decode(bytes, { maxOutputLength: decodedBytesMax });
+    } catch {
+      throw new UnprocessableMessage(`the body is not sound ${name}, or far too large without it`);
+    }
+  }
+  return bytes;
+}
+
+/* What a handler threw, as the log of attempts tells it: the first line, and the place in the user's own file. No stack. */
+
+const characters = 500;
+
+/** Errors are known by name: a handler may have brought another copy of this package. */
+function failureOf(error: unknown, module: string): Failure {
+  if (!(error instanceof Error)) {
+    return { error: 'thrown', message: String(error).slice(0, characters), permanent: false };
+  }
+  const [line = ''] = error.message.split('\n', 1);
+  if (error.name === 'UnprocessableMessage') {
+    return { error: 'unprocessable', message: line.slice(0, characters), permanent: true };
+  }
+  if (error.name === 'ResourceRefused' && 'code' in error) {
+    return {
+      error: 'refused',
+      message: `${String(error.code)}: ${line}`.slice(0, characters),
+      permanent: false,
+    };
+  }
+  const place = placeOf(error, module);
+  const told = `${error.name}: ${line}`;
+  const message = place === undefined ? told : `${told.slice(0, characters - place.length - 3)} (${place})`;
+  return { error: 'thrown', message: message.slice(0, characters), permanent: false };
+}
+
+/** `comity.config.ts:12:5`: the first frame in the folder of the configuration, outside of packages. */
+function placeOf({ stack = '' }: Error, module: string): string | undefined {
+  if (!URL.canParse('.', module)) return undefined;
+  const folder = new URL('.', module).href;
+  for (const frame of stack.split('\n')) {
+    const start = frame.indexOf(folder);
+    if (start < 0 || frame.includes('/node_modules/')) continue;
+    const end = frame.endsWith(')') ? frame.length - 1 : frame.length;
+    return frame.slice(start + folder.length, end);
+  }
+  return undefined;
+}
+
+/*
+ * Lets the threads of the program go before a thread of handlers, so that a handler which loops takes no time from those that answer requests: where
+ * they share one processor, the 99th percentile of an acknowledgement was 50 ms without it (docs/performance.md).
+ */
+
+/** Linux has a priority for each thread; elsewhere nothing is done, since it would be that of the whole program. */
+function yieldToOthers(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    // `{process}/task/{thread}`
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
+    if (thread !== process.pid) setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // A system that does not let it: handlers run as every other thread does.
+  }
+}
+
+/* The start. It stands last: what a handler needs of this file is there before the first message is. */
+
+try {
+  keepProgramAlive();
+  const handlers = await load();
+  process.on('unhandledRejection', escaped);
+  process.on('uncaughtException', (error) => {
+    escaped(error);
+    post({ kind: 'spoiled' });
+  });
+  process.on('exit', () => {
+    const run = context.getStore();
+    if (run === undefined) return;
+    post({
+      kind: 'ending',
+      run: run.number,
+      reason: 'exit',
+      message: 'the handler ended its thread by process.exit',
+    });
+  });
+  serve(handlers);
+  post({ kind: 'ready' });
+} catch (error) {
+  post({ kind: 'unusable', message: failureOf(error, module).message });
+}

@@ -1,0 +1,265 @@
+/**
+ * Handlers on threads of their own (§4.14.5): a message goes to the thread that has the least to do, many at once. Threads are started with the
+ * first message that needs one.
+ *
+ * When a thread ends (process.exit, no memory left, a loop), only the message that ended it has used up an attempt. The others that it was
+ * handling begin again at once on another thread, and nothing is counted. Where the culprit is not known, each of them begins again on a
+ * solitary thread, which runs one message at a time: the message that ends a solitary thread is the culprit.
+ *
+ * A message that has ended a thread is suspected: its next attempts are solitary until one of them comes to an end. While a thread does not
+ * answer, further messages of the sender whose handler probably keeps it busy wait, and all others go to another thread. There are at most
+ * twice as many threads as the setting says, and at least two and at most as many solitary ones as the setting says.
+ */
+import { memoryBounds } from '../../../memory/bounds.ts';
+import type { Observe } from '../../../observe/observation.ts';
+import type { Claimed, HandedOn, HandOn, OpenTransaction } from '../hand-on.ts';
+import { Run } from './handler-run.ts';
+import { type EndReason, type Graces, HandlerThread } from './handler-thread.ts';
+
+export type HandlerSettings = {
+  readonly handlerThreads: number;
+  readonly handlerTimeoutMs: number;
+  readonly handlerHeapBytesMax: number;
+};
+
+export type HandlerThreadsOptions = {
+  /** URL of the configuration module. */
+  readonly module: string;
+  readonly openTransaction: OpenTransaction;
+  readonly settings: HandlerSettings;
+  readonly observe: Observe;
+  readonly monotonic: () => number;
+  readonly graces?: Partial<Graces>;
+};
+
+export type HandlerThreads = {
+  readonly handOn: HandOn;
+  /** Aborts what is under way, and ends the threads. */
+  close(): Promise<void>;
+  /** Threads that there are. */
+  size(): number;
+};
+
+const gracesDefault: Graces = {
+  lookMs: 250,
+  stalledMs: 1000,
+  answerMs: 2000,
+  lateMs: 1000,
+  startMs: 60_000,
+  abandonMs: 3000,
+};
+/** Messages that are suspected; one beyond forgets the oldest. */
+const suspectsMax = memoryBounds.suspects.entries;
+/** Threads that may end under a message by others' doing; then it gets one to itself. */
+const movesMax = 3;
+/** Solitary threads, where the setting for threads allows no more. */
+const solitaryMin = 2;
+
+export function createHandlerThreads(options: HandlerThreadsOptions): HandlerThreads {
+  const pool = new ThreadPool(options);
+  return {
+    handOn: (claimed, signal) => pool.handOn(claimed, signal),
+    close: () => pool.close(),
+    size: () => pool.size,
+  };
+}
+
+class ThreadPool {
+  readonly #options: HandlerThreadsOptions;
+  readonly #graces: Graces;
+  readonly #threads = new Set<HandlerThread>();
+  /** Each runs one message at a time. */
+  readonly #solitary = new Set<HandlerThread>();
+  /** Ids of messages. */
+  readonly #suspects = new Set<string>();
+  #waiting: Run[] = [];
+  #lookout: NodeJS.Timeout | undefined;
+  #lastRun = 0;
+  #closed = false;
+
+  constructor(options: HandlerThreadsOptions) {
+    this.#options = options;
+    this.#graces = { ...gracesDefault, ...options.graces };
+  }
+
+  get size(): number {
+    return this.#threads.size + this.#solitary.size;
+  }
+
+  async handOn(claimed: Claimed, signal: AbortSignal): Promise<HandedOn> {
+    if (this.#closed || signal.aborted) return { outcome: 'aborted' };
+    this.#lastRun = (this.#lastRun % 0x7fff_ffff) + 1;
+    const { openTransaction, monotonic } = this.#options;
+    const run = new Run(this.#lastRun, claimed, openTransaction, monotonic);
+    const abort = () => this.#abort(run);
+    signal.addEventListener('abort', abort);
+    this.#waiting.push(run);
+    this.#dispatch();
+    this.#watch();
+    try {
+      const handedOn = await run.result;
+      if (comesToAnEnd(handedOn)) this.#suspects.delete(claimed.received.id);
+      return handedOn;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#lookout);
+    for (const run of this.#waiting.splice(0)) run.abort();
+    const threads = this.#all();
+    for (const thread of threads) {
+      for (const run of thread.runs.values()) run.abort();
+      thread.end('closed', 'the program stops');
+    }
+    await Promise.all(threads.map(({ ended }) => ended));
+  }
+
+  #all(): readonly HandlerThread[] {
+    return [...this.#threads, ...this.#solitary];
+  }
+
+  #abort(run: Run): void {
+    run.abort();
+    this.#waiting = this.#waiting.filter((other) => other !== run);
+    for (const thread of this.#all()) thread.abort(run);
+  }
+
+  #dispatch(): void {
+    if (this.#closed) return;
+    const left: Run[] = [];
+    for (const run of this.#waiting) {
+      const isAlone = run.isAlone || this.#suspects.has(run.claimed.received.id);
+      const thread = isAlone ? this.#solitaryFor(run) : this.#threadFor(run.claimed.received.sender);
+      if (thread === undefined) left.push(run);
+      else thread.run(run);
+    }
+    this.#waiting = left;
+  }
+
+  /** Undefined: all of them are taken. Suspects leave half of them to messages that are most likely innocent. */
+  #solitaryFor(run: Run): HandlerThread | undefined {
+    const solitaryMax = Math.max(solitaryMin, this.#options.settings.handlerThreads);
+    if (this.#isSuspect(run)) {
+      const taken = [...this.#solitary].filter(({ runs }) => [...runs.values()].some(this.#isSuspect));
+      if (taken.length >= solitaryMax >> 1) return undefined;
+    }
+    for (const thread of this.#solitary) if (thread.takesRuns && thread.runs.size === 0) return thread;
+    if (this.#solitary.size >= solitaryMax) return undefined;
+    const started = this.#start();
+    this.#solitary.add(started);
+    return started;
+  }
+
+  readonly #isSuspect = ({ claimed }: Run): boolean => this.#suspects.has(claimed.received.id);
+
+  /** Undefined: it has to wait for a thread to be free of something. */
+  #threadFor(sender: string): HandlerThread | undefined {
+    let serving = 0;
+    let least: HandlerThread | undefined;
+    for (const thread of this.#threads) {
+      if (thread.isStalled && thread.current?.claimed.received.sender === sender) return undefined;
+      if (!thread.takesRuns) continue;
+      serving += 1;
+      if (least === undefined || thread.runs.size < least.runs.size) least = thread;
+    }
+    const { handlerThreads } = this.#options.settings;
+    if (least !== undefined && (least.runs.size === 0 || serving >= handlerThreads)) return least;
+    if (this.#threads.size >= handlerThreads * 2) return least;
+    const started = this.#start();
+    this.#threads.add(started);
+    return started;
+  }
+
+  #start(): HandlerThread {
+    const { module, settings, monotonic, observe } = this.#options;
+    return new HandlerThread({
+      module,
+      heapBytesMax: settings.handlerHeapBytesMax,
+      timeoutMs: settings.handlerTimeoutMs,
+      graces: this.#graces,
+      monotonic,
+      onReady: () => this.#dispatch(),
+      onFree: () => this.#free(),
+      onFault: (what, error) => observe({ kind: 'receiving-failed', what, error }),
+      onEnd: (thread, reason, message, culprit) => this.#ended(thread, reason, message, culprit),
+    });
+  }
+
+  #free(): void {
+    this.#dispatch();
+    // They are started when something went wrong, which should be seldom: none is kept.
+    for (const thread of this.#solitary) {
+      if (thread.runs.size === 0) thread.end('closed', 'nothing is left to be tried alone');
+    }
+  }
+
+  #ended(thread: HandlerThread, reason: EndReason, message: string, culprit: number | undefined): void {
+    this.#threads.delete(thread);
+    this.#solitary.delete(thread);
+    const runs = [...thread.runs.values()];
+    thread.runs.clear();
+    if (reason !== 'closed') {
+      this.#options.observe({ kind: 'handler-thread-ended', reason, messages: runs.length });
+      const begun = runs.filter(({ hasBegun }) => hasBegun);
+      const guilty = culprit ?? (begun.length === 1 ? begun[0]?.number : undefined);
+      for (const run of runs) this.#lost(run, reason, message, guilty);
+    }
+    this.#dispatch();
+  }
+
+  #lost(run: Run, reason: EndReason, message: string, guilty: number | undefined): void {
+    if (run.number === guilty) {
+      // A handler that only takes too long harms nobody by that.
+      if (reason !== 'late-handler') this.#suspect(run.claimed.received.id);
+      run.fail('thread-ended', message);
+    } else if (run.overSince === undefined) this.#putBack(run, reason, message, guilty !== undefined);
+  }
+
+  /** @param isInnocent whether another run is known to have ended the thread */
+  #putBack(run: Run, reason: EndReason, message: string, isInnocent: boolean): void {
+    const { hasBegun } = run;
+    const isWornOut = run.moves >= movesMax;
+    if (!hasBegun && (reason === 'start' || (isWornOut && run.isAlone))) {
+      run.fail('thread-ended', message);
+      return;
+    }
+    run.restart();
+    if ((hasBegun && !isInnocent) || isWornOut) run.isAlone = true;
+    this.#waiting.push(run);
+  }
+
+  #suspect(id: string): void {
+    const oldest = this.#suspects.size < suspectsMax ? undefined : this.#suspects.values().next().value;
+    if (oldest !== undefined) this.#suspects.delete(oldest);
+    this.#suspects.add(id);
+  }
+
+  /** Looks after the threads while there is anything in them. */
+  #watch(): void {
+    if (this.#lookout !== undefined || this.#closed) return;
+    this.#lookout = setInterval(() => {
+      // What the threads said while this one was busy comes first.
+      setImmediate(() => this.#look());
+    }, this.#graces.lookMs);
+    this.#lookout.unref();
+  }
+
+  #look(): void {
+    const now = this.#options.monotonic();
+    const all = this.#all();
+    for (const thread of all) this.#waiting.push(...thread.look(now));
+    this.#dispatch();
+    if (this.#waiting.length > 0 || all.some(({ runs }) => runs.size > 0)) return;
+    clearInterval(this.#lookout);
+    this.#lookout = undefined;
+  }
+}
+
+/** Whether the handler itself said how it ended. */
+function comesToAnEnd(handedOn: HandedOn): boolean {
+  if (handedOn.outcome === 'processed') return true;
+  return handedOn.outcome === 'failed' && handedOn.error !== 'thread-ended' && handedOn.error !== 'timeout';
+}

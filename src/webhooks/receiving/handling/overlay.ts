@@ -1,0 +1,174 @@
+/**
+ * A store in front of the store, for the writes of one handler (§4.14.5): the operations of a collection commit to it as to any store, and
+ * what they wrote stays here until `unit` says it all. Reads by id see it; lists, counts and versions are those of the store itself.
+ *
+ * A row is expected to be, when the unit is committed, as it was when it was first read here. So what a handler computed from a resource it
+ * has read is never written over a newer one: the unit is superseded, and the message handled anew.
+ */
+import type { Change as ChangeKind } from '../../../model/event.ts';
+import type {
+  EventEntry,
+  Expectation,
+  MaybePromise,
+  NextRow,
+  Row,
+  RowName,
+  Store,
+  Change as StoreChange,
+} from '../../../store/store.ts';
+import { whenKnown } from '../../../store/when-known.ts';
+
+/** What one row has become, over all that was done to it. */
+export type NetWrite = {
+  readonly table: string;
+  readonly id: string;
+  readonly expect: Expectation;
+  /** What stands in the store; undefined: nothing, or what was softly deleted. */
+  readonly before: Row | undefined;
+  readonly next: NextRow | null;
+  /** Undefined where it was made and deleted again: nobody need know. */
+  readonly kind: ChangeKind | undefined;
+  /** The representation that the event tells. */
+  readonly doc: string;
+  readonly owner: string | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+/** An event that tells of no write; its id is given when the unit is made, so that ids are in the order of events. */
+export type Emitted = { readonly entry: (id: string) => EventEntry };
+
+export type Overlay = {
+  readonly store: Store;
+  /** In the order of the first write to each, with posted events between. */
+  writes(): readonly (NetWrite | Emitted)[];
+  /** Expectations that no longer hold: the unit must contain them, to be superseded. */
+  overtaken(): readonly StoreChange[];
+  append(emitted: Emitted, characters: number): void;
+  /** Rows and events so far. */
+  size(): number;
+  /** Characters of their documents. */
+  characters(): number;
+};
+
+/** A row that was written here, as the next read finds it. */
+type Written = { readonly write: NetWrite; readonly row: Row | undefined };
+
+export function createOverlay(store: Store): Overlay {
+  const firstReads = new FirstReads();
+  const entries = new Map<string | symbol, Written | Emitted>();
+  let lastRev = 0;
+  /** Most writes follow the read of their row. */
+  let lastRead: Row | undefined;
+  let lastReadKey = '';
+  let characters = 0;
+
+  const written = (key: string): Written | undefined => entries.get(key) as Written | undefined;
+
+  function read(table: string, id: string): MaybePromise<Row | undefined> {
+    const key = keyOf(table, id);
+    const own = written(key);
+    if (own !== undefined) return own.row;
+    return whenKnown(store.read(table, id), (row) => {
+      firstReads.note(key, { table, id }, row);
+      lastRead = row;
+      lastReadKey = key;
+      // Another call may have written it while this one waited.
+      const since = written(key);
+      return since === undefined ? row : since.row;
+    });
+  }
+
+  async function commit({ changes, events }: Parameters<Store['commit']>[0]): ReturnType<Store['commit']> {
+    const [change] = changes;
+    const [event] = events;
+    if (change === undefined || event === undefined || changes.length > 1 || events.length > 1) {
+      throw new Error('a handler writes one resource at a time, with its event');
+    }
+    const { table, id, next } = change;
+    const key = keyOf(table, id);
+    const own = written(key);
+    // Revisions of this overlay are below zero, so they are never those of the store.
+    lastRev -= 1;
+    const row = next === null ? undefined : { id, rev: lastRev, ...next };
+    const read = lastReadKey === key ? lastRead : undefined;
+    const stood = own === undefined ? await standing(store, change, read) : own.write.before;
+    const write: NetWrite = {
+      table,
+      id,
+      expect: own?.write.expect ?? firstReads.expectation(key) ?? change.expect,
+      before: stood,
+      next,
+      kind: kindOf(stood !== undefined, next !== null && next.deletedAt === null),
+      doc: next?.doc ?? own?.write.doc ?? stood?.doc ?? '',
+      owner: event.owner,
+      at: event.createdAt,
+    };
+    characters += write.doc.length - (own?.write.doc.length ?? 0);
+    entries.set(key, { write, row });
+    return { outcome: 'committed', rev: lastRev };
+  }
+
+  return {
+    store: { ...store, read, commit },
+    overtaken: () => firstReads.overtaken((key) => written(key) !== undefined),
+    writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
+    append(emitted, length) {
+      characters += length;
+      entries.set(Symbol('emitted'), emitted);
+    },
+    size: () => entries.size,
+    characters: () => characters,
+  };
+}
+
+/** What the first write to a row found, softly deleted counting as nothing. @param read the row, where it was read just now */
+async function standing(
+  store: Store,
+  { table, id, expect }: StoreChange,
+  read: Row | undefined,
+): Promise<Row | undefined> {
+  if ('absent' in expect) return undefined;
+  const row = read ?? (await store.read(table, id));
+  return row === undefined || row.deletedAt !== null ? undefined : row;
+}
+
+function keyOf(table: string, id: string): string {
+  return `${table} ${id}`;
+}
+
+/** What the handler's first read of each row found. */
+class FirstReads {
+  readonly #found = new Map<string, Expectation>();
+  /**
+   * Rows that another writer changed between two reads of the handler. A unit that expects what the first read found is superseded, also
+   * if the handler writes nothing to the row because the second read found what the handler computed from the first.
+   */
+  readonly #overtaken = new Map<string, StoreChange>();
+
+  note(key: string, { table, id }: RowName, row: Row | undefined): void {
+    const expect: Expectation = row === undefined ? { absent: true } : { rev: row.rev };
+    const first = this.#found.get(key);
+    if (first === undefined) this.#found.set(key, expect);
+    else if (revisionOf(first) !== row?.rev)
+      this.#overtaken.set(key, { table, id, expect: first, next: null });
+  }
+
+  expectation(key: string): Expectation | undefined {
+    return this.#found.get(key);
+  }
+
+  overtaken(isWritten: (key: string) => boolean): readonly StoreChange[] {
+    return [...this.#overtaken].filter(([key]) => !isWritten(key)).map(([, change]) => change);
+  }
+}
+
+/** Undefined: the row was absent. */
+function revisionOf(expect: Expectation): number | undefined {
+  return 'rev' in expect ? expect.rev : undefined;
+}
+
+function kindOf(stood: boolean, stands: boolean): ChangeKind | undefined {
+  if (stands) return stood ? 'updated' : 'created';
+  return stood ? 'deleted' : undefined;
+}

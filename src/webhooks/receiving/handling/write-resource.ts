@@ -1,0 +1,105 @@
+/** One write of a handler, by the operation that POST, PUT, PATCH or DELETE would be (§4.4 to §4.7). */
+
+import type { Ask, Operation } from '../../../kernel/resource.ts';
+import type { Principal } from '../../../model/principal.ts';
+import {
+  createOperation,
+  patchOperation,
+  replaceOperation,
+} from '../../../resources/collection/proposing.ts';
+import { removeOperation } from '../../../resources/collection/remove.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import type { MemberStanding } from '../../../resources/collection/standing.ts';
+import type { ResourceCall } from '../hand-on.ts';
+import { askOf, carryOut, contentOf, refuse } from './asking.ts';
+
+export type WriteCall = Extract<ResourceCall, { do: 'create' | 'replace' | 'patch' | 'delete' }>;
+
+const ownerCharactersMax = 255;
+
+/**
+ * @param served over the store that keeps the writes
+ * @returns the representation; undefined of a deletion
+ * @throws ResourceRefused
+ */
+export async function writeResource(
+  served: Served,
+  principal: Principal,
+  call: WriteCall,
+): Promise<string | undefined> {
+  if (call.do === 'create') return create(served, principal, call);
+  const ask = askOf(principal, [idOf(call.id)]);
+  if (call.do === 'delete') {
+    const operation = removeOperation(served);
+    await carryOut(operation, ask, await existing(served, operation, ask), undefined);
+    return undefined;
+  }
+  if (call.do === 'patch') {
+    const operation = patchOperation(served);
+    const standing = await existing(served, operation, ask);
+    const content = await contentOf(operation, ask, textOf(call.patch));
+    return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
+  }
+  // What a PUT creates is nobody's either: its author is a program.
+  const operation = replaceOperation({ ...served, owner: null });
+  const standing = served.collection.putCreates
+    ? await operation.standing(ask)
+    : await existing(served, operation, ask);
+  const content = await contentOf(operation, ask, textOf(call.fields));
+  return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
+}
+
+async function create(
+  served: Served,
+  principal: Principal,
+  { id, owner, fields }: Extract<WriteCall, { do: 'create' }>,
+): Promise<string | undefined> {
+  const owned: Served = { ...served, owner: ownerOf(owner) };
+  if (id === undefined) {
+    const operation = createOperation(owned);
+    const ask = askOf(principal, []);
+    const content = await contentOf(operation, ask, textOf(fields));
+    return (await carryOut(operation, ask, await operation.standing(ask), content)).doc ?? undefined;
+  }
+  const { name, putCreates } = served.collection;
+  if (!putCreates) throw refuse('field_unpatchable', `ids of ${name} are assigned by the server`);
+  const operation = replaceOperation(owned);
+  const ask = askOf(principal, [idOf(id)]);
+  const standing = await operation.standing(ask);
+  if (standing.exists) throw refuse('precondition_failed', `there is a resource ${id} in ${name} already`);
+  const content = await contentOf(operation, ask, textOf(fields));
+  return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
+}
+
+async function existing(
+  { collection }: Served,
+  operation: Pick<Operation<MemberStanding>, 'standing'>,
+  ask: Ask,
+): Promise<MemberStanding> {
+  const standing = await operation.standing(ask);
+  if (standing.exists) return standing;
+  throw refuse('not_found', `there is no resource ${JSON.stringify(standing.id)} in ${collection.name}`);
+}
+
+/** Handlers may be plain JavaScript. */
+function idOf(id: unknown): string {
+  if (typeof id === 'string' && id.isWellFormed() && !id.includes('\0')) return id;
+  throw refuse('validation_failed', 'an id is a text');
+}
+
+function ownerOf(owner: unknown): string | null {
+  if (owner === undefined) return null;
+  const isId =
+    typeof owner === 'string' &&
+    owner.length > 0 &&
+    owner.length <= ownerCharactersMax &&
+    owner.isWellFormed() &&
+    !owner.includes('\0');
+  if (isId) return owner;
+  throw refuse('validation_failed', `an owner is a text of 1 to ${ownerCharactersMax} characters`);
+}
+
+/** The JSON text of what was given: threads send it as such already. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null');
+}

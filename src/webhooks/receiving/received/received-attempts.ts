@@ -1,0 +1,87 @@
+/** `/received/{id}/attempts`: how handing the message on was tried and what came of it, oldest first. */
+
+import type { Item } from '../../../kernel/documentation.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import { idField } from '../../../model/field.ts';
+import { byId } from '../../../model/filter.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import type { MaybePromise } from '../../../store/store.ts';
+import { whenKnown } from '../../../store/when-known.ts';
+import {
+  type AttemptsAsked,
+  type AttemptsDocumentation,
+  type AttemptsPage,
+  attemptsResource,
+} from '../../routes/attempt-routes.ts';
+import { receivedAttemptsTable } from '../received-tables.ts';
+
+/** Of the number in an id, so that ids are in the order of the numbers (webhooks/work/attempt-log.ts). */
+const numberDigits = 6;
+
+export function receivedAttemptsResource(served: Served, limitMax: number): Resource {
+  return attemptsResource(served, limitMax, documentation, (id, asked) => attemptsOf(served, id, asked));
+}
+
+function attemptsOf(
+  { store, pageBytesMax }: Pick<Served, 'store' | 'pageBytesMax'>,
+  id: string,
+  { afterNumber, limit }: AttemptsAsked,
+): MaybePromise<AttemptsPage> {
+  const after = `${id}/${String(afterNumber).padStart(numberDigits, '0')}`;
+  const plan = store.plan({
+    table: receivedAttemptsTable,
+    filter: {
+      op: 'and',
+      filters: [
+        { op: 'gt', field: idField, value: after },
+        // The digit after the slash in order of code points is 0, so this ends what begins with the id and a slash.
+        { op: 'lt', field: idField, value: `${id}0` },
+      ],
+    },
+    sort: byId,
+    limit,
+    bytesMax: pageBytesMax,
+  });
+  return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
+}
+
+const attemptSchema: Item = {
+  description: 'One attempt to hand a message on.',
+  type: 'object',
+  properties: {
+    number: { type: 'integer', minimum: 1 },
+    outcome: { enum: ['processed', 'failed'] },
+    error: {
+      type: ['string', 'null'],
+      description:
+        'Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `status`, or why nobody was reached.',
+    },
+    message: { type: ['string', 'null'], description: 'The same for people.' },
+    statusCode: { type: ['integer', 'null'], description: 'Of who it was forwarded to.' },
+    trigger: { enum: ['automatic', 'manual'] },
+    at: { type: 'string', format: 'date-time' },
+    durationMs: { type: 'number' },
+  },
+  required: ['number', 'outcome', 'error', 'message', 'statusCode', 'trigger', 'at', 'durationMs'],
+};
+
+const attemptExample: Item = {
+  number: 1,
+  outcome: 'failed',
+  error: 'thrown',
+  message: 'no product has the sku K-7',
+  statusCode: null,
+  trigger: 'automatic',
+  at: '2026-08-01T09:30:00.000Z',
+  durationMs: 12,
+};
+
+const documentation: AttemptsDocumentation = {
+  name: 'ReceivedAttempt',
+  noun: 'the attempts to hand a message on',
+  of: 'Of the message.',
+  summary: 'How handing a message on was tried, and what came of it',
+  pageDescription: 'A page of attempts to hand a message on.',
+  schema: attemptSchema,
+  example: attemptExample,
+};

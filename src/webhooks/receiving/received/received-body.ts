@@ -1,0 +1,111 @@
+/**
+ * GET of `/received/{id}/body`: the octets that the sender posted, as they came, with the Content-Type and the Content-Encoding they came
+ * with. `no-transform` (RFC 9111 §5.2.2.6) keeps this program from coding them again, and caches as well. 404 when they are no longer kept.
+ *
+ * They are somebody else's: a browser is told to save them, to guess no type, and to run nothing of them as ours.
+ */
+
+import { pathParameter } from '../../../kernel/documentation.ts';
+import type {
+  Ask,
+  Operation,
+  Representation,
+  Resource,
+  Standing,
+  Validators,
+} from '../../../kernel/resource.ts';
+import { permission } from '../../../model/access.ts';
+import type { Received } from '../../../model/received.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { memberStanding } from '../../../resources/collection/standing.ts';
+import type { MaybePromise, Row, Store } from '../../../store/store.ts';
+import { whenKnown } from '../../../store/when-known.ts';
+import { contentId, type ReceivedContent, receivedContentsTable } from '../received-tables.ts';
+
+type BodyStanding = Standing & { readonly id: string; readonly kept: Kept | undefined };
+
+type Kept = { readonly row: Row; readonly content: ReceivedContent };
+
+const cacheControl = 'private, no-cache, no-transform';
+
+/** What a message is that says nothing of itself (RFC 9110 §8.3). */
+const octetStream = 'application/octet-stream';
+
+export function bodyResource(served: Served): Resource {
+  const { collection } = served;
+  const operation: Operation<BodyStanding> = {
+    documentation: {
+      id: 'readReceivedBody',
+      summary: 'The octets that the sender posted',
+      description:
+        'As they came, with the Content-Type and the Content-Encoding that came with them. 404 when they are no longer kept.',
+      member: { collection, action: 'read' },
+      gives: { representation: { '*/*': {} } },
+      representationFields: ['Content-Disposition', 'Content-Security-Policy', 'X-Content-Type-Options'],
+    },
+    permission: (principal) => permission(served.collection.access.read, 'read', principal),
+    standing: (ask) => bodyStanding(served, ask),
+    validators: (_ask, standing) => ({ ...validatorsOf(standing), cacheControl }),
+    represent: (_ask, standing) => represent(standing),
+  };
+  return {
+    pattern: `${served.path}/{id}/body`,
+    documentation: {
+      name: 'ReceivedBody',
+      noun: 'the body of a received message',
+      tag: collection,
+      parameters: [pathParameter('id', 'Of the message.')],
+    },
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    // Whatever it is, it is what was received: no Accept can ask for another (RFC 9110 §12.4.1).
+    offers: ['*/*', octetStream, 'application/json', 'application/x-www-form-urlencoded', 'text/plain'],
+  };
+}
+
+function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
+  return whenKnown(memberStanding(served, ask, 'read'), (member) => {
+    const { id, row, exists, visible, permitted } = member;
+    if (!exists || !visible || !permitted || row === undefined) return { ...member, id, kept: undefined };
+    const found = keptContent(served.store, JSON.parse(row.doc) as Received);
+    return whenKnown(found, (kept) => ({ id, exists: kept !== undefined, visible, permitted, kept }));
+  });
+}
+
+/** The body of the message; undefined where it is gone. A repetition that came after that has one of its own in the same place. */
+export function keptContent(
+  store: Pick<Store, 'read'>,
+  { id, sender, dedupeKey }: Pick<Received, 'id' | 'sender' | 'dedupeKey'>,
+): MaybePromise<Kept | undefined> {
+  return whenKnown(store.read(receivedContentsTable, contentId(sender, dedupeKey)), (row) => {
+    if (row === undefined) return undefined;
+    const content = JSON.parse(row.doc) as ReceivedContent;
+    return content.id === id ? { row, content } : undefined;
+  });
+}
+
+function validatorsOf({ kept }: BodyStanding): Validators {
+  return kept === undefined
+    ? { tag: null, modifiedAt: null }
+    : { tag: String(kept.row.rev), modifiedAt: kept.row.createdAt };
+}
+
+function represent(standing: BodyStanding): Representation {
+  if (standing.kept === undefined) throw new Error('a body that is not there');
+  const { body, contentType, contentEncoding } = standing.kept.content;
+  return {
+    content: Buffer.from(body, 'base64'),
+    mediaType: contentType ?? octetStream,
+    validators: validatorsOf(standing),
+    cacheControl,
+    fields: [
+      ...(contentEncoding === null ? [] : ['Content-Encoding', contentEncoding]),
+      'Content-Disposition',
+      `attachment; filename="${standing.id}"`,
+      'Content-Security-Policy',
+      "sandbox; default-src 'none'",
+      'X-Content-Type-Options',
+      'nosniff',
+    ],
+  };
+}

@@ -1,0 +1,221 @@
+/**
+ * POST to `/received/replay`: puts back the messages that a filter finds (that of a JSON QUERY, §4.9), in the order of receipt, at most
+ * `receivedReplayMax` by one request. What is left is told of by `more`; the next request asks for what came after `lastId`, because a
+ * message that was put back may be found by the same filter again. A dry run counts.
+ *
+ * Messages whose body is gone or whose sender is no longer declared are passed over and counted.
+ */
+import { type Static, Type } from 'typebox';
+import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import { permission } from '../../../model/access.ts';
+import { type Field, idField } from '../../../model/field.ts';
+import { byId, type Filter } from '../../../model/filter.ts';
+import { matches, memberAt } from '../../../model/matches.ts';
+import type { Received } from '../../../model/received.ts';
+import { queryProblem } from '../../../resources/collection/fault-problem.ts';
+import type { QueryTextLimits } from '../../../resources/collection/query.ts';
+import { timeAfter } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { compileJson } from '../../../resources/query/json-query.ts';
+import { overtaken } from '../../../store/lines.ts';
+import type { Change, Keyset, Row } from '../../../store/store.ts';
+import { contentId, receivedContentsTable } from '../received-tables.ts';
+import { putBackChange } from './put-back.ts';
+import type { ReceivedResourcesOptions } from './received-route-options.ts';
+
+type Limits = ActionLimits & { readonly query: QueryTextLimits };
+
+/** What the setting allows at most; below it the setting cuts, and `more` tells. */
+const limitMax = 1_000_000;
+
+/** Everything is a filter that has to be written down: {}. */
+const schema = Type.Object({
+  filter: Type.Object(
+    {},
+    { additionalProperties: true, description: 'As in the JSON of a QUERY; `{}` finds all.' },
+  ),
+  q: Type.Optional(Type.String({ description: 'As there. The inbox has no text to search.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limitMax, description: 'Messages at most.' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'Counts what would be found.' })),
+});
+
+type Wanted = Static<typeof schema>;
+
+const count = { type: 'integer', minimum: 0 };
+const replayed = {
+  schema: {
+    type: 'object',
+    properties: {
+      dryRun: { type: 'boolean' },
+      replayed: {
+        ...count,
+        description: 'Messages that are handed on again; in a dry run, that were found.',
+      },
+      skipped: { ...count, description: 'Messages whose body or sender is gone, or that changed meanwhile.' },
+      more: { type: 'boolean', description: 'Whether to ask again.' },
+      lastId: { type: ['string', 'null'], description: 'The last message that was looked at.' },
+    },
+    required: ['dryRun', 'replayed', 'skipped', 'more', 'lastId'],
+  },
+  example: { dryRun: false, replayed: 42, skipped: 0, more: false, lastId: 'rec_01k1jx7v2mh5s8b4c9d0e6f3ga' },
+};
+
+export function replayByQueryResource(
+  options: ReceivedResourcesOptions,
+  served: Served,
+  limits: Limits,
+): Resource {
+  const { receivedReplayMax } = options;
+  const { collection } = served;
+  return actionResource(
+    {
+      path: `${served.path}/replay`,
+      tag: collection,
+      noun: 'the replay of received messages',
+      id: 'replayReceivedMessages',
+      summary: 'Hand on again all messages that a filter finds',
+      description: `In the order of receipt, at most ${receivedReplayMax} by one request. Where \`more\` is true, ask again with \`{"id": {"gt": lastId}}\` besides.`,
+      input: { name: 'Replay', schema, example: { filter: { sender: 'billing', status: 'failed' } } },
+      output: replayed,
+      codes: ['query_unprocessable'],
+      permission: (principal) => permission(collection.access.update, 'update', principal),
+      check: (wanted) => {
+        const compiled = compile(served, limits.query, wanted);
+        return compiled.ok ? undefined : queryProblem(compiled.faults);
+      },
+      handler: async (_ask, wanted) => {
+        const { limit = Number.POSITIVE_INFINITY, dryRun = false } = wanted;
+        const most = dryRun ? limit : Math.min(limit, receivedReplayMax);
+        const filter = filterOf(served, limits.query, wanted);
+        return { content: await putBackAll(options, served, { filter, limit: most, dryRun }) };
+      },
+    },
+    limits,
+  );
+}
+
+function compile(served: Served, limits: QueryTextLimits, { filter, q }: Wanted) {
+  const query = q === undefined ? { filter } : { filter, q };
+  return compileJson(query, served.listing.listable, limits);
+}
+
+function filterOf(served: Served, limits: QueryTextLimits, wanted: Wanted): Filter {
+  const compiled = compile(served, limits, wanted);
+  if (!compiled.ok) throw new Error('a filter that was sound is not');
+  return compiled.asked.filter;
+}
+
+type PuttingBack = {
+  readonly filter: Filter;
+  /** Messages at most. */
+  readonly limit: number;
+  /** Counts what is found instead. */
+  readonly dryRun: boolean;
+};
+
+type PutBack = {
+  readonly dryRun: boolean;
+  /** Messages that were put back; in a dry run, that would be looked at. */
+  readonly replayed: number;
+  /** Messages that were found and could not be. */
+  readonly skipped: number;
+  /** Whether the filter finds more behind `lastId`. */
+  readonly more: boolean;
+  /** The last message that was looked at; null: none was. */
+  readonly lastId: string | null;
+};
+
+/** Messages of one unit: some milliseconds of the writer's time. */
+const unitMessagesMax = 200;
+
+/**
+ * Puts back every message that a filter finds, page by page in the order of receipt, each page as one unit. A message that somebody changes
+ * at the same moment is looked at again alone, and left out where the filter does not find it any more.
+ */
+async function putBackAll(
+  options: ReceivedResourcesOptions,
+  served: Served,
+  { filter, limit, dryRun }: PuttingBack,
+): Promise<PutBack> {
+  const { store, collection } = served;
+  if (dryRun) {
+    const found = await store.count(collection.name, filter);
+    return { dryRun, replayed: Math.min(found, limit), skipped: 0, more: found > limit, lastId: null };
+  }
+  const plan = store.plan({ table: collection.name, filter, sort: byId, limit: unitMessagesMax });
+  let position: Keyset = { from: 'start' };
+  let [replayed, looked, more] = [0, 0, true];
+  let lastId: string | null = null;
+  while (more && looked < limit) {
+    const page = await plan.page(position);
+    const wanted = page.docs.slice(0, limit - looked);
+    if (wanted.length === 0) return { dryRun, replayed, skipped: looked - replayed, more: false, lastId };
+    const ids = wanted.map((doc) => (JSON.parse(doc) as Received).id);
+    replayed += await putBackUnit(options, served, filter, ids);
+    looked += wanted.length;
+    more = page.more || wanted.length < page.docs.length;
+    lastId = ids.at(-1) ?? lastId;
+    if (page.last !== null) position = { from: 'after', key: page.last };
+  }
+  return { dryRun, replayed, skipped: looked - replayed, more, lastId };
+}
+
+/** @returns how many were put back */
+async function putBackUnit(
+  options: ReceivedResourcesOptions,
+  served: Served,
+  filter: Filter,
+  ids: readonly string[],
+): Promise<number> {
+  const { store, collection } = served;
+  const rows = await Promise.all(ids.map((id) => store.read(collection.name, id)));
+  const found = rows.filter((row): row is Row => row !== undefined);
+  const kept = await withContent(served, found);
+  const changes = kept.flatMap((row) => changeOf(options, served, filter, row));
+  return store.lines.change(undefined, async () => {
+    while (changes.length > 0) {
+      const unit = { changes, events: [] };
+      const commit = await store.commit(unit);
+      if (commit.outcome === 'committed') break;
+      if (commit.outcome !== 'superseded')
+        throw new Error(`messages could not be put back: ${commit.outcome}`);
+      const lost = overtaken(unit, commit);
+      const again = commit.current === undefined ? [] : changeOf(options, served, filter, commit.current);
+      changes.splice(commit.change, 1, ...again);
+      if (again.length > 0) return lost;
+    }
+    return changes.length;
+  });
+}
+
+/** None where the filter does not find the message any more, or nobody would take it. */
+function changeOf(
+  { senders }: ReceivedResourcesOptions,
+  { clock, collection }: Served,
+  filter: Filter,
+  row: Row,
+): readonly Change[] {
+  const received = JSON.parse(row.doc) as Received;
+  const value = (field: Field) => memberAt(received, field.path);
+  const sender = senders.get(received.sender);
+  if (sender === undefined || !matches(filter, { value, search: null })) return [];
+  return [putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt)).change];
+}
+
+/** Those whose body is there. They are counted, not read: a page of them may hold gigabytes. */
+async function withContent({ store }: Served, rows: readonly Row[]): Promise<readonly Row[]> {
+  const ids = rows.map(contentIdOf);
+  if (rows.length === 0 || (await isThere(ids)) === new Set(ids).size) return rows;
+  const counts = await Promise.all(ids.map((id) => isThere([id])));
+  return rows.filter((_row, index) => counts[index] === 1);
+
+  function isThere(values: readonly string[]) {
+    return store.count(receivedContentsTable, { op: 'in', field: idField, values });
+  }
+}
+
+function contentIdOf({ doc }: Row): string {
+  const { sender, dedupeKey } = JSON.parse(doc) as Received;
+  return contentId(sender, dedupeKey);
+}

@@ -1,0 +1,58 @@
+/**
+ * POST to `/received/{id}/replay`: the message is handed on again, whatever became of it before. The answer comes before that: 202. The
+ * process that has the sender learns of it by the change of the table.
+ */
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { representationOf } from '../../../kernel/documentation.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import type { Received } from '../../../model/received.ts';
+import { timeAfter } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { Overtaken } from '../../../store/store.ts';
+import { contentGone, putBackChange, senderGone } from './put-back.ts';
+import { keptContent } from './received-body.ts';
+import type { ReceivedResourcesOptions } from './received-route-options.ts';
+
+export function replayResource(
+  options: ReceivedResourcesOptions,
+  served: Served,
+  limits: ActionLimits,
+): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'replay', 'update', 'Of the message.'),
+      noun: 'the replay of a received message',
+      id: 'replayReceivedMessage',
+      summary: 'Hand a message on again',
+      description:
+        'Whatever became of it before: it is pending, and due at once with the whole schedule before it. 409 where its body or its sender is gone.',
+      input: { name: 'ReceivedReplay', schema: Type.Object({}), example: {}, optional: true },
+      output: { schema: representationOf(served.collection) },
+      answers: 'queued',
+      codes: ['content_unavailable', 'sender_unavailable'],
+      changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+      handler: (_ask, _input, standing) => replay(options, served, standing),
+    },
+    limits,
+  );
+}
+
+async function replay(
+  { senders }: ReceivedResourcesOptions,
+  served: Served,
+  { row, id }: MemberStanding,
+): Promise<Done> {
+  const { store, clock, collection, path } = served;
+  if (row === undefined) throw new Error('a replay of nothing');
+  const stood = JSON.parse(row.doc) as Received;
+  const sender = senders.get(stood.sender);
+  if (sender === undefined) return { refused: senderGone };
+  if ((await keptContent(store, stood)) === undefined) return { refused: contentGone };
+  const { change, received } = putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt));
+  const commit = await tryCommit(store, { changes: [change], events: [] });
+  if (commit instanceof Overtaken) return commit;
+  return { content: received, queued: `${path}/${id}` };
+}

@@ -1,0 +1,164 @@
+/**
+ * `{base}/webhooks/{name}` (§4.14): where a sender posts, one resource for each that is declared; any other name is no path at all.
+ *
+ * Whoever posts is nobody, and what was posted is judged by its signature alone. A repetition and a type that nobody heeds are answered as
+ * everything else: an error would only make the sender repeat itself.
+ */
+import type { DeclaredSender } from '../../config/senders.ts';
+import {
+  type Content,
+  type Item,
+  json,
+  type OperationDocumentation,
+  type Tag,
+} from '../../kernel/documentation.ts';
+import type {
+  Made,
+  Operation,
+  Proposal,
+  Resource,
+  Result,
+  Standing,
+  Understood,
+} from '../../kernel/resource.ts';
+import type { Accept, Verdict } from './accept-message.ts';
+
+export type ReceiveOptions = {
+  readonly senders: ReadonlyMap<string, DeclaredSender>;
+  /** `/api/v1` */
+  readonly base: string;
+  readonly accept: Accept;
+  readonly receivedBytesMax: number;
+};
+
+export function receiveResources(options: ReceiveOptions): readonly Resource[] {
+  return [...options.senders.values()].map((sender) => ({
+    pattern: `${options.base}/webhooks/${sender.name}`,
+    documentation: {
+      name: `Webhook${pascal(sender.name)}`,
+      noun: `the receiver of ${sender.name}`,
+      tag,
+    },
+    operations: new Map([['POST', postOperation(options, sender) as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+    ignoresCredentials: true,
+    unlimited: true,
+    judgedBySignature: true,
+  }));
+}
+
+const tag: Tag = {
+  name: 'webhooks',
+  description: 'Where senders of webhooks post, each to a path of its own.',
+};
+
+/** What the sender posts, how it signs that, and how it is answered. */
+function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDocumentation {
+  const { name, description, rule } = sender;
+  const { challenge } = rule;
+  const asks =
+    challenge === undefined ? '' : ' A challenge is answered 200 with what it asks for, and not kept.';
+  return {
+    id: `receive${pascal(name)}`,
+    summary: `Post a webhook of ${name}`,
+    description: `${description === '' ? '' : `${description} `}For the sender ${name} alone, which signs what it posts. 204 when the message is kept, also for one that was kept before and for types that nobody handles; what is done with it comes after.${asks} At most ${bytesMax} octets, of any media type.`,
+    parameters: signatureFields(sender),
+    takes: { '*/*': {} },
+    // Where it can ask back, it is told.
+    ...(challenge === undefined
+      ? {}
+      : { silence: 'sometimes', gives: { changed: challengeContent(challenge.answer) } }),
+    codes: ['signature_invalid', 'signature_stale', 'unavailable'],
+  };
+}
+
+function challengeContent(answer: string): Content {
+  return json(
+    { type: 'object', properties: { [answer]: {} }, required: [answer] },
+    { [answer]: '3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P' },
+  );
+}
+
+function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
+  if (signature.kind === 'token') return [field(signature.header, 'The secret itself.')];
+  const { header, hash, encoding, prefix, signed, timestamp, id } = signature;
+  const before = prefix === '' ? '' : ` behind \`${prefix}\``;
+  const fields = [field(header, `HMAC ${hash} of \`${signed}\` as ${encoding}${before}.`)];
+  if (timestamp !== undefined && 'header' in timestamp) {
+    fields.push(field(timestamp.header, 'When it was signed, in Unix seconds.'));
+  }
+  if (id !== undefined) fields.push(field(id, 'Id of the message, the same on every attempt.'));
+  return fields;
+}
+
+function field(name: string, description: string): Item {
+  return { name, in: 'header', required: true, description, schema: { type: 'string' } };
+}
+
+/** `acme-eu` is `AcmeEu`. Names that differ stay different: a digit or nothing behind a hyphen keeps it as `_`. */
+function pascal(name: string): string {
+  const [first = '', ...rest] = name.split('-');
+  return (
+    capital(first) + rest.map((word) => (startsWithLetter.test(word) ? capital(word) : `_${word}`)).join('')
+  );
+}
+
+const startsWithLetter = /^[a-z]/;
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** What is to be answered, and kept. */
+type Judged = Extract<Verdict, { ok: true }>;
+type Proposed = Proposal & { readonly judged: Judged | undefined };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+function postOperation(
+  { accept, receivedBytesMax }: ReceiveOptions,
+  sender: DeclaredSender,
+): Operation<Standing, Judged, Proposed> {
+  return {
+    documentation: documentationOf(sender, receivedBytesMax),
+    permission: () => 'granted',
+    raw: true,
+    contentBytesMax: receivedBytesMax,
+    reports: true,
+    understand({ request }, bytes) {
+      const verdict = accept.verify(sender, request, bytes);
+      return verdict instanceof Promise ? verdict.then(understood) : understood(verdict);
+    },
+    standing: () => open,
+    propose: (_ask, _standing, judged) => ({ problem: null, judged }),
+    async act(_ask, _standing, proposal) {
+      if (proposal?.judged === undefined) throw new Error('a message that was not judged');
+      return take(accept, sender, proposal.judged);
+    },
+  };
+}
+
+function understood(verdict: Verdict): Understood<Judged> {
+  return verdict.ok ? { ok: true, value: verdict } : verdict;
+}
+
+async function take(accept: Accept, sender: DeclaredSender, judged: Judged): Promise<Result> {
+  if ('challenge' in judged) {
+    const { name, value } = judged.challenge;
+    return { made: { ...silent, doc: JSON.stringify({ [name]: value }) }, rev: 0 };
+  }
+  await accept.keep(sender, judged.verified);
+  return taken;
+}
+
+/** Without a place: whoever sends may not look into the inbox. */
+const silent: Made = {
+  outcome: 'made',
+  created: false,
+  location: null,
+  doc: null,
+  modifiedAt: null,
+  validated: false,
+};
+const taken: Result = { made: silent, rev: 0 };

@@ -1,0 +1,160 @@
+/** Wires receiving webhooks (§4.14): a path for each sender, the inbox, and the processing of messages. */
+import type { Configuration } from '../../config/configuration.ts';
+import { ConfigurationError } from '../../config/inspection.ts';
+import type { DeclaredSender } from '../../config/senders.ts';
+import type { Settings } from '../../config/settings.ts';
+import type { Dial } from '../../egress/dial.ts';
+import type { Exchange } from '../../egress/exchange.ts';
+import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetch.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import { packageVersion } from '../../package-version.ts';
+import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { RetentionRule } from '../../store/retention.ts';
+import type { EventTypes } from '../sending/event-types/event-types.ts';
+import type { Lanes } from '../work/lanes.ts';
+import { createAccept } from './accept-message.ts';
+import { createForward } from './forward-message.ts';
+import type { HandOn, OpenTransaction } from './hand-on.ts';
+import { createHandingOn, type HandingOn } from './handing-on-engine.ts';
+import { createHandlerThreads, type HandlerThreads } from './handle/handler-threads.ts';
+import { createOpenTransaction } from './handling/transaction.ts';
+import { receivedResources } from './received/received-routes.ts';
+import { receivingRetention } from './received-tables.ts';
+import { receiveResources } from './receiver-routes.ts';
+import {
+  loadSenderSecrets,
+  type MadeSecret,
+  rotateSenderSecret,
+  type SenderSecrets,
+} from './sender-secrets.ts';
+import { senderResources } from './senders/sender-routes.ts';
+
+export type ReceivedOptions = Services & {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
+  /** URL of the configuration as a module, which the threads of handlers import; undefined without one. */
+  readonly module: string | undefined;
+  readonly exchange: Exchange;
+  readonly dial: Dial;
+  readonly lanes: Lanes;
+  readonly eventTypes: EventTypes;
+};
+
+export type Received = {
+  readonly made: readonly MadeSecret[];
+  readonly builtIn: (serving: Serving) => readonly ServedCollection[];
+  readonly resources: readonly Resource[];
+  readonly retention: readonly RetentionRule[];
+  readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+  start(): Promise<void>;
+  /** Starts no further attempts and waits for those under way, at most this long (ms). */
+  drain(ms: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** @throws ConfigurationError if a handler is declared without a module to import it from */
+export async function createReceiving(options: ReceivedOptions): Promise<Received> {
+  const { configuration, settings } = options;
+  const { senders } = configuration;
+  const { secrets, made } = await loadSenderSecrets({ ...options, senders, given: options.senderSecrets });
+  // Set when the collections are served, which is before any message is processed.
+  let openTransaction: OpenTransaction | undefined;
+  const threads = threadsOf(options, () => {
+    if (openTransaction === undefined) throw new Error('a handler ran before the collections were served');
+    return openTransaction();
+  });
+  const engine = engineOf(options, secrets, threads);
+  const keys = createGuardedFetch({ ...options, ...settings });
+  return {
+    made,
+    builtIn: (serving) => {
+      const { eventTypes } = options;
+      const { collections } = configuration;
+      openTransaction = createOpenTransaction({ serving, collections, eventTypes, limits: settings });
+      return [receivedResources({ senders, ...settings }, serving)];
+    },
+    resources: resourcesOf(options, secrets, keys, engine),
+    retention: receivingRetention(settings),
+    gauges: gaugesOf(engine),
+    start: () => engine.start(),
+    drain: (ms) => engine.drain(ms),
+    async close() {
+      await engine.close();
+      await threads?.close();
+      await keys.close();
+      await secrets.close();
+    },
+  };
+}
+
+function threadsOf(options: ReceivedOptions, openTransaction: OpenTransaction): HandlerThreads | undefined {
+  const { configuration, settings, module } = options;
+  const handled = [...configuration.senders.values()].filter(({ handOn }) => handOn.kind === 'handler');
+  if (handled.length === 0) return undefined;
+  if (module === undefined) {
+    const names = handled.map(({ name }) => name).join(', ');
+    throw new ConfigurationError([
+      `senders with a handler (${names}) need a module that threads can import: give createComity { module: new URL('./comity.config.ts', import.meta.url) }, whose default export is this configuration`,
+    ]);
+  }
+  const monotonic = (): number => performance.now();
+  return createHandlerThreads({ ...options, module, openTransaction, settings, monotonic });
+}
+
+function engineOf(
+  options: ReceivedOptions,
+  secrets: SenderSecrets,
+  threads: HandlerThreads | undefined,
+): HandingOn {
+  const { configuration, settings } = options;
+  const forward = createForward({ ...options, ...settings, secrets, version: packageVersion() });
+  const handOnOf = ({ handOn }: DeclaredSender): HandOn | undefined => {
+    if (handOn.kind === 'forward') return forward;
+    return handOn.kind === 'handler' ? threads?.handOn : undefined;
+  };
+  return createHandingOn({
+    ...options,
+    senders: configuration.senders,
+    handOnOf,
+    random: Math.random,
+    settings,
+  });
+}
+
+function resourcesOf(
+  options: ReceivedOptions,
+  secrets: SenderSecrets,
+  { fetch: fetchKeys }: GuardedFetch,
+  engine: HandingOn,
+): readonly Resource[] {
+  const { configuration, settings, store, clock, random } = options;
+  const { base, senders } = configuration;
+  const accept = createAccept({
+    ...{ ...options, ...settings, senders, secrets, fetchKeys },
+    accepted: (sender) => engine.wake(sender),
+  });
+  return [
+    ...receiveResources({ ...settings, senders, base, accept }),
+    ...senderResources({
+      ...{ base, senders, secrets, clock, ...settings, limits: settings, listLimits: settings },
+      rotate: (name, how) => rotateSenderSecret({ store, clock, random }, name, how),
+    }),
+  ];
+}
+
+function gaugesOf(engine: HandingOn): Received['gauges'] {
+  return [
+    [
+      'comity_received_in_flight',
+      'Received messages that are being handed on.',
+      () => engine.counts().inFlight,
+    ],
+    [
+      'comity_senders_paused',
+      'Senders whose messages wait because handing them on failed.',
+      () => engine.counts().paused,
+    ],
+  ];
+}

@@ -1,0 +1,25 @@
+/** What the resources of senders need. */
+import type { DeclaredSender } from '../../../config/senders.ts';
+import type { ActionLimits } from '../../../kernel/action.ts';
+import { pathParameter, type Tag } from '../../../kernel/documentation.ts';
+import type { QueryLimits } from '../../../resources/query/list-query.ts';
+import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
+
+export const sendersTag: Tag = { name: 'senders', description: 'Whose webhooks are received.' };
+export const senderParameter = pathParameter('name', 'Of the sender, as in its path.');
+
+export type SenderResourcesOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly senders: ReadonlyMap<string, DeclaredSender>;
+  readonly secrets: Pick<SenderSecrets, 'of' | 'source' | 'refresh'>;
+  /** Puts a secret, the one given or one that is made, before those that are kept, which last `overlapMs` longer at most. */
+  readonly rotate: (
+    name: SecretName,
+    how: { readonly secret?: string; readonly overlapMs: number },
+  ) => Promise<{ readonly secret: string }>;
+  readonly clock: () => number;
+  readonly secretOverlapSecondsMax: number;
+  readonly limits: ActionLimits;
+  readonly listLimits: QueryLimits;
+};

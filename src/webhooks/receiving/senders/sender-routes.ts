@@ -1,0 +1,253 @@
+/**
+ * `/senders`: whose webhooks are received here (§4.14), for administrators. Senders are declared in the configuration, so nothing of them is
+ * written here but their secrets (rotate-secret.ts).
+ */
+import type { DeclaredSender, HandOnTo } from '../../../config/senders.ts';
+import { type Item, json, named, pageSchema } from '../../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../../kernel/resource.ts';
+import { type Permission, permission } from '../../../model/access.ts';
+import type { Principal } from '../../../model/principal.ts';
+
+import { type DeclaredItem, declaredList } from '../../routes/declared-list.ts';
+import { missing, type Shown, shown, shownResource } from '../../routes/shown-resource.ts';
+import type { SignatureRule } from '../../signature/signature-rule.ts';
+import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
+import { rotateSenderSecretResource } from './rotate-secret.ts';
+import { type SenderResourcesOptions, senderParameter, sendersTag } from './sender-route-options.ts';
+
+type ShownSender = ShownSecrets & {
+  readonly name: string;
+  readonly description: string;
+  readonly preset: string | null;
+  /** Where it posts. */
+  readonly path: string;
+  readonly signature: ShownSignature;
+  readonly handOn: ShownHandOn;
+  /** Seconds from each failed attempt to the next. */
+  readonly schedule: readonly number[];
+  /** Null: as the setting says. */
+  readonly inFlightMax: number | null;
+};
+
+type ShownSecrets = {
+  readonly secretSource: 'environment' | 'store';
+  readonly secretVariable: string;
+  /** Secrets that are taken, or signed with, now. */
+  readonly secretCount: number;
+  /** When the last of those that are being replaced is over, ISO 8601; null: none is. */
+  readonly oldSecretsUntil: string | null;
+};
+
+type ShownSignature =
+  | {
+      readonly kind: 'hmac';
+      readonly header: string;
+      readonly hash: string;
+      readonly encoding: string;
+      /** 0: any time, or none is signed. */
+      readonly toleranceSeconds: number;
+    }
+  | { readonly kind: 'token'; readonly header: string };
+
+type ShownHandOn =
+  | { readonly kind: 'handler' | 'inbox' }
+  | (ShownSecrets & { readonly kind: 'forward'; readonly url: string; readonly scheme: string });
+
+type Secrets = Pick<SenderSecrets, 'of' | 'source'>;
+
+/**
+ * A declared sender as administrators see it: how it signs, what becomes of its messages, and where its secrets come from. No secret.
+ *
+ * @param path where it posts: `/api/v1/webhooks/billing`
+ * @param now milliseconds since the epoch
+ */
+function shownSender(sender: DeclaredSender, path: string, secrets: Secrets, now: number): ShownSender {
+  const { name, description, preset, rule, secretVariable, schedule, inFlightMax } = sender;
+  const shownSecrets = (use: SecretName['use'], variable: string) =>
+    secretsOf(secrets, { sender: name, use }, variable, now);
+  return {
+    ...{ name, description, preset, path },
+    signature: signatureOf(rule.signature),
+    handOn: handOnOf(sender.handOn, shownSecrets),
+    schedule,
+    inFlightMax: inFlightMax ?? null,
+    ...shownSecrets('receive', secretVariable),
+  };
+}
+
+function secretsOf(secrets: Secrets, name: SecretName, secretVariable: string, now: number): ShownSecrets {
+  const active = secrets.of(name).filter(({ until }) => until === null || until > now);
+  const ends = active.flatMap(({ until }) => (until === null ? [] : [until]));
+  return {
+    secretSource: secrets.source(name),
+    secretVariable,
+    secretCount: active.length,
+    oldSecretsUntil: ends.length === 0 ? null : new Date(Math.max(...ends)).toISOString(),
+  };
+}
+
+function signatureOf(signature: SignatureRule): ShownSignature {
+  const { kind, header } = signature;
+  if (kind === 'token') return { kind, header };
+  const { hash, encoding, timestamp, toleranceSeconds } = signature;
+  return {
+    ...{ kind, header, hash, encoding },
+    toleranceSeconds: timestamp === undefined ? 0 : toleranceSeconds,
+  };
+}
+
+function handOnOf(
+  handOn: HandOnTo,
+  shownSecrets: (use: SecretName['use'], variable: string) => ShownSecrets,
+): ShownHandOn {
+  if (handOn.kind !== 'forward') return { kind: handOn.kind };
+  const { kind, url, scheme, secretVariable } = handOn;
+  return { kind, url: withoutCredentials(url), scheme, ...shownSecrets('forward', secretVariable) };
+}
+
+/** A query component is as good a place for a token as any. */
+function withoutCredentials({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+const secrets: Item = {
+  secretSource: {
+    enum: ['environment', 'store'],
+    description: '`environment`: set by the variable; `store`: made here and kept.',
+  },
+  secretVariable: { type: 'string', description: 'The variable that sets it, or would.' },
+  secretCount: { type: 'integer', minimum: 0, description: 'Secrets that are good now.' },
+  oldSecretsUntil: {
+    type: ['string', 'null'],
+    format: 'date-time',
+    description: 'When the last of those that are being replaced is over.',
+  },
+};
+const secretNames = Object.keys(secrets);
+
+const signature: Item = {
+  oneOf: [
+    {
+      type: 'object',
+      properties: {
+        kind: { const: 'hmac' },
+        header: { type: 'string' },
+        hash: { enum: ['sha1', 'sha256', 'sha512'] },
+        encoding: { enum: ['hex', 'base64'] },
+        toleranceSeconds: { type: 'integer', minimum: 0, description: '0: any time, or none is signed.' },
+      },
+      required: ['kind', 'header', 'hash', 'encoding', 'toleranceSeconds'],
+    },
+    {
+      type: 'object',
+      properties: { kind: { const: 'token' }, header: { type: 'string' } },
+      required: ['kind', 'header'],
+    },
+  ],
+};
+
+const handOn: Item = {
+  description: 'What becomes of its messages; `inbox`: they wait to be marked.',
+  oneOf: [
+    { type: 'object', properties: { kind: { enum: ['handler', 'inbox'] } }, required: ['kind'] },
+    {
+      type: 'object',
+      properties: {
+        kind: { const: 'forward' },
+        url: { type: 'string', description: 'Without credentials and query.' },
+        scheme: { enum: ['standard', 'timestamped', 'plain'] },
+        ...secrets,
+      },
+      required: ['kind', 'url', 'scheme', ...secretNames],
+    },
+  ],
+};
+
+const senderSchema = named('Sender', {
+  description: 'A declared sender of webhooks.',
+  type: 'object',
+  properties: {
+    name: { type: 'string' },
+    description: { type: 'string' },
+    preset: { type: ['string', 'null'] },
+    path: { type: 'string', description: 'Where it posts.' },
+    signature,
+    handOn,
+    schedule: {
+      type: 'array',
+      items: { type: 'number' },
+      description: 'Seconds from each failed attempt to hand a message on to the next.',
+    },
+    inFlightMax: { type: ['integer', 'null'], description: 'Null: as the setting says.' },
+    ...secrets,
+  },
+  required: [
+    ...['name', 'description', 'preset', 'path', 'signature', 'handOn', 'schedule', 'inFlightMax'],
+    ...secretNames,
+  ],
+});
+
+const senderExample: ShownSender = {
+  name: 'billing',
+  description: 'Payments of the shop.',
+  preset: 'timestamped',
+  path: '/api/v1/webhooks/billing',
+  signature: {
+    ...{ kind: 'hmac', header: 'service-signature', hash: 'sha256', encoding: 'hex' },
+    toleranceSeconds: 300,
+  },
+  handOn: { kind: 'handler' },
+  schedule: [5, 30, 120, 300, 1800, 7200, 18_000, 72_000],
+  inFlightMax: null,
+  secretSource: 'store',
+  secretVariable: 'BILLING_WEBHOOK_SECRET',
+  secretCount: 1,
+  oldSecretsUntil: null,
+};
+
+export function senderResources(options: SenderResourcesOptions): readonly Resource[] {
+  const { base, senders, secrets, clock } = options;
+  const path = `${base}/senders`;
+  const textOf = (sender: DeclaredSender): string =>
+    JSON.stringify(shownSender(sender, `${base}/webhooks/${sender.name}`, secrets, clock()));
+  const items = (): readonly DeclaredItem[] =>
+    [...senders.values()].map((sender) => ({ name: sender.name, text: textOf(sender) }));
+  const one = (ask: Ask): Shown => {
+    const sender = senders.get(ask.captures[0] ?? '');
+    return sender === undefined ? missing : shown(textOf(sender));
+  };
+  return [
+    declaredList(path, mayRead, items, options.listLimits, listDocumentation),
+    shownResource(`${path}/{name}`, mayRead, one, senderDocumentation),
+    rotateSenderSecretResource(options, `${path}/{name}/rotate-secret`),
+  ];
+}
+
+const sendersSchema = pageSchema('Senders', 'A page of the senders that are declared.', senderSchema);
+
+const listDocumentation = {
+  name: 'Senders',
+  noun: 'the senders',
+  tag: sendersTag,
+  list: {
+    id: 'listSenders',
+    summary: 'Whose webhooks are received',
+    gives: { representation: json(sendersSchema, { items: [senderExample], nextCursor: null }) },
+  },
+};
+
+const senderDocumentation = {
+  name: 'Sender',
+  noun: 'a sender',
+  tag: sendersTag,
+  parameters: [senderParameter],
+  read: {
+    id: 'readSender',
+    summary: 'Read a sender',
+    gives: { representation: json(senderSchema, senderExample) },
+  },
+};
+
+function mayRead(principal: Principal): Permission {
+  return permission('administrator', 'read', principal);
+}

@@ -1,0 +1,153 @@
+/**
+ * `/{id}/attempts` of a delivery or of a received message: what was tried and what came of it, oldest first. A
+ * cursor is the number of the last attempt on the page before; attempts are only ever added, so nothing more need be in it.
+ */
+import type { Problem } from '../../http/problem.ts';
+import { parseQueryString } from '../../http/syntax/query-string.ts';
+import { type Item, json, named, pageSchema, pathParameter } from '../../kernel/documentation.ts';
+import type { Operation, Proposal, Resource } from '../../kernel/resource.ts';
+import { permission } from '../../model/access.ts';
+import type { Served } from '../../resources/collection/served.ts';
+import {
+  type MemberStanding,
+  memberStanding,
+  memberValidators,
+} from '../../resources/collection/standing.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+
+/** Where a page of attempts begins, and how many are on it at most. */
+export type AttemptsAsked = { readonly afterNumber: number; readonly limit: number };
+
+export type AttemptsPage = {
+  /** Documents, each with its `number`, oldest first. */
+  readonly docs: readonly string[];
+  readonly more: boolean;
+};
+
+/** Of the member with this id, which may be seen. */
+export type ReadAttempts = (id: string, asked: AttemptsAsked) => MaybePromise<AttemptsPage>;
+
+type Asked = Proposal & AttemptsAsked;
+
+const cacheControl = 'private, no-cache';
+const parametersMax = 16;
+const wholeNumber = /^[1-9]\d{0,5}$/;
+
+/** Attempts on a page of a request that names no limit: more than a schedule and some resends make. */
+const limitDefault = 200;
+
+export type AttemptsDocumentation = {
+  /** Of the schema of one: `Attempt`; a page is `Attempts`. */
+  readonly name: string;
+  readonly noun: string;
+  /** Whose id is in the path: `Of the delivery.` */
+  readonly of: string;
+  readonly summary: string;
+  readonly pageDescription: string;
+  /** Of one attempt. */
+  readonly schema: Item;
+  readonly example: Item;
+};
+
+/** @param limitMax greatest `limit` that a request may name, the same as of every list */
+export function attemptsResource(
+  served: Served,
+  limitMax: number,
+  described: AttemptsDocumentation,
+  read: ReadAttempts,
+): Resource {
+  const { collection } = served;
+  const { name, noun, summary, pageDescription, schema, example } = described;
+  const page = pageSchema(`${name}s`, pageDescription, named(name, schema));
+  const beginning: Asked = { problem: null, afterNumber: 0, limit: Math.min(limitDefault, limitMax) };
+  const operation: Operation<MemberStanding, never, Asked> = {
+    documentation: {
+      id: `list${name}s`,
+      summary,
+      description: 'Oldest first.',
+      parameters: attemptsParameters(limitMax),
+      member: { collection, action: 'read' },
+      gives: { representation: json(page, { items: [example], nextCursor: null }) },
+      codes: ['query_parameter_invalid'],
+    },
+    permission: (principal) => permission(served.collection.access.read, 'read', principal),
+    standing: (ask) => memberStanding(served, ask, 'read'),
+    propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning, limitMax)),
+    // An attempt is logged in the unit that changes the member, so the member's revision is that of the list.
+    validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
+    represent: (_ask, standing, proposal = beginning) =>
+      whenKnown(read(standing.id, proposal), ({ docs, more }) => {
+        const next = more ? `"${numberOf(docs.at(-1))}"` : 'null';
+        return {
+          content: `{"items":[${docs.join(',')}],"nextCursor":${next}}`,
+          mediaType: 'application/json',
+          validators: memberValidators(standing),
+          cacheControl,
+        };
+      }),
+  };
+  return {
+    pattern: `${served.path}/{id}/attempts`,
+    documentation: {
+      name: `${name}s`,
+      noun,
+      tag: collection,
+      parameters: [pathParameter('id', described.of)],
+    },
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
+}
+
+function attemptsParameters(limitMax: number): readonly Item[] {
+  const schema = { type: 'integer', minimum: 1, maximum: limitMax };
+  return [
+    {
+      name: 'limit',
+      in: 'query',
+      description: 'Attempts on a page.',
+      schema: { ...schema, default: Math.min(limitDefault, limitMax) },
+    },
+    {
+      name: 'cursor',
+      in: 'query',
+      description: '`nextCursor` of a page: goes on after it.',
+      schema: { type: 'string', minLength: 1 },
+    },
+  ];
+}
+
+/** Not to be counted: retention may have taken the first ones. */
+function numberOf(doc = '{}'): number | undefined {
+  return (JSON.parse(doc) as { readonly number?: number }).number;
+}
+
+/** @param beginning what is asked where the query says nothing */
+function readAsked(query: string, beginning: Asked, limitMax: number): Asked {
+  let asked = beginning;
+  const pairs = parseQueryString(query, parametersMax);
+  if (pairs === undefined) return { ...beginning, problem: problem('malformed query string') };
+  for (const [name, value] of pairs) {
+    // A credential was looked at before.
+    if (name === 'api_key') continue;
+    const number = wholeNumber.test(value) ? Number(value) : 0;
+    if (name === 'limit' || name === 'per_page') {
+      if (number === 0 || number > limitMax) {
+        return { ...asked, problem: problem(`${name} must be a whole number from 1 to ${limitMax}`) };
+      }
+      asked = { ...asked, limit: number };
+    } else if (name === 'cursor') {
+      if (number === 0) return { ...asked, problem: problem('cursor must be the nextCursor of a page') };
+      asked = { ...asked, afterNumber: number };
+    } else {
+      return { ...asked, problem: problem('attempts take the parameters limit and cursor alone') };
+    }
+  }
+  return asked;
+}
+
+function problem(message: string): Problem {
+  return { code: 'query_parameter_invalid', message };
+}

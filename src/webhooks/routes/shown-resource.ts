@@ -1,0 +1,47 @@
+/** A resource that is read alone and whose representation is made from what the program was started with: types of events, senders. */
+
+import type { OperationDocumentation, PathDocumentation } from '../../kernel/documentation.ts';
+import type { Ask, Operation, Representation, Resource, Standing } from '../../kernel/resource.ts';
+import type { Permission } from '../../model/access.ts';
+import type { Principal } from '../../model/principal.ts';
+import { contentTag } from '../../resources/program/document.ts';
+
+export type Shown = Standing & { readonly content: string; readonly tag: string };
+
+const cacheControl = 'private, no-cache';
+
+/** What is not there for whoever asks. */
+export const missing: Shown = { exists: false, visible: false, permitted: false, content: '', tag: '' };
+
+/** @param content JSON text */
+export function shown(content: string): Shown {
+  return { exists: true, visible: true, permitted: true, content, tag: contentTag(content) };
+}
+
+export function shownResource(
+  pattern: string,
+  permission: (principal: Principal) => Permission,
+  standing: (ask: Ask) => Shown,
+  documentation: PathDocumentation & { readonly read: OperationDocumentation },
+): Resource {
+  const { read, ...documented } = documentation;
+  const operation: Operation<Shown> = {
+    documentation: { mayBeMissing: true, ...read },
+    permission,
+    standing,
+    validators: (_ask, { tag }) => ({ tag, modifiedAt: null, cacheControl }),
+    represent: (_ask, { content, tag }): Representation => ({
+      content,
+      mediaType: 'application/json',
+      validators: { tag, modifiedAt: null },
+      cacheControl,
+    }),
+  };
+  return {
+    pattern,
+    documentation: documented,
+    operations: new Map([['GET', operation as Operation]]),
+    constantFields: [],
+    offers: ['application/json'],
+  };
+}

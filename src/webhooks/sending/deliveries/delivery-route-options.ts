@@ -1,0 +1,12 @@
+/** What the resources of deliveries need besides what every collection does. */
+import type { EndpointDirectory } from '../known-endpoint.ts';
+import type { Wakes } from '../wakes.ts';
+
+export type DeliveryResourcesOptions = {
+  readonly directory: Pick<EndpointDirectory, 'get' | 'mayReceive'>;
+  readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
+  /** Age up to which a delivery may be sent again by hand. */
+  readonly resendSeconds: number;
+  /** The same for the command line. */
+  readonly resendCommandLineSeconds: number;
+};

@@ -1,0 +1,109 @@
+/**
+ * POST to `/deliveries/{id}/resend` (§6): the delivery is due at once, whatever became of it before. What the schedule still has in store
+ * for it stays, so a resend that fails costs it no attempt. The answer comes before anything is sent: 202.
+ */
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { representationOf } from '../../../kernel/documentation.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
+import { timeAfter } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { eventsTable, Overtaken, type Row, type Store } from '../../../store/store.ts';
+import { endpointsCollection } from '../sending-tables.ts';
+import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
+
+const schema = Type.Object({
+  via: Type.Optional(
+    Type.Literal('command-line', {
+      description: 'Who asks by the command line may ask for older ones.',
+    }),
+  ),
+});
+
+export function resendResource(
+  options: DeliveryResourcesOptions,
+  served: Served,
+  limits: ActionLimits,
+): Resource {
+  const { resendSeconds, resendCommandLineSeconds } = options;
+  return actionResource(
+    {
+      ...onMember(served, 'resend', 'update', 'Of the delivery.'),
+      noun: 'sending a delivery again',
+      id: 'resendDelivery',
+      summary: 'Send a delivery again',
+      description:
+        'At once, whatever became of it before. Retries that are still planned stay planned. 409 for one that is too old, and where its event or its endpoint is not there any more.',
+      input: { name: 'Resend', schema, example: {}, optional: true },
+      output: { schema: representationOf(served.collection) },
+      answers: 'queued',
+      codes: ['endpoint_unavailable', 'event_unavailable', 'resend_window_over'],
+      changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
+      handler: (_ask, { via }, standing) =>
+        resend(options, served, standing, via === undefined ? resendSeconds : resendCommandLineSeconds),
+    },
+    limits,
+  );
+}
+
+async function resend(
+  { wakes, directory }: DeliveryResourcesOptions,
+  served: Served,
+  { row, id }: MemberStanding,
+  windowSeconds: number,
+): Promise<Done> {
+  const { store, clock, collection, path } = served;
+  if (row === undefined) throw new Error('a resend of nothing');
+  const stood = JSON.parse(row.doc) as Delivery;
+  const at = timeAfter(clock, row.updatedAt);
+  const refused = await refusal(store, directory, stood, row, at, windowSeconds);
+  if (refused !== undefined) return refused;
+  const asked = due(stood, at);
+  const { endpointId } = asked;
+  const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
+  const change = { table: collection.name, id, expect: { rev: row.rev }, next };
+  const commit = await tryCommit(store, {
+    changes: [change, ...wakes.changesFor(endpointId, id)],
+    events: [],
+  });
+  if (commit instanceof Overtaken) return commit;
+  wakes.announce([endpointId], id);
+  return { content: asked, queued: `${path}/${id}` };
+}
+
+/** Told from an attempt by schedule by its time, which is then one millisecond earlier (model/delivery.ts). */
+function due(stood: Delivery, at: number): Delivery {
+  const now = new Date(at).toISOString();
+  const dueAt = now === stood.nextAttemptAt ? new Date(at - 1).toISOString() : now;
+  return { ...stood, status: 'pending', dueAt, updatedAt: now };
+}
+
+async function refusal(
+  store: Store,
+  directory: DeliveryResourcesOptions['directory'],
+  { endpointId, eventId, eventType: type }: Delivery,
+  { createdAt }: Row,
+  at: number,
+  windowSeconds: number,
+): Promise<Done | undefined> {
+  if (at - createdAt > windowSeconds * 1000) return { refused: { code: 'resend_window_over' } };
+  const endpoint = await store.read(endpointsCollection.name, endpointId);
+  const status = endpoint === undefined ? 'gone' : readEndpoint(endpoint.doc).status;
+  if (status !== 'enabled') {
+    return { refused: { code: 'endpoint_unavailable', message: `the endpoint is ${status}` } };
+  }
+  const event = await store.read(eventsTable, eventId);
+  if (event === undefined) return { refused: { code: 'event_unavailable' } };
+  const mayReceive = await directory.mayReceive(endpointId, { ...event, id: eventId, type });
+  const isOwned = directory.get(endpointId)?.principal !== undefined;
+  if (mayReceive && isOwned) return undefined;
+  const message = isOwned
+    ? 'the owner of the endpoint may no longer read this event'
+    : 'the owner of the endpoint is gone or disabled';
+  return { refused: { code: 'endpoint_unavailable', message } };
+}

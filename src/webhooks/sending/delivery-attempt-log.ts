@@ -1,0 +1,127 @@
+/**
+ * What the log says of an attempt to send a delivery (§6.8; work/attempt-log.ts). The document is what `GET {base}/deliveries/{id}/attempts` serves.
+ *
+ * `error` is the kind of a failure without an answer, with a `message`; an answer of any status has none. Everything that the receiver
+ * sent is cut, and made fit for both stores.
+ */
+import type { ExchangeTiming } from '../../egress/exchange.ts';
+import type { Trigger } from '../../model/delivery.ts';
+import type { Change, MaybePromise, Store } from '../../store/store.ts';
+import {
+  type AttemptsAsked,
+  type AttemptsPage,
+  attemptRowChange,
+  attemptsPage,
+  fittingText,
+} from '../work/attempt-log.ts';
+import type { Attempted } from './delivery-claim.ts';
+import { attemptsTable } from './sending-tables.ts';
+
+/** As served. */
+export type Attempt = {
+  /** From 1, of one delivery. */
+  readonly number: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly message: string | null;
+  /** Whole milliseconds to the header section, or to the failure. */
+  readonly latencyMs: number;
+  readonly responseSnippet: string;
+  readonly trigger: Trigger;
+  /** When it began, ISO 8601. */
+  readonly at: string;
+  readonly timing: ExchangeTiming;
+  readonly responseHeaders: readonly (readonly [name: string, value: string])[];
+  readonly protocol: string | null;
+  readonly reused: boolean | null;
+  readonly cut: string | null;
+};
+
+const messageCharactersMax = 500;
+/** Fields of an answer that the log keeps, of those that came first. */
+const headerFieldsMax = 32;
+/** Of a name or a value. */
+const headerCharactersMax = 256;
+
+/** What is not sent to anybody has no attempt. */
+export type Tried = Attempted & {
+  readonly outcome: Exclude<Attempted['outcome'], { kind: 'expunged' } | { kind: 'forbidden' }>;
+};
+
+export type AttemptFacts = {
+  readonly number: number;
+  readonly trigger: Trigger;
+  readonly attempted: Tried;
+  /** Of the answer's beginning; 0 keeps nothing. */
+  readonly snippetCharacters: number;
+};
+
+/** The row of an attempt that is logged for the first time. */
+export function attemptChange(deliveryId: string, owner: string | null, facts: AttemptFacts): Change {
+  const { startedAt, endedAt } = facts.attempted;
+  const { number } = facts;
+  const doc = attemptDocument(facts);
+  return attemptRowChange({
+    table: attemptsTable,
+    workId: deliveryId,
+    number,
+    doc,
+    owner,
+    startedAt,
+    endedAt,
+  });
+}
+
+/** Written by hand: it is made for every attempt. The same facts give the same text. */
+export function attemptDocument({ number, trigger, attempted, snippetCharacters }: AttemptFacts): string {
+  const { outcome, startedAt } = attempted;
+  const { totalMs } = outcome.timing;
+  const at = new Date(startedAt).toISOString();
+  const tail = `"trigger":"${trigger}","at":"${at}","timing":${timingText(outcome.timing)}`;
+  const latencyMs = Math.round(totalMs);
+  if (outcome.kind === 'failed') {
+    const message = JSON.stringify(fittingText(outcome.message, messageCharactersMax));
+    return (
+      `{"number":${number},"statusCode":null,"error":"${outcome.failure}","message":${message},"latencyMs":${latencyMs},` +
+      `"responseSnippet":"",${tail},"responseHeaders":[],"protocol":null,"reused":null,"cut":null}`
+    );
+  }
+  const snippet = JSON.stringify(fittingText(outcome.snippet, snippetCharacters));
+  const cut = outcome.cut === null ? 'null' : `"${outcome.cut}"`;
+  return (
+    `{"number":${number},"statusCode":${outcome.status},"error":null,"message":null,"latencyMs":${latencyMs},` +
+    `"responseSnippet":${snippet},${tail},"responseHeaders":${headersText(outcome.fields)},` +
+    `"protocol":"${outcome.protocol}","reused":${outcome.reused},"cut":${cut}}`
+  );
+}
+
+export function attemptsOf(
+  store: Pick<Store, 'plan'>,
+  deliveryId: string,
+  asked: AttemptsAsked,
+): MaybePromise<AttemptsPage> {
+  return attemptsPage(store, attemptsTable, deliveryId, asked);
+}
+
+function headersText(fields: readonly (readonly [name: string, value: string])[]): string {
+  let text = '[';
+  const count = Math.min(fields.length, headerFieldsMax);
+  for (let at = 0; at < count; at += 1) {
+    const [name, value] = fields[at] ?? ['', ''];
+    const comma = at === 0 ? '' : ',';
+    text += `${comma}[${JSON.stringify(fittingText(name, headerCharactersMax))},${JSON.stringify(fittingText(value, headerCharactersMax))}]`;
+  }
+  return `${text}]`;
+}
+
+function timingText({ dnsMs, connectMs, tlsMs, firstByteMs, totalMs }: ExchangeTiming): string {
+  return (
+    `{"dnsMs":${rounded(dnsMs)},"connectMs":${rounded(connectMs)},"tlsMs":${rounded(tlsMs)},` +
+    `"firstByteMs":${rounded(firstByteMs)},"totalMs":${rounded(totalMs)}}`
+  );
+}
+
+/** To hundredths, which is what a clock on a network is good for. */
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms * 100) / 100;
+}

@@ -1,0 +1,226 @@
+/**
+ * One attempt to send a delivery, due or asked for: sent, written down, understood. Its place in the window is free when it was accepted; a failure keeps it until it is
+ * understood, so that an endpoint that asks for less, or for peace, gets no more meanwhile.
+ */
+
+import { memoryBounds } from '../../memory/bounds.ts';
+import { type Delivery, triggerOf } from '../../model/delivery.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Row, Store } from '../../store/store.ts';
+import type { BreakerSettings } from '../work/breaker.ts';
+import type { Lanes } from '../work/lanes.ts';
+import type { Timers } from '../work/timers.ts';
+import { faultPauseMs, type WorkEngine } from '../work/work-engine.ts';
+import type { Capacity, CapacityTicket } from './capacity.ts';
+import { isAcknowledged } from './conclude-delivery.ts';
+import type { Attempted, Claim, Send, Settle, Settled } from './delivery-claim.ts';
+import type { DueDelivery, EndpointQueue } from './endpoint-queue.ts';
+import { isSendable } from './endpoint-roster.ts';
+import { type EndpointDirectory, partyOf } from './known-endpoint.ts';
+import { deliveriesCollection } from './sending-tables.ts';
+import type { Wakes } from './wakes.ts';
+
+/** Until the directory shows what the attempt did: that the endpoint wants no more. */
+const gonePauseMs = 5000;
+
+export type EngineSettings = BreakerSettings & {
+  readonly webhookInFlightMax: number;
+  readonly webhookEndpointInFlightDefault: number;
+  readonly webhookResendsInFlightMax: number;
+};
+
+export type EngineOptions = Pick<Services, 'clock' | 'observe'> & {
+  readonly store: Pick<Store, 'plan' | 'read' | 'shared'>;
+  readonly directory: Pick<EndpointDirectory, 'get' | 'all' | 'onChange'>;
+  readonly wakes: Pick<Wakes, 'onWake'>;
+  readonly lanes: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;
+  readonly send: Send;
+  readonly settle: Settle;
+  /** Milliseconds that no setting of the clock changes: how long something took. */
+  readonly monotonic: () => number;
+  /** Uniformly from 0 to 1. */
+  readonly random: () => number;
+  readonly timers?: Timers;
+  readonly settings: EngineSettings;
+};
+
+/** What all attempts of the delivery engine share. */
+export type EngineParts = EngineOptions & {
+  readonly engine: WorkEngine<DueDelivery, EndpointQueue>;
+  readonly capacity: Capacity;
+  /** Whether all endpoints that are sent to are one party's. */
+  readonly isAlone: () => boolean;
+  /** With deliveries that somebody asked for and that wait. */
+  readonly asking: Set<EndpointQueue>;
+};
+
+/** One attempt that has begun. */
+type Attempt = {
+  readonly queue: EndpointQueue;
+  readonly claim: Claim;
+  /** Whether the breaker lets no other begin before its end. */
+  readonly probe: boolean;
+  /** Its number in the window. */
+  readonly number: number;
+  readonly ticket: CapacityTicket;
+};
+
+/** Never rejects. What it takes of window, rate and capacity it has taken when it returns its promise. */
+export function attempt(
+  parts: EngineParts,
+  queue: EndpointQueue,
+  claim: Claim,
+  probe: boolean,
+): Promise<void> {
+  const { capacity, monotonic } = parts;
+  queue.bucket?.take();
+  if (claim.isAsked !== true) queue.underWay += 1;
+  const number = queue.window.began();
+  const ticket = capacity.begin(queue.holding, partyOf(claim.endpoint), monotonic());
+  return make(parts, { queue, claim, probe, number, ticket });
+}
+
+async function make(parts: EngineParts, begun: Attempt): Promise<void> {
+  const { queue, claim, ticket } = begun;
+  const { capacity, engine } = parts;
+  const attempted = await trySend(parts, begun);
+  capacity.answered(ticket);
+  const isAsked = claim.isAsked === true;
+  const accepted = attempted !== undefined && isAcknowledged(attempted);
+  if (accepted && !isAsked) {
+    queue.underWay -= 1;
+    engine.ready(queue);
+  }
+  if (attempted === undefined) queue.breaker.ignored(begun.probe);
+  else {
+    const settled = await engine.settleSurely(() => parts.settle(claim, attempted));
+    understand(parts, begun, attempted, settled);
+  }
+  if (isAsked) queue.askedUnderWay -= 1;
+  else if (!accepted) queue.underWay -= 1;
+  capacity.settled();
+}
+
+/** @returns undefined where nothing was sent because of us; the delivery is still due */
+async function trySend(
+  { send, engine, observe }: EngineParts,
+  { queue, claim }: Attempt,
+): Promise<Attempted | undefined> {
+  try {
+    return await send(claim, engine.working);
+  } catch (error) {
+    observe({ kind: 'sending-failed', what: 'making a delivery', error });
+    engine.pauseAfter(queue, error);
+    return undefined;
+  }
+}
+
+/** Neither accepted nor without meaning. */
+function isFailure({ outcome }: Attempted): boolean {
+  if (outcome.kind === 'answered') return outcome.status < 200 || outcome.status > 299;
+  return outcome.kind === 'failed' && outcome.failure !== 'aborted';
+}
+
+function understand(
+  { clock, observe }: EngineParts,
+  { queue, claim, probe, number }: Attempt,
+  attempted: Attempted,
+  settled: Settled | undefined,
+): void {
+  const now = clock();
+  if (settled === undefined) {
+    // Sent and not written down: sent again at once it would be sent again and again.
+    queue.pause(now + faultPauseMs);
+    queue.breaker.ignored(probe);
+    return;
+  }
+  const { verdict, delivery } = settled;
+  const { breaker, window, id } = queue;
+  if (delivery !== undefined && delivery.dueAt !== null) queue.dueAt(Date.parse(delivery.dueAt));
+  // What somebody asked for leaves the schedule of the others as it was, unless it shows that the endpoint is well or gone.
+  if (claim.isAsked === true && verdict.health !== 'succeeded' && !verdict.gone) return;
+  // What somebody asked for does not count against an endpoint, but as a probe it has shown what a probe is to show.
+  const failed = verdict.health === 'failed' || (probe && isFailure(attempted));
+  if (verdict.health === 'ignored' && !failed) breaker.ignored(probe);
+  if (verdict.health === 'succeeded') {
+    window.succeeded();
+    if (breaker.succeeded()) observe({ kind: 'endpoint-answers-again', endpoint: id });
+  }
+  if (verdict.slowDown) window.slowDown(number);
+  if (failed) {
+    const until = breaker.failed(now, probe);
+    if (until !== undefined) {
+      window.paused();
+      observe({ kind: 'endpoint-left-alone', endpoint: id, until });
+    }
+  }
+  const pausedUntil = verdict.gone ? now + gonePauseMs : (verdict.notBefore ?? 0);
+  if (pausedUntil > now) {
+    queue.notBefore = Math.max(queue.notBefore, pausedUntil);
+    window.paused();
+  }
+}
+
+/*
+ * Deliveries that somebody asked for: a resend and a test go out at once, whatever Retry-After, the breaker, the window or the ramp of their
+ * endpoint say (§3). At most `webhookResendsInFlightMax` of an endpoint are under way at once; further ones wait here. They count neither in
+ * its window nor as the probe of its breaker, and their failure changes neither; a success closes the breaker, as any does.
+ *
+ * What is asked for is known by id: by the process that was asked, or by a row that other processes read (wakes.ts). Where that is lost, the
+ * delivery still stands in the store as due, and is sent in its turn.
+ */
+
+/** Ids that wait in memory for one endpoint; those beyond are sent in their turn. */
+const askedMax = memoryBounds.askedDeliveries.entries;
+
+/** Never rejects. */
+export function ask(parts: EngineParts, queue: EndpointQueue, deliveryId: string): void {
+  if (queue.asked.size < askedMax) queue.asked.add(deliveryId);
+  void sendAsked(parts, queue);
+}
+
+/** Begins what was asked for, as far as there is room; to be called again when there is more. Never rejects. */
+export async function sendAsked(parts: EngineParts, queue: EndpointQueue): Promise<void> {
+  const { engine, capacity, asking, settings } = parts;
+  const known = parts.directory.get(queue.id);
+  const party = known === undefined ? '' : partyOf(known);
+  for (const id of queue.asked) {
+    const isFull =
+      capacity.isFullFor(party, engine.turns.parties, parts.isAlone()) ||
+      queue.askedUnderWay >= settings.webhookResendsInFlightMax;
+    if (isFull || !engine.isRunning) break;
+    // One that is being sent is sent again when that attempt is written down.
+    if (!queue.takeAsked(id)) continue;
+    await beginAsked(parts, queue, id);
+  }
+  if (queue.asked.size > 0) asking.add(queue);
+  else asking.delete(queue);
+}
+
+async function beginAsked(parts: EngineParts, queue: EndpointQueue, id: string): Promise<void> {
+  const { store, engine, observe } = parts;
+  queue.askedUnderWay += 1;
+  try {
+    const row = await store.read(deliveriesCollection.name, id);
+    const endpoint = parts.directory.get(queue.id);
+    const isOurs = engine.isRunning && parts.lanes.owns(queue.id);
+    if (row !== undefined && isDue(parts, row) && isSendable(endpoint) && isOurs) {
+      const { rev, owner } = row;
+      const delivery = JSON.parse(row.doc) as Delivery;
+      const claim: Claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery), isAsked: true };
+      engine.begin(queue, id, () => attempt(parts, queue, claim, false));
+      return;
+    }
+  } catch (error) {
+    observe({ kind: 'sending-failed', what: 'reading deliveries', error });
+    queue.mayHoldMore = true;
+  }
+  queue.askedUnderWay -= 1;
+  queue.release(id);
+}
+
+/** It may have been sent already, or expunged. */
+function isDue({ clock }: EngineParts, { doc }: Row): boolean {
+  const { dueAt } = JSON.parse(doc) as Delivery;
+  return dueAt !== null && Date.parse(dueAt) <= clock();
+}

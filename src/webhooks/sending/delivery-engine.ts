@@ -1,0 +1,275 @@
+/**
+ * The delivery engine (§6): sends what is due, for the endpoints that are this process's. It is the policy of sending for the engine of due
+ * work (work/work-engine.ts): which endpoints there are, what each may be sent, and how they share what the process may send at once.
+ *
+ * What it does not do: decide what an answer means for a delivery (conclude-delivery.ts), or when a failed one is tried again (work/schedule.ts).
+ */
+import { type Delivery, triggerOf } from '../../model/delivery.ts';
+import type { Row } from '../../store/store.ts';
+import { WorkEngine, type WorkPolicy } from '../work/work-engine.ts';
+import { Capacity } from './capacity.ts';
+import { ask, attempt, type EngineOptions, type EngineParts, sendAsked } from './delivery-attempt.ts';
+import { type DueDelivery, type EndpointQueue, EndpointQueues } from './endpoint-queue.ts';
+import { createRoster, isSendable, Looks, type Roster } from './endpoint-roster.ts';
+import { type KnownEndpoint, partyOf } from './known-endpoint.ts';
+import { TokenBucket } from './window.ts';
+
+/** Endpoints whose party had no room, and which get a turn again when an attempt ends, besides one for each free place. */
+const crowdedPerEnd = 8;
+/** Between two sweeps over all endpoints, where other processes write and a wake may be lost. */
+const sweepMs = 60_000;
+
+export type EngineCounts = {
+  /** Attempts under way. */
+  readonly inFlight: number;
+  /** Attempts that are being written down. */
+  readonly settling: number;
+  /** Of those under way, the ones that take long. */
+  readonly slow: number;
+  /** Deliveries that were read and wait in memory; all others wait in the store. */
+  readonly waiting: number;
+  /** Endpoints that something is known of in memory. */
+  readonly endpoints: number;
+  /** Endpoints that a time is set for. */
+  readonly alarms: number;
+};
+
+export type Engine = {
+  /** Begins with what is due; goes on until `drain`. */
+  start(): Promise<void>;
+  /**
+   * Begins nothing more and waits for what is under way, at most so long; then aborts it.
+   * @param ms milliseconds
+   */
+  drain(ms: number): Promise<void>;
+  counts(): EngineCounts;
+};
+
+export function createEngine(options: EngineOptions): Engine {
+  return new DeliveryEngine(options);
+}
+
+class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
+  readonly readsAtOnce = 16;
+  readonly attemptsPerTurn = 4;
+  readonly #options: EngineOptions;
+  readonly #engine: WorkEngine<DueDelivery, EndpointQueue>;
+  readonly #parts: EngineParts;
+  readonly #budget = { buffered: 0 };
+  readonly #queues: EndpointQueues;
+  readonly #capacity: Capacity;
+  readonly #looks: Looks;
+  /** Where capacity is wanting for one endpoint though not for all. */
+  readonly #held = new Set<EndpointQueue>();
+  /** Where it is wanting for the endpoint's party. */
+  readonly #crowded = new Set<EndpointQueue>();
+  readonly #asking = new Set<EndpointQueue>();
+  #roster: Roster | undefined;
+  #stopWakes: (() => void) | undefined;
+  #stopSweeps: (() => void) | undefined;
+
+  constructor(options: EngineOptions) {
+    const { store, clock, random, settings, observe } = options;
+    const budget = this.#budget;
+    this.#options = options;
+    this.#engine = new WorkEngine(options, this);
+    this.#queues = new EndpointQueues({ store, breaker: settings, random, clock, budget });
+    this.#capacity = new Capacity(settings.webhookInFlightMax);
+    this.#looks = new Looks({ store, timers: this.#engine.timers, observe, onDue: this.#onDue });
+    this.#parts = {
+      ...{ ...options, engine: this.#engine, capacity: this.#capacity, asking: this.#asking },
+      isAlone: this.#isAlone,
+    };
+  }
+
+  async start(): Promise<void> {
+    const { store, directory, wakes, lanes } = this.#options;
+    const { timers } = this.#engine;
+    this.#engine.start();
+    this.#stopWakes = wakes.onWake((id, deliveryId) => this.wake(id, deliveryId));
+    if (store.shared) this.#stopSweeps = timers.after(sweepMs, this.#sweep);
+    const listeners = { onCome: this.#onCome, onLeave: this.#onLeave, onLanes: this.#onLanes };
+    this.#roster = createRoster({ directory, lanes, timers, ...listeners });
+    this.#roster.review();
+  }
+
+  async drain(ms: number): Promise<void> {
+    this.#stopWakes?.();
+    this.#stopSweeps?.();
+    this.#roster?.close();
+    this.#looks.close();
+    await this.#engine.drain(ms);
+  }
+
+  counts(): EngineCounts {
+    const capacity = this.#capacity;
+    return {
+      ...{ inFlight: capacity.sending, settling: capacity.settling },
+      ...{ slow: capacity.slowAt(this.#options.monotonic()), waiting: this.#budget.buffered },
+      ...{ endpoints: this.#queues.size, alarms: this.#engine.alarm.size },
+    };
+  }
+
+  /** Gives a turn to an endpoint that has something due, or may have. */
+  wake(id: string, deliveryId?: string): void {
+    const { directory, lanes } = this.#options;
+    const engine = this.#engine;
+    const known = directory.get(id);
+    // One that the directory does not know yet is looked at when it does.
+    if (!isSendable(known) || !lanes.owns(id)) return;
+    const queue = this.#open(known);
+    queue.mayHoldMore = true;
+    if (deliveryId !== undefined) ask(this.#parts, queue, deliveryId);
+    // What is taken might be read as it was before it was written down.
+    else if (queue.breaker.mode === 'open' && engine.isRunning && !queue.reading && queue.taken === 0) {
+      void engine.heedAsked(queue);
+    }
+    engine.ready(queue);
+  }
+
+  partyOf(queue: EndpointQueue): string {
+    const known = this.#options.directory.get(queue.id);
+    return known === undefined ? '' : partyOf(known);
+  }
+
+  mayWork(queue: EndpointQueue): boolean {
+    const { directory, lanes } = this.#options;
+    if (isSendable(directory.get(queue.id)) && lanes.owns(queue.id)) return true;
+    this.#queues.forget(queue);
+    return false;
+  }
+
+  hasRoom(): boolean {
+    return !this.#capacity.full;
+  }
+
+  isFull(queue: EndpointQueue): boolean {
+    const known = this.#options.directory.get(queue.id);
+    queue.window.setMax(this.#inFlightMaxOf(known));
+    return queue.underWay >= queue.window.size;
+  }
+
+  admits(queue: EndpointQueue): boolean {
+    if (this.#isOverRate(queue)) return false;
+    const { turns } = this.#engine;
+    const party = this.partyOf(queue);
+    const waiting = { parties: turns.parties, endpoints: turns.sizeOf(party) };
+    if (!this.#capacity.admits(queue.holding, party, waiting, this.#options.monotonic())) {
+      this.#held.add(queue);
+      return false;
+    }
+    if (this.#capacity.isFullFor(party, waiting.parties, this.#isAlone())) {
+      this.#crowded.add(queue);
+      return false;
+    }
+    return true;
+  }
+
+  #isOverRate(queue: EndpointQueue): boolean {
+    const { directory, monotonic, clock } = this.#options;
+    const ratePerSecond = directory.get(queue.id)?.endpoint.ratePerSecond;
+    if (ratePerSecond === undefined) {
+      queue.bucket = undefined;
+      return false;
+    }
+    queue.bucket ??= new TokenBucket(ratePerSecond, monotonic());
+    queue.bucket.setRate(ratePerSecond);
+    const waitMs = queue.bucket.waitMs(monotonic());
+    if (waitMs > 0) this.#engine.alarm.set(queue.id, clock() + waitMs);
+    return waitMs > 0;
+  }
+
+  attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): Promise<void> {
+    const { delivery, rev, owner } = due;
+    const endpoint = this.#options.directory.get(queue.id);
+    if (endpoint === undefined) throw new Error(`an attempt began to ${queue.id}, which mayWork did not see`);
+    const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
+    const made = attempt(this.#parts, queue, claim, probe);
+    // Where reading takes time, it is done while there is still something to send.
+    const isLow = 2 * queue.buffered < queue.window.size;
+    if (queue.mayHoldMore && this.#options.store.shared && isLow) this.#engine.readAhead(queue);
+    return made;
+  }
+
+  ended(): void {
+    for (const queue of this.#asking) void sendAsked(this.#parts, queue);
+    if (this.#capacity.easy && this.#held.size > 0) {
+      for (const queue of this.#held) this.#engine.ready(queue);
+      this.#held.clear();
+    }
+    let left = crowdedPerEnd + this.#capacity.free;
+    for (const queue of this.#crowded) {
+      if (left === 0) break;
+      left -= 1;
+      this.#crowded.delete(queue);
+      this.#engine.ready(queue);
+    }
+  }
+
+  rests(queue: EndpointQueue): void {
+    this.#queues.rest(queue);
+  }
+
+  /** A delivery that a recovery asked for is the probe itself. */
+  isAsked(queue: EndpointQueue, row: Row): boolean {
+    if (triggerOf(JSON.parse(row.doc) as Delivery) !== 'manual') return false;
+    queue.prefer(row);
+    return queue.buffered > 0;
+  }
+
+  failed(doing: 'reading' | 'settling', error: unknown): void {
+    const what = doing === 'reading' ? 'reading deliveries' : 'writing down an attempt';
+    this.#options.observe({ kind: 'sending-failed', what, error });
+  }
+
+  #open(known: KnownEndpoint): EndpointQueue {
+    return this.#queues.open(known.endpoint.id, this.#inFlightMaxOf(known));
+  }
+
+  #inFlightMaxOf(known: KnownEndpoint | undefined): number {
+    return known?.endpoint.maxInFlight ?? this.#options.settings.webhookEndpointInFlightDefault;
+  }
+
+  readonly #isAlone = (): boolean => (this.#roster?.parties ?? 0) <= 1;
+
+  readonly #onDue = (id: string, at: number): void => {
+    const { alarm } = this.#engine;
+    if (at <= this.#options.clock()) this.wake(id);
+    else if (at < (alarm.at(id) ?? Number.POSITIVE_INFINITY)) alarm.set(id, at);
+  };
+
+  readonly #onCome = (id: string, returning: boolean): void => {
+    const known = this.#options.directory.get(id);
+    if (returning && known !== undefined) {
+      const queue = this.#open(known);
+      queue.breaker.reset();
+      queue.window.paused();
+      queue.notBefore = 0;
+    }
+    this.#looks.add(id);
+  };
+
+  readonly #onLeave = (id: string): void => {
+    this.#engine.alarm.clear(id);
+    const queue = this.#queues.get(id);
+    if (queue === undefined) return;
+    this.#engine.turns.remove(queue);
+    this.#held.delete(queue);
+    this.#crowded.delete(queue);
+    this.#asking.delete(queue);
+    queue.asked.clear();
+    this.#queues.forget(queue);
+  };
+
+  readonly #onLanes = (): void => {
+    for (const queue of this.#queues.all()) {
+      queue.drop();
+      if (queue.mayHoldMore) this.#engine.ready(queue);
+    }
+  };
+
+  readonly #sweep = (): void => {
+    for (const id of this.#roster?.ids() ?? []) this.#looks.add(id);
+    this.#stopSweeps = this.#engine.timers.after(sweepMs, this.#sweep);
+  };
+}

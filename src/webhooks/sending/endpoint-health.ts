@@ -1,0 +1,277 @@
+/**
+ * The health of the endpoints that this process sends for: notes what attempts say, warns an owner once, and disables what has failed for
+ * too long. health-watch.ts has the states and when they change.
+ *
+ * What is known of an endpoint is kept in memory with the very object that the directory has of it: when the endpoint changes, the object
+ * is another, and its health is read from the store anew. So an owner who enables an endpoint, which removes its row, starts it afresh.
+ * When this process sends for other endpoints than before, all is read anew. The row is written at the first failure, at
+ * most once a minute after it, at the warning, and removed by a success: a healthy endpoint costs no write, a failing one costs few.
+ * A crash forgets the count of a minute, never since when it fails. Where the store is away, what was noted is written with the next note.
+ *
+ * The event `endpoint.failing` is in the unit that notes the warning, so there is one for each. The mail follows it, and a crash
+ * in between loses the mail.
+ */
+
+import { searchText } from '../../model/collection.ts';
+import { type DisabledReason, type Endpoint, readEndpoint } from '../../model/endpoint.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { Change, Row, Store } from '../../store/store.ts';
+import type { Lanes } from '../work/lanes.ts';
+import type { Verdict } from './delivery-claim.ts';
+import { operationalEvent } from './event-types/operational-events.ts';
+import { type Acts, Watch, type WatchOptions } from './health-watch.ts';
+import type { EndpointDirectory, KnownEndpoint } from './known-endpoint.ts';
+import { endpointHealthTable, endpointsCollection, generationLine } from './sending-tables.ts';
+
+export type HealthOfEndpoints = {
+  /**
+   * What an attempt said. Returns at once; whatever must be written is written beside it.
+   * @param endpoint as the attempt was sent to it: where it has changed since, the attempt says nothing of it
+   * @param at end of the attempt, in milliseconds since the epoch
+   */
+  note(endpoint: KnownEndpoint, verdict: Verdict, at: number): void;
+  /**
+   * Disables the endpoint, unless it has changed, and tells its owner. Resolves when that is durable.
+   * @param since of the first failure after the last success, or of the 410
+   * @throws StoreUnavailable
+   */
+  disable(endpoint: KnownEndpoint, reason: DisabledReason, since: number): Promise<void>;
+  /** Resolves when nothing is being written or told. */
+  settled(): Promise<void>;
+  /** Follows nothing any more, and resolves as `settled` does. */
+  close(): Promise<void>;
+};
+
+export type HealthOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
+  /** With fan-out: what is announced is delivered. */
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
+  readonly directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
+  readonly lanes: Pick<Lanes, 'onChange'>;
+  /** Tells the owner; undefined: there is no way to. */
+  readonly notify: Notify | undefined;
+  readonly settings: { readonly endpointWarnSeconds: number; readonly endpointDisableSeconds: number };
+};
+
+export function createHealth(options: HealthOptions): HealthOfEndpoints {
+  const health = new Health(options);
+  return {
+    note: (endpoint, verdict, at) => health.note(endpoint, verdict, at),
+    disable: (endpoint, reason, since) => health.disable(endpoint, reason, since),
+    settled: () => health.settled(),
+    close: () => health.close(),
+  };
+}
+
+class Health implements HealthOfEndpoints {
+  readonly #options: HealthOptions;
+  readonly #watchOptions: WatchOptions;
+  readonly #acts: Acts = {
+    disable: (known, since) => this.disable(known, 'failing', since),
+    warned: (known, since) => this.#warned(known, since),
+  };
+  readonly #disabling = new Map<string, Promise<void>>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #unfollow: () => void;
+  #watches = new WeakMap<KnownEndpoint, Watch>();
+
+  constructor(options: HealthOptions) {
+    const { endpointWarnSeconds, endpointDisableSeconds } = options.settings;
+    const times = { warnMs: endpointWarnSeconds * 1000, disableMs: endpointDisableSeconds * 1000 };
+    this.#options = options;
+    this.#watchOptions = { ...options, times };
+    this.#unfollow = options.lanes.onChange(() => {
+      this.#watches = new WeakMap();
+    });
+  }
+
+  note(endpoint: KnownEndpoint, { health }: Verdict, at: number): void {
+    if (health === 'ignored') return;
+    const known = this.#options.directory.get(endpoint.endpoint.id);
+    if (known === undefined || known.rev !== endpoint.rev || known.endpoint.status === 'disabled') return;
+    let watch = this.#watches.get(known);
+    if (watch === undefined) {
+      watch = new Watch(this.#watchOptions, known, this.#acts);
+      this.#watches.set(known, watch);
+    }
+    const work = health === 'succeeded' ? watch.succeeded() : watch.failed(at);
+    if (work !== undefined) this.#beside('health of an endpoint', work);
+  }
+
+  /** Many attempts may find at once that it is gone: one of them disables it, the others wait for that. */
+  disable(endpoint: KnownEndpoint, reason: DisabledReason, since: number): Promise<void> {
+    const { id } = endpoint.endpoint;
+    const earlier = this.#disabling.get(id);
+    if (earlier !== undefined) return earlier;
+    const work = this.#disableNow(endpoint, reason, since).finally(() => this.#disabling.delete(id));
+    this.#disabling.set(id, work);
+    return work;
+  }
+
+  async #disableNow(known: KnownEndpoint, reason: DisabledReason, since: number): Promise<void> {
+    const { directory, observe } = this.#options;
+    const { id } = known.endpoint;
+    if (directory.get(id)?.endpoint.status === 'disabled') return;
+    const disabled = await disableEndpoint(this.#options, known, reason, since);
+    if (disabled !== undefined) {
+      observe({ kind: 'endpoint-disabled', endpoint: id, reason });
+      this.#tell({ kind: 'disabled', ...disabled, since, reason });
+    }
+    // What this process sends should stop now. That it is durable does not depend on it: the directory follows by itself.
+    this.#beside('directory of endpoints', directory.refresh());
+  }
+
+  #warned(known: KnownEndpoint, since: number): void {
+    const { endpoint, owner } = known;
+    this.#options.observe({ kind: 'endpoint-failing', endpoint: endpoint.id });
+    this.#tell({ kind: 'failing', endpoint, owner, since, reason: 'failing' });
+  }
+
+  #tell(notice: EndpointNotice): void {
+    const { notify } = this.#options;
+    if (notify !== undefined) this.#beside('notice of an endpoint', notify(notice));
+  }
+
+  #beside(what: string, work: Promise<void>): void {
+    const done = work
+      .catch((error) => this.#options.observe({ kind: 'sending-failed', what, error }))
+      .finally(() => this.#running.delete(done));
+    this.#running.add(done);
+  }
+
+  async settled(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  async close(): Promise<void> {
+    this.#unfollow();
+    await this.settled();
+  }
+}
+
+/*
+ * Disables an endpoint (§6.5, §6.8): because a 410 said that nothing is wanted any more, or because nothing was accepted for too long.
+ *
+ * One unit takes the endpoint out of service, lets every process know by the generation of the endpoints, ends its health, and
+ * announces `endpoint.disabled`. Only the endpoint that was judged is disabled: where its row changed meanwhile (another address, or an
+ * owner who enabled it again), nothing happens, and what its new state is good for shows with the next attempt. Its deliveries stay due
+ * and wait until it is enabled.
+ */
+
+export type DisableOptions = Pick<Services, 'clock' | 'newId'> & {
+  /** With fan-out: what is announced is delivered, though not to the endpoint itself. */
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
+  readonly directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>;
+};
+
+/** What was disabled; undefined: it is not the endpoint any more that was judged. */
+export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | null } | undefined;
+
+/**
+ * @param since of the first failure after the last success, or of the 410; milliseconds since the epoch
+ * @throws StoreUnavailable
+ */
+async function disableEndpoint(
+  options: DisableOptions,
+  judged: KnownEndpoint,
+  reason: DisabledReason,
+  since: number,
+): Promise<Disabled> {
+  const { store, directory, clock, newId } = options;
+  const { id } = judged.endpoint;
+  return store.lines.hold(generationLine, false, async (checkTime) => {
+    for (;;) {
+      checkTime();
+      // It is seldom done, so it need not rely on what was read some time ago.
+      await directory.refresh();
+      const row = await store.read(endpointsCollection.name, id);
+      if (row === undefined || row.rev !== judged.rev) return undefined;
+      const health = await store.read(endpointHealthTable, id);
+      const at = Math.max(clock(), row.updatedAt);
+      const endpoint = disabledEndpoint(row, reason, at);
+      const event = operationalEvent('endpoint.disabled', endpoint, row.owner, at, newId, since);
+      const own = [endpointChange(row, endpoint, at), ...(health === undefined ? [] : [removal(health)])];
+      const changes = [...own, ...directory.generationChanges(own)];
+      const commit = await store.commit({ changes, events: [event] });
+      if (commit.outcome === 'committed') return { endpoint, owner: row.owner };
+    }
+  });
+}
+
+function disabledEndpoint(row: Row, reason: DisabledReason, at: number): Endpoint {
+  const { createdAt, updatedAt: _, ...fields } = readEndpoint(row.doc);
+  const updatedAt = new Date(at).toISOString();
+  return { ...fields, status: 'disabled', disabledReason: reason, createdAt, updatedAt };
+}
+
+function endpointChange(row: Row, endpoint: Endpoint, at: number): Change {
+  return {
+    table: endpointsCollection.name,
+    id: row.id,
+    expect: { rev: row.rev },
+    next: {
+      doc: JSON.stringify(endpoint),
+      owner: row.owner,
+      createdAt: row.createdAt,
+      updatedAt: at,
+      deletedAt: null,
+      search: searchText(endpointsCollection.searchFields, endpoint),
+      references: [],
+    },
+  };
+}
+
+function removal(row: Row): Change {
+  return { table: endpointHealthTable, id: row.id, expect: { rev: row.rev }, next: null };
+}
+
+/** What the owner of an endpoint is told of it, by whatever way. */
+export type EndpointNotice = {
+  readonly kind: 'failing' | 'disabled';
+  readonly endpoint: Endpoint;
+  readonly owner: string | null;
+  /** Milliseconds since the epoch: of the first failure after the last success, or of the 410. */
+  readonly since: number;
+  readonly reason: DisabledReason;
+};
+
+/** May reject; the sender goes on. */
+export type Notify = (notice: EndpointNotice) => Promise<void>;
+
+/*
+ * Tells the owner of an endpoint by mail. An owner who is no account, such as the operator, is told at `operatorMail`, where that is set.
+ * No address of an endpoint is in a mail, which many machines read: the origin and the id say which it is, and a path may hold a secret.
+ */
+
+export type OwnerMail = { readonly to: string; readonly subject: string; readonly text: string };
+
+/** What a mail may say. */
+export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
+  readonly endpointId: string;
+  /** `https://shop.example` */
+  readonly origin: string;
+  /** ISO 8601. */
+  readonly since: string;
+};
+
+export type OwnerNoticeOptions = {
+  /** Undefined: no mail server is configured. */
+  readonly mail: { send(mail: OwnerMail): void } | undefined;
+  /** The verified or given address of an account; undefined: there is none, or it is disabled. */
+  readonly findAddress: (owner: string) => Promise<string | undefined>;
+  readonly operatorMail: string | undefined;
+  readonly texts: (to: string, facts: NoticeFacts) => OwnerMail;
+};
+
+/** Undefined where there is no way to tell anybody. */
+export function createOwnerNotices(options: OwnerNoticeOptions): Notify | undefined {
+  const { mail, findAddress, operatorMail, texts } = options;
+  if (mail === undefined) return undefined;
+  return async ({ kind, reason, endpoint, owner, since }) => {
+    const to = (owner === null ? undefined : await findAddress(owner)) ?? operatorMail;
+    if (to === undefined) return;
+    const { origin } = new URL(endpoint.url);
+    mail.send(
+      texts(to, { kind, reason, endpointId: endpoint.id, origin, since: new Date(since).toISOString() }),
+    );
+  };
+}

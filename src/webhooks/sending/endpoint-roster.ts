@@ -1,0 +1,181 @@
+/**
+ * The endpoints that this process sends for now: enabled, told things for somebody, and in a lane of ours. Compares what the
+ * directory and the lanes say with what they said before, and tells who came, changed or left.
+ *
+ * Changes are gathered for a moment, because one pass goes over all endpoints (1 ms for 10^4). Until then what begins an attempt asks
+ * the directory and the lanes themselves, so nothing is sent on the word of an old roster.
+ */
+
+import type { Observe } from '../../observe/observation.ts';
+import type { Store } from '../../store/store.ts';
+import { DueRows } from '../work/due-rows.ts';
+import type { Lanes } from '../work/lanes.ts';
+import type { Timers } from '../work/timers.ts';
+import { dueDeliveries } from './endpoint-queue.ts';
+import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
+
+const gatherMs = 10;
+
+export type RosterOptions = {
+  readonly directory: Pick<EndpointDirectory, 'all' | 'get' | 'onChange'>;
+  readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
+  readonly timers: Timers;
+  /** It is sent to from now on, or something of it changed. `returning`: it was disabled before. */
+  readonly onCome: (id: string, returning: boolean) => void;
+  readonly onLeave: (id: string) => void;
+  /** The lanes changed: what was read for them may be stale. Called at once. */
+  readonly onLanes: () => void;
+};
+
+export type Roster = {
+  /** Compares now. */
+  review(): void;
+  ids(): Iterable<string>;
+  /** Parties with endpoints that are ours. */
+  readonly parties: number;
+  close(): void;
+};
+
+/** Whether events may be sent to it at all, whosever lane it is in. */
+export function isSendable(known: KnownEndpoint | undefined): known is KnownEndpoint {
+  return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
+}
+
+export function createRoster({ directory, lanes, timers, onCome, onLeave, onLanes }: RosterOptions): Roster {
+  /** Revisions of those that are ours. */
+  const ours = new Map<string, number>();
+  const disabled = new Set<string>();
+  let parties = 0;
+  let cancel: (() => void) | undefined;
+  /** The lanes were others for a time: whoever is ours may have been given up meanwhile. */
+  let lanesChanged = false;
+
+  function review(): void {
+    cancel?.();
+    cancel = undefined;
+    const seen = new Set<string>();
+    for (const known of directory.all()) {
+      const { id, status } = known.endpoint;
+      const before = ours.get(id);
+      if (isSendable(known) && lanes.owns(id)) {
+        seen.add(partyOf(known));
+        const returning = disabled.delete(id);
+        if (before === known.rev && !returning && !lanesChanged) continue;
+        ours.set(id, known.rev);
+        onCome(id, returning);
+      } else {
+        if (status === 'disabled') disabled.add(id);
+        if (ours.delete(id)) onLeave(id);
+      }
+    }
+    for (const id of ours.keys()) {
+      if (directory.get(id) !== undefined) continue;
+      ours.delete(id);
+      onLeave(id);
+    }
+    parties = seen.size;
+    lanesChanged = false;
+    for (const id of disabled) if (directory.get(id) === undefined) disabled.delete(id);
+  }
+
+  function soon(): void {
+    cancel ??= timers.after(gatherMs, review);
+  }
+
+  const stops = [
+    directory.onChange(soon),
+    lanes.onChange(() => {
+      lanesChanged = true;
+      onLanes();
+      soon();
+    }),
+  ];
+  return {
+    review,
+    ids: () => ours.keys(),
+    get parties() {
+      return parties;
+    },
+    close() {
+      cancel?.();
+      for (const stop of stops) stop();
+    },
+  };
+}
+
+const looksAtOnce = 8;
+const looksPerTurn = 32;
+const againMs = 1000;
+
+export type LooksOptions = {
+  readonly store: Pick<Store, 'plan'>;
+  readonly timers: Timers;
+  readonly observe: Observe;
+  /** The endpoint has one due at the time, in milliseconds since the epoch: often a past one. */
+  readonly onDue: (endpointId: string, at: number) => void;
+};
+
+/**
+ * Asks the store, endpoint by endpoint, when the first delivery is due: at the start, for endpoints that came, and in the sweep that
+ * makes up for a wake that was lost. A few questions at a time, and others have the event loop in between: a look at an embedded
+ * store takes 40 µs, and there may be 10^5.
+ */
+export class Looks {
+  readonly #options: LooksOptions;
+  readonly #wanted = new Set<string>();
+  #working = 0;
+  #closed = false;
+
+  constructor(options: LooksOptions) {
+    this.#options = options;
+  }
+
+  add(endpointId: string): void {
+    this.#wanted.add(endpointId);
+    if (this.#working >= looksAtOnce || this.#closed) return;
+    this.#working += 1;
+    void this.#work();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#wanted.clear();
+  }
+
+  async #work(): Promise<void> {
+    // Those that are added in one go are looked at by several workers, not by the first alone.
+    await Promise.resolve();
+    let looked = 0;
+    for (const id of this.#wanted) {
+      this.#wanted.delete(id);
+      try {
+        const rows = new DueRows(this.#options.store, dueDeliveries, id).first(1);
+        const [row] = rows instanceof Promise ? await rows : rows;
+        if (this.#closed) break;
+        if (row !== undefined) this.#options.onDue(id, dueAtOf(row.doc));
+      } catch (error) {
+        this.#failed(id, error);
+        break;
+      }
+      looked += 1;
+      if (looked % looksPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.#working -= 1;
+  }
+
+  /** The store is away: the others would find it so as well. */
+  #failed(id: string, error: unknown): void {
+    const { observe, timers } = this.#options;
+    if (this.#closed) return;
+    observe({ kind: 'sending-failed', what: 'looking for deliveries', error });
+    this.#wanted.add(id);
+    timers.after(againMs, () => {
+      if (!this.#closed) this.add(id);
+    });
+  }
+}
+
+function dueAtOf(doc: string): number {
+  const { dueAt } = JSON.parse(doc) as { readonly dueAt: string | null };
+  return dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
+}

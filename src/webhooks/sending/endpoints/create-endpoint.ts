@@ -1,0 +1,156 @@
+/**
+ * POST to `/endpoints`: makes an endpoint and its secret, which is shown this once and when it is rotated. The answer is therefore kept
+ * nowhere: no Idempotency-Key, no respond-async, and return=minimal leaves nothing out.
+ *
+ * Beside the secret stand the scopes of the credential: the endpoint is told nothing that one could not have read.
+ */
+
+import type { Problem } from '../../../http/problem.ts';
+import { json, type OperationDocumentation } from '../../../kernel/documentation.ts';
+import type { Ask, Operation, Result, Standing } from '../../../kernel/resource.ts';
+import { type Authenticated, isAdministrator } from '../../../model/principal.ts';
+import { commitUnit } from '../../../resources/collection/commit.ts';
+import { createOperation } from '../../../resources/collection/proposing.ts';
+import {
+  type FieldsProposal,
+  type NewFields,
+  type Revise,
+  revised,
+} from '../../../resources/collection/revised.ts';
+import { nextRow } from '../../../resources/collection/row.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { closedTo } from '../../../resources/collection/standing.ts';
+import { madeOf } from '../../../resources/collection/write-result.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import type { Change } from '../../../store/store.ts';
+import { makeEndpointSecret } from '../../secrets.ts';
+import { type Headers, withHeaders } from '../endpoint-headers.ts';
+import { endpointSecretsTable } from '../sending-tables.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+import { madeEndpoint } from './rotate-secret.ts';
+
+export function createEndpointOperation(
+  options: EndpointResourcesOptions,
+  served: Served,
+  revise: Revise,
+): Operation {
+  const making = new Making(options);
+  const operation: Operation = {
+    ...(createOperation(served) as Operation),
+    answersForms: false,
+    idempotent: 'sealed',
+    asynchronous: false,
+    reports: true,
+    act: (ask: Ask, _standing: Standing, proposal: FieldsProposal | undefined) =>
+      create(options, making, served, ask, proposal),
+  };
+  return revised(operation, revise);
+}
+
+/** How it differs from the POST to any collection. */
+export function createDocumentation(standard: OperationDocumentation): OperationDocumentation {
+  return {
+    ...standard,
+    description:
+      'The answer shows the secret, this once; a repetition under one Idempotency-Key with the same credential shows it again. `mode` goes with the scheme `timestamped` alone; the caller’s own tenant is set where it belongs to one.',
+    gives: { created: json(madeEndpoint.schema, madeEndpoint.example) },
+    madeFields: ['ETag', 'Last-Modified'],
+    codes: [...(standard.codes ?? []), 'endpoints_exhausted'],
+  };
+}
+
+async function create(
+  options: EndpointResourcesOptions,
+  making: Making,
+  served: Served,
+  ask: Ask,
+  proposal: FieldsProposal | undefined,
+): Promise<Result> {
+  const { principal } = ask;
+  if (principal.kind !== 'authenticated') return closedTo(principal);
+  const refused = making.refusal(principal);
+  if (refused !== undefined) return { refused };
+  return making.during(principal.id, () => commitNew(options, served, ask, principal, proposal));
+}
+
+async function commitNew(
+  { directory, random }: EndpointResourcesOptions,
+  served: Served,
+  ask: Ask,
+  principal: Authenticated,
+  proposal: FieldsProposal | undefined,
+): Promise<Result> {
+  const fields: NewFields = proposal?.fields ?? {};
+  const id = `ep_${served.newId()}`;
+  const at = served.clock();
+  const owner = principal.id;
+  const row = nextRow(served, { id, fields, owner, createdAt: at, updatedAt: at, deletedAt: null });
+  const secret = makeEndpointSecret(random);
+  const plainSecrets = { secrets: [{ secret, until: null }], scopes: [...principal.scopes] };
+  const headers = proposal?.secret as Headers | undefined;
+  const secrets = withHeaders(plainSecrets, headers, String(fields['url']));
+  const expect = { absent: true } as const;
+  const companions: readonly Change[] = [
+    {
+      table: endpointSecretsTable,
+      id,
+      expect,
+      next: keptRow(JSON.stringify(secrets), owner, at, at),
+    },
+    ...directory.generationChanges(),
+  ];
+  const location = `${served.path}/${id}`;
+  const plain = madeOf(served, principal, row, {
+    created: true,
+    location,
+    modifiedAt: at,
+    validated: true,
+  });
+  const made = { ...plain, doc: JSON.stringify({ ...JSON.parse(row.doc), secret }) };
+  const accompanied: Served = { ...served, accompany: () => ({ changes: companions }) };
+  const changes = [{ table: served.collection.name, id, expect, next: row }];
+  return commitUnit(accompanied, ask, { changes, events: [] }, made, []);
+}
+
+type MakingOptions = Pick<EndpointResourcesOptions, 'directory' | 'endpointsMax' | 'endpointsPerOwnerMax'>;
+
+/** Endpoints that are being made count as well, so that requests at once do not pass the limit together. */
+class Making {
+  readonly #options: MakingOptions;
+  readonly #byOwner = new Map<string, number>();
+  #all = 0;
+
+  constructor(options: MakingOptions) {
+    this.#options = options;
+  }
+
+  refusal(principal: Authenticated): Problem | undefined {
+    const { directory, endpointsMax, endpointsPerOwnerMax } = this.#options;
+    if (directory.size() + this.#all >= endpointsMax) return exhausted(endpointsMax, 'COMITY_ENDPOINTS_MAX');
+    if (isAdministrator(principal)) return undefined;
+    const own = directory.countOf(principal.id) + (this.#byOwner.get(principal.id) ?? 0);
+    if (own < endpointsPerOwnerMax) return undefined;
+    return exhausted(endpointsPerOwnerMax, 'COMITY_ENDPOINTS_PER_OWNER_MAX');
+  }
+
+  async during<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    this.#count(owner, 1);
+    try {
+      return await work();
+    } finally {
+      this.#count(owner, -1);
+    }
+  }
+
+  #count(owner: string, change: 1 | -1): void {
+    this.#all += change;
+    const own = (this.#byOwner.get(owner) ?? 0) + change;
+    if (own === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, own);
+  }
+}
+
+function exhausted(limit: number, setting: string): Problem {
+  const message = `the limit of ${limit.toLocaleString('en')} endpoints is reached (${setting})`;
+  return { code: 'endpoints_exhausted', message };
+}

@@ -1,0 +1,154 @@
+/**
+ * `/endpoints`: where events are sent (§5.6, §6), as a collection. Everybody whose credential bears `webhooks` has their own; administrators
+ * see all. The secret stands in the answers that make it and nowhere else.
+ */
+
+import type { Operation, Resource } from '../../../kernel/resource.ts';
+import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
+import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import { patchOperation, replaceOperation } from '../../../resources/collection/proposing.ts';
+import { type FieldsProposal, type Revise, revised } from '../../../resources/collection/revised.ts';
+import type { Accompaniment, Served, Written } from '../../../resources/collection/served.ts';
+import {
+  type ServedCollection,
+  type Serving,
+  serveCollection,
+} from '../../../resources/collection/serving.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import type { Change, Store } from '../../../store/store.ts';
+import { type Headers, withHeaders } from '../endpoint-headers.ts';
+import type { EndpointDirectory } from '../known-endpoint.ts';
+import {
+  deliveriesCollection,
+  type EndpointSecrets,
+  endpointHealthTable,
+  endpointSecretsTable,
+  endpointsCollection,
+  recoveriesCollection,
+} from '../sending-tables.ts';
+import { createDocumentation, createEndpointOperation } from './create-endpoint.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+import { recoverResource } from './recover-endpoint.ts';
+import { reviseEndpoint } from './revise-endpoint.ts';
+import { rotateSecretResource } from './rotate-secret.ts';
+import { testEndpointResource } from './test-endpoint.ts';
+import { withGeneration } from './with-generation.ts';
+
+export function endpointResources(options: EndpointResourcesOptions, serving: Serving): ServedCollection {
+  const { base, contentLimits, validationErrorsMax } = serving;
+  const store = withGeneration(serving.store, options.directory);
+  const revise = reviseEndpoint({ ...options, validationErrorsMax });
+  const accompany = accompanyEndpoint(store, options.directory);
+  const plain = serveCollection({ ...serving, store }, endpointsCollection, {
+    announced: false,
+    accompany,
+    create: (served) => createEndpointOperation(options, served, revise),
+    documentation: {
+      names: { singular: 'Endpoint', plural: 'Endpoints', one: 'an endpoint', many: 'endpoints' },
+      idPrefix: 'ep_',
+      revise: { create: createDocumentation },
+    },
+  });
+  const limits = { ...contentLimits, validationErrorsMax };
+  const { served } = plain;
+  const deliveries = `${base}/${deliveriesCollection.name}`;
+  const recoveries = `${base}/${recoveriesCollection.name}`;
+  return {
+    ...plain,
+    resources: [
+      ...plain.resources.map((resource) => withChecks(resource, served, { revise, accompany })),
+      rotateSecretResource(options, served, limits),
+      testEndpointResource(options, served, { deliveries }, limits),
+      recoverResource(options, served, { recoveries }, limits),
+    ],
+  };
+}
+
+type Checks = { readonly revise: Revise; readonly accompany: ReturnType<typeof accompanyEndpoint> };
+
+/** Changes are made at once: a request that waits is kept as it came, with the values of its header fields. */
+function withChecks(resource: Resource, served: Served, { revise, accompany }: Checks): Resource {
+  const operations = [...resource.operations].map(([method, operation]) => {
+    const build = method === 'PUT' ? replaceOperation : method === 'PATCH' ? patchOperation : undefined;
+    if (build === undefined) return [method, operation] as const;
+    const act: NonNullable<Operation['act']> = async (ask, standing, proposal) => {
+      const { secret } = (proposal ?? {}) as Partial<FieldsProposal>;
+      const own = build({
+        ...served,
+        accompany: (written) => accompany(written, secret as Headers | undefined),
+      }) as Operation;
+      if (own.act === undefined) throw new Error('a change that changes nothing');
+      return own.act(ask, standing, proposal);
+    };
+    return [method, revised({ ...operation, act, asynchronous: false }, revise)] as const;
+  });
+  return { ...resource, operations: new Map(operations) };
+}
+
+/**
+ * What goes with a change of an endpoint, in one unit. One that is removed takes its secrets along and what is known of its health; one that
+ * is enabled again starts in good health; and every change makes another generation (with-generation.ts), so that all processes read it.
+ *
+ * The deliveries of an endpoint that was removed stay in the log until their time is over, and are never tried again: the sender finds no
+ * endpoint to them.
+ *
+ * Values of header fields are not served with the endpoint: a change of them, and of the URL that they are sent to, is one of its secrets.
+ *
+ * An endpoint is told what the credential that made it could read. One that may do less cannot lead that elsewhere.
+ */
+function accompanyEndpoint(
+  store: Pick<Store, 'read'>,
+  directory: Pick<EndpointDirectory, 'generationChanges'>,
+): (written: Written, headers?: Headers) => Promise<Accompaniment> {
+  return async ({ ask, id, before, next }, headers) => {
+    if (next === null) {
+      const tables = [endpointSecretsTable, endpointHealthTable];
+      const removals = await Promise.all(tables.map((table) => removalOf(store, table, id)));
+      return { changes: [...removals.flat(), ...directory.generationChanges()] };
+    }
+    const stood = before === undefined ? undefined : readEndpoint(before.doc);
+    const after = readEndpoint(next.doc);
+    const values = await headersChange(store, id, after, headers);
+    if (stood !== undefined && stood.url !== after.url && !(await mayLead(store, ask.principal, id))) {
+      return { refused: { code: 'forbidden', message: narrower } };
+    }
+    const isEnabled = stood?.status === 'disabled' && after.status === 'enabled';
+    const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
+    return { changes: [...values, ...health, ...directory.generationChanges()] };
+  };
+}
+
+/** @param headers as they were asked for; undefined: none */
+async function headersChange(
+  store: Pick<Store, 'read'>,
+  id: string,
+  { url, updatedAt }: Endpoint,
+  headers: Headers | undefined,
+): Promise<readonly Change[]> {
+  const row = await store.read(endpointSecretsTable, id);
+  if (row === undefined) return [];
+  const before = JSON.parse(row.doc) as EndpointSecrets;
+  const after = withHeaders(before, headers, url);
+  if (after === before) return [];
+  const at = Math.max(Date.parse(updatedAt), row.updatedAt);
+  const next = keptRow(JSON.stringify(after), row.owner, row.createdAt, at);
+  return [{ table: endpointSecretsTable, id, expect: { rev: row.rev }, next }];
+}
+
+const narrower =
+  'the endpoint was made with a credential that may do more than this one, which cannot move it';
+
+async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: string): Promise<boolean> {
+  if (principal.kind !== 'authenticated') return false;
+  if (isAdministrator(principal)) return true;
+  const row = await store.read(endpointSecretsTable, id);
+  if (row === undefined) return false;
+  const { scopes } = JSON.parse(row.doc) as EndpointSecrets;
+  return scopes.every((scope) => principal.scopes.has(scope));
+}
+
+/** The removal of a row, where there is one. */
+async function removalOf(store: Pick<Store, 'read'>, table: string, id: string): Promise<readonly Change[]> {
+  const row = await store.read(table, id);
+  return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];
+}

@@ -1,0 +1,103 @@
+/**
+ * POST to `/endpoints/{id}/recover` (§6.6): sends again what the endpoint missed between two times, without a bound on how much that is. It
+ * is begun here and carried out in the background (webhooks/sending/recovery); 202 leads to the recovery, which tells how far it has come.
+ */
+import { type Static, Type } from 'typebox';
+import type { FieldError } from '../../../http/problem.ts';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { representationOf } from '../../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../../kernel/resource.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
+import { byId } from '../../../model/filter.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { beginRecovery, shownRecovery } from '../recovery/recovery.ts';
+import { recoveriesCollection } from '../sending-tables.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+import { disabledProblem } from './revise-endpoint.ts';
+
+const schema = Type.Object({
+  since: Type.String({ format: 'date-time', description: 'In the past.' }),
+  until: Type.Optional(Type.String({ format: 'date-time', description: 'Default: now.' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'Counts and sends nothing.' })),
+});
+
+type Wanted = Static<typeof schema>;
+
+export function recoverResource(
+  options: EndpointResourcesOptions,
+  served: Served,
+  paths: { readonly recoveries: string },
+  limits: ActionLimits,
+): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'recover', 'update', 'Of the endpoint.'),
+      noun: 'a recovery of an endpoint',
+      id: 'recoverEndpoint',
+      summary: 'Send again what an endpoint missed',
+      description:
+        'Events of the time that it was never sent, and deliveries that failed and are not due. Location leads to the recovery, which tells how far it has come. One at a time for each endpoint.',
+      input: { name: 'EndpointRecovery', schema, example: { since: '2026-08-01T09:30:00.000Z' } },
+      output: { schema: representationOf(recoveriesCollection) },
+      answers: 'queued',
+      codes: ['endpoint_unavailable', 'recovery_running'],
+      handler: (ask, wanted) => recover(options, served, paths.recoveries, ask, wanted),
+    },
+    limits,
+  );
+}
+
+async function recover(
+  { plainStore }: EndpointResourcesOptions,
+  served: Served,
+  path: string,
+  ask: Ask,
+  wanted: Wanted,
+): Promise<Done> {
+  const { exists, permitted, row, id: endpointId } = await memberStanding(served, ask, 'update');
+  // Removed since the request was let through.
+  if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
+  const dryRun = wanted.dryRun ?? false;
+  const { status } = readEndpoint(row.doc);
+  if (status === 'disabled' && !dryRun) return { refused: disabledProblem };
+  const at = served.clock();
+  const span = spanOf(wanted, at);
+  if ('error' in span) return { refused: { code: 'validation_failed', errors: [span.error] } };
+  const id = `rcv_${served.newId()}`;
+  const last = await plainStore.head();
+  const { owner } = row;
+  const { change, recovery } = beginRecovery({ id, endpointId, ...span, dryRun, last, at, owner });
+  const commit = await plainStore.commit({ changes: [change], events: [] });
+  if (commit.outcome === 'taken') {
+    const running = await runningRecovery(plainStore, endpointId);
+    const context = running === undefined ? {} : { recovery: running };
+    return { refused: { code: 'recovery_running', context } };
+  }
+  if (commit.outcome !== 'committed') throw new Error(`a recovery could not be kept: ${commit.outcome}`);
+  return { content: shownRecovery(recovery), queued: `${path}/${id}` };
+}
+
+/** Both ends belong to it. What lies ahead cannot have been missed. */
+function spanOf(
+  { since, until }: Wanted,
+  at: number,
+): { readonly since: string; readonly until: string } | { readonly error: FieldError } {
+  const from = Date.parse(since);
+  const to = until === undefined ? at : Math.min(Date.parse(until), at);
+  if (Number.isNaN(from)) return { error: { pointer: '/since', message: 'is no time' } };
+  if (Number.isNaN(to)) return { error: { pointer: '/until', message: 'is no time' } };
+  if (from > at) return { error: { pointer: '/since', message: 'must lie in the past' } };
+  if (from > to) return { error: { pointer: '/until', message: 'must not be before since' } };
+  return { since: new Date(from).toISOString(), until: new Date(to).toISOString() };
+}
+
+/** The id of the one that runs, unless it ended just now. */
+async function runningRecovery(store: Served['store'], endpointId: string): Promise<string | undefined> {
+  const field = recoveriesCollection.fields.get('runningFor');
+  if (field === undefined) throw new Error('recoveries have no runningFor');
+  const filter = { op: 'eq', field, value: endpointId } as const;
+  const plan = store.plan({ table: recoveriesCollection.name, filter, sort: byId, limit: 1 });
+  const { docs } = await plan.page({ from: 'start' });
+  return docs[0] === undefined ? undefined : (JSON.parse(docs[0]) as { id: string }).id;
+}

@@ -1,0 +1,133 @@
+/**
+ * What a schema cannot say of an endpoint (§5.6, §6): where it may lie, which patterns and header fields are sound, which modes a scheme
+ * has, whose tenant it may name, and why it was disabled, which only the sender says.
+ *
+ * What stands already is not judged again: an endpoint that a new policy of addresses refuses can still be disabled.
+ */
+import type { FieldError, Problem } from '../../../http/problem.ts';
+import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
+import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
+import { eventPatternFault } from '../../../model/event-pattern.ts';
+import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import type { NewFields, Revise } from '../../../resources/collection/revised.ts';
+import { refuseHeaders } from '../../sent-headers.ts';
+import { hiddenValue, hideValues, namesWithoutValue } from '../endpoint-headers.ts';
+import { endpointsCollection } from '../sending-tables.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+
+type Fields = Omit<Endpoint, 'id' | 'createdAt' | 'updatedAt'>;
+
+type Limits = Pick<
+  EndpointResourcesOptions,
+  'refuseUrl' | 'webhookHeadersMax' | 'webhookHeaderCharactersMax'
+> & { readonly validationErrorsMax: number };
+
+export function reviseEndpoint(limits: Limits): Revise {
+  return ({ ask, before, fields }) => {
+    const stood = before === undefined ? undefined : readEndpoint(before.doc);
+    const wanted = fields as Fields;
+    const unwritable = (['disabledReason', 'madeBy'] as const).filter(
+      (member) => wanted[member] !== undefined && wanted[member] !== stood?.[member],
+    );
+    if (unwritable.length > 0) {
+      const errors = unwritable.map((member) => ({ pointer: `/${member}`, message: 'is read-only' }));
+      return { refused: { code: 'field_unpatchable', errors } };
+    }
+    const tenant = tenantOf(ask.principal, wanted, stood);
+    const errors = [
+      ...faultsOf(wanted, stood, limits),
+      ...modeFaults(wanted, stood),
+      ...('error' in tenant ? [tenant.error] : []),
+    ];
+    if (errors.length > 0) {
+      return { refused: { code: 'validation_failed', errors: errors.slice(0, limits.validationErrorsMax) } };
+    }
+    const settled = {
+      ...wanted,
+      mode: modeOf(wanted),
+      tenant: 'error' in tenant ? undefined : tenant.tenant,
+      disabledReason: wanted.status === 'disabled' ? reasonOf(stood) : undefined,
+      headers: wanted.headers === undefined ? undefined : hideValues(wanted.headers),
+      madeBy: stood === undefined ? (ask.known?.key ?? undefined) : stood.madeBy,
+    };
+    return { fields: inOrder(settled), secret: wanted.headers };
+  };
+}
+
+/** Of an endpoint that stays disabled. One that its owner disables has none. */
+function reasonOf(stood: Endpoint | undefined): Endpoint['disabledReason'] {
+  return stood?.status === 'disabled' ? stood.disabledReason : undefined;
+}
+
+function faultsOf(wanted: Fields, stood: Endpoint | undefined, limits: Limits): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  if (wanted.url !== stood?.url) {
+    const message = limits.refuseUrl(wanted.url);
+    if (message !== undefined) errors.push({ pointer: '/url', message });
+  }
+  for (const [index, pattern] of wanted.events.entries()) {
+    const fault = stood?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
+    if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `a pattern ${fault}` });
+  }
+  return [...errors, ...headerFaults(wanted, stood, limits)];
+}
+
+/** Each field by itself first, so that the fault is found where it is; what is wrong with them together is told of all. */
+function headerFaults(
+  { headers }: Fields,
+  stood: Endpoint | undefined,
+  { webhookHeadersMax: headersMax, webhookHeaderCharactersMax: valueCharactersMax }: Limits,
+): readonly FieldError[] {
+  if (headers === undefined || JSON.stringify(headers) === JSON.stringify(stood?.headers)) return [];
+  const bounds = { headersMax, valueCharactersMax };
+  const [unknown] = namesWithoutValue(headers, stood?.headers);
+  if (unknown !== undefined) {
+    const pointer = formatJsonPointer(['headers', unknown]);
+    return [{ pointer, message: `is ${hiddenValue}, which keeps a value, and there is none yet` }];
+  }
+  const message = refuseHeaders(headers, bounds);
+  if (message === undefined) return [];
+  const errors = Object.entries(headers).flatMap(([name, value]) => {
+    const alone = refuseHeaders({ [name]: value }, { ...bounds, headersMax: 1 });
+    return alone === undefined ? [] : [{ pointer: formatJsonPointer(['headers', name]), message: alone }];
+  });
+  return errors.length > 0 ? errors : [{ pointer: '/headers', message }];
+}
+
+/** A mode that stood goes with the scheme that had it; only one that is asked for anew is a fault. */
+function modeFaults({ scheme, mode }: Fields, stood: Endpoint | undefined): readonly FieldError[] {
+  if (scheme === 'timestamped' || mode === undefined || mode === stood?.mode) return [];
+  return [{ pointer: '/mode', message: 'only the scheme timestamped has modes' }];
+}
+
+function modeOf({ scheme, mode }: Fields): Endpoint['mode'] {
+  return scheme === 'timestamped' ? (mode ?? 'live') : undefined;
+}
+
+/** Members of a tenant make endpoints for their own; those of none, and administrators, for any. */
+function tenantOf(
+  principal: Principal,
+  { tenant }: Fields,
+  stood: Endpoint | undefined,
+): { readonly tenant: string | undefined } | { readonly error: FieldError } {
+  const own = principal.kind === 'authenticated' ? principal.tenant : null;
+  if (own === null || isAdministrator(principal)) return { tenant };
+  if (tenant === undefined || tenant === own) return { tenant: own };
+  if (tenant === stood?.tenant) return { tenant };
+  return { error: { pointer: '/tenant', message: 'must be the tenant that you belong to' } };
+}
+
+/** As the schema orders them, without those that are absent. */
+function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
+  const fields: Record<string, unknown> = {};
+  for (const name of Object.keys(endpointsCollection.schema.properties)) {
+    if (settled[name] !== undefined) fields[name] = settled[name];
+  }
+  return fields;
+}
+
+/** What is told whoever asks that something be sent to an endpoint to which nothing is sent. */
+export const disabledProblem: Problem = {
+  code: 'endpoint_unavailable',
+  message: 'the endpoint is disabled; set status to enabled first',
+};

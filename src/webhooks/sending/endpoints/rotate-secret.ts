@@ -1,0 +1,106 @@
+/**
+ * POST to `/endpoints/{id}/rotate-secret` (§5.6): a new secret, shown this once. The others sign beside it for `overlapSeconds`, so that a
+ * receiver has time to learn it; one that would have ended sooner still does. Without an overlap this process signs with the new one alone
+ * when the answer is there, and others as soon as the store tells them.
+ */
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { representationOf } from '../../../kernel/documentation.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { type MemberStanding, onMember } from '../../../resources/collection/standing.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import { tryCommit } from '../../../store/lines.ts';
+import { Overtaken } from '../../../store/store.ts';
+import { makeEndpointSecret, rotatedSecrets } from '../../secrets.ts';
+import { type EndpointSecrets, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+
+export function rotateSecretResource(
+  options: EndpointResourcesOptions,
+  served: Served,
+  limits: ActionLimits,
+): Resource {
+  const schema = Type.Object({
+    overlapSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: options.secretOverlapSecondsMax,
+        description: 'How long the secrets that it replaces sign beside it. 0 where it is left out.',
+      }),
+    ),
+  });
+  return actionResource(
+    {
+      ...onMember(served, 'rotate-secret', 'update', 'Of the endpoint.'),
+      noun: 'the rotation of a secret',
+      id: 'rotateSecret',
+      summary: 'Give an endpoint a new secret',
+      description:
+        'The answer shows it, this once. While the others sign beside it, every delivery carries a signature for each.',
+      input: { name: 'SecretRotation', schema, example: { overlapSeconds: 3600 }, optional: true },
+      output: madeEndpoint,
+      codes: [],
+      changes: ({ captures }) => ({ table: endpointSecretsTable, id: captures[0] ?? '' }),
+      handler: (_ask, { overlapSeconds = 0 }, standing) =>
+        rotate(options, served, standing, overlapSeconds * 1000),
+    },
+    limits,
+  );
+}
+
+const madeAt = '2026-08-01T09:30:00.000Z';
+
+/** An endpoint as it is answered when it is made and when its secret is rotated. */
+export const madeEndpoint = {
+  schema: {
+    allOf: [
+      representationOf(endpointsCollection),
+      {
+        type: 'object',
+        properties: {
+          secret: {
+            type: 'string',
+            description: 'What its deliveries are signed with. It is shown this once.',
+          },
+        },
+        required: ['secret'],
+      },
+    ],
+  },
+  example: {
+    id: 'ep_01k1jx7v2mh5s8b4c9d0e6f3ga',
+    url: 'https://shop.example/hooks',
+    events: ['products.*'],
+    scheme: 'standard',
+    status: 'enabled',
+    createdAt: madeAt,
+    updatedAt: madeAt,
+    secret: 'whsec_k3yOfTheEndpointInBase64ThatNobodyElseHas00',
+  },
+};
+
+async function rotate(
+  options: EndpointResourcesOptions,
+  served: Served,
+  { row, id }: MemberStanding,
+  overlapMs: number,
+): Promise<Done> {
+  const { store, clock } = served;
+  const kept = await store.read(endpointSecretsTable, id);
+  // Removed since the request was let through.
+  if (row === undefined || kept === undefined) return { refused: { code: 'not_found' } };
+  const at = clock();
+  const secret = makeEndpointSecret(options.random);
+  const stood = JSON.parse(kept.doc) as EndpointSecrets;
+  const rotated: EndpointSecrets = {
+    ...stood,
+    secrets: rotatedSecrets(stood.secrets, secret, at, overlapMs),
+  };
+  const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
+  const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };
+  const changes = [change, ...options.directory.generationChanges()];
+  const commit = await tryCommit(store, { changes, events: [] });
+  if (commit instanceof Overtaken) return commit;
+  return { content: { ...JSON.parse(row.doc), secret } };
+}

@@ -1,0 +1,88 @@
+/**
+ * POST to `/endpoints/{id}/test` (§6.6): an event for this endpoint alone, whatever its patterns, to see that it arrives and is understood:
+ * `endpoint.test`, or a sample of the type that is asked for. It is an event like any other in the log, for the owner of the endpoint, and
+ * its delivery is tried and tried again like any other; 202 leads to that.
+ */
+import { Type } from 'typebox';
+import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
+import { representationOf } from '../../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../../kernel/resource.ts';
+import { readEndpoint } from '../../../model/endpoint.ts';
+import { eventDocument } from '../../../model/event.ts';
+import type { Served } from '../../../resources/collection/served.ts';
+import { memberStanding, onMember } from '../../../resources/collection/standing.ts';
+import type { EventEntry, Row } from '../../../store/store.ts';
+import { deliveriesCollection } from '../sending-tables.ts';
+import { targeted, testEventId } from '../test-events.ts';
+import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
+import { disabledProblem } from './revise-endpoint.ts';
+
+const plainType = 'endpoint.test';
+const schema = Type.Object({
+  type: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description:
+        'A type of which there is a sample, as `/event-types` lists them. Default `endpoint.test`.',
+    }),
+  ),
+});
+
+export function testEndpointResource(
+  options: EndpointResourcesOptions,
+  served: Served,
+  paths: { readonly deliveries: string },
+  limits: ActionLimits,
+): Resource {
+  return actionResource(
+    {
+      ...onMember(served, 'test', 'update', 'Of the endpoint.'),
+      noun: 'a test of an endpoint',
+      id: 'testEndpoint',
+      summary: 'Send an endpoint an event for a test',
+      description: 'Whatever it asks for, and to no other. Location leads to the delivery.',
+      input: { name: 'EndpointTest', schema, example: { type: plainType }, optional: true },
+      output: { schema: representationOf(deliveriesCollection) },
+      answers: 'queued',
+      codes: ['endpoint_unavailable'],
+      handler: (ask, { type = plainType }) => send(options, served, paths.deliveries, ask, type),
+    },
+    limits,
+  );
+}
+
+async function send(
+  { plainStore, wakes, sampleOf }: EndpointResourcesOptions,
+  served: Served,
+  path: string,
+  ask: Ask,
+  type: string,
+): Promise<Done> {
+  const { exists, permitted, row } = await memberStanding(served, ask, 'update');
+  // Removed since the request was let through.
+  if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
+  const endpoint = readEndpoint(row.doc);
+  if (endpoint.status === 'disabled') return { refused: disabledProblem };
+  const object = type === plainType ? { id: endpoint.id, message: 'A test.' } : sampleOf(type);
+  if (object === undefined) {
+    const message = 'must be an event type that has a sample; GET /event-types lists them';
+    return { refused: { code: 'validation_failed', errors: [{ pointer: '/type', message }] } };
+  }
+  const at = served.clock();
+  const event = eventFor(row, testEventId(served.newId), type, object, at);
+  const { newId } = served;
+  const unit = targeted(event, { endpoint, owner: row.owner }, { wakes, newId });
+  const [delivery] = unit.changes;
+  if (delivery === undefined) throw new Error('a test without a delivery');
+  const commit = await plainStore.commit(unit);
+  if (commit.outcome !== 'committed') throw new Error(`a test could not be kept: ${commit.outcome}`);
+  wakes.announce([endpoint.id], delivery.id);
+  return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
+}
+
+/** Of no collection, so that nobody but the owner of the endpoint and administrators see it. */
+function eventFor({ owner }: Row, id: string, type: string, object: object, at: number): EventEntry {
+  const doc = eventDocument(id, type, at, JSON.stringify(object));
+  return { id, type, collection: '', owner, doc, createdAt: at };
+}

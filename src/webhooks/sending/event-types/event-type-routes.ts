@@ -1,0 +1,93 @@
+/**
+ * `/event-types`: the types that endpoints may ask for, each with the schema of its object and a sample. Types of
+ * collections that the caller could never read are not told of: their samples would say what nobody showed it.
+ */
+
+import { json, named, pageSchema, pathParameter, type Tag } from '../../../kernel/documentation.ts';
+import type { Ask, Resource } from '../../../kernel/resource.ts';
+import { type Permission, permission } from '../../../model/access.ts';
+import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import { eventSchema } from '../../../resources/events/event-schema.ts';
+import type { QueryLimits } from '../../../resources/query/list-query.ts';
+import { type DeclaredItem, declaredList } from '../../routes/declared-list.ts';
+import { missing, type Shown, shown, shownResource } from '../../routes/shown-resource.ts';
+import { type EventType, type EventTypes, sampleEvent } from './event-types.ts';
+
+/** @param path `/api/v1/event-types` */
+export function eventTypeResources(
+  eventTypes: EventTypes,
+  path: string,
+  limits: QueryLimits,
+): readonly Resource[] {
+  const texts = new Map([...eventTypes.values()].map((type) => [type.type, textOf(type)] as const));
+  const itemsFor = (principal: Principal): readonly DeclaredItem[] =>
+    [...eventTypes.values()]
+      .filter((type) => isTold(type, principal))
+      .map(({ type }) => ({ name: type, text: texts.get(type) ?? '' }));
+  const one = (ask: Ask): Shown => {
+    const type = eventTypes.get(ask.captures[0] ?? '');
+    if (type === undefined || !isTold(type, ask.principal)) return missing;
+    return shown(texts.get(type.type) ?? '');
+  };
+  const list = declaredList(path, mayRead, itemsFor, limits, {
+    name: 'EventTypes',
+    noun: 'the types of events',
+    tag,
+    list: {
+      id: 'listEventTypes',
+      summary: 'What endpoints can ask for',
+      description: 'Each type with the schema of its object and a sample.',
+      gives: { representation: json(eventTypesSchema) },
+    },
+  });
+  const member = shownResource(`${path}/{type}`, mayRead, one, {
+    name: 'EventType',
+    noun: 'a type of event',
+    tag,
+    parameters: [pathParameter('type', 'Such as `products.created`.')],
+    read: {
+      id: 'readEventType',
+      summary: 'Read a type of event',
+      gives: { representation: json(eventTypeSchema) },
+    },
+  });
+  return [list, member];
+}
+
+const tag: Tag = { name: 'event-types', description: 'What endpoints can ask for.' };
+
+const eventTypeSchema = named('EventType', {
+  description: 'A type of event.',
+  type: 'object',
+  properties: {
+    type: { type: 'string' },
+    description: { type: 'string' },
+    schema: { type: ['object', 'null'], description: 'JSON Schema of `data.object`; null: any object.' },
+    sample: {
+      anyOf: [eventSchema, { type: 'null' }],
+      description: 'An event of the type; null where none could be made.',
+    },
+  },
+  required: ['type', 'description', 'schema', 'sample'],
+});
+
+const eventTypesSchema = pageSchema(
+  'EventTypes',
+  'A page of all that the caller may be told of.',
+  eventTypeSchema,
+);
+
+function mayRead(principal: Principal): Permission {
+  return permission({ bearing: 'webhooks', rule: 'principal' }, 'read', principal);
+}
+
+function isTold({ collection }: EventType, principal: Principal): boolean {
+  if (collection === undefined || isAdministrator(principal)) return true;
+  return permission(collection.access.read, 'read', principal) !== 'denied';
+}
+
+function textOf(type: EventType): string {
+  const { description, schema } = type;
+  const head = JSON.stringify({ type: type.type, description, schema: schema ?? null });
+  return `${head.slice(0, -1)},"sample":${sampleEvent(type) ?? 'null'}}`;
+}

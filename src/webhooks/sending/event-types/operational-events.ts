@@ -1,0 +1,90 @@
+/**
+ * What the program says of an endpoint, as an event (§6): a warning that it fails, and that it was disabled. It tells of no collection's
+ * resource; it is the endpoint's owner's, and its tenant's where it has one. Of the URL only the origin is told: a path may hold a secret.
+ */
+
+import type { PlainSchema } from '../../../config/schema-references.ts';
+import type { Endpoint } from '../../../model/endpoint.ts';
+import { eventDocument, noCollection } from '../../../model/event.ts';
+
+import type { EventEntry } from '../../../store/store.ts';
+
+export type OperationalType = 'endpoint.failing' | 'endpoint.disabled';
+
+/**
+ * @param at milliseconds since the epoch, as is `failingSince`, where it is known
+ * @param newId without a prefix
+ */
+export function operationalEvent(
+  type: OperationalType,
+  endpoint: Endpoint,
+  owner: string | null,
+  at: number,
+  newId: () => string,
+  failingSince?: number,
+): EventEntry {
+  const id = `evt_${newId()}`;
+  const object = JSON.stringify({
+    id: endpoint.id,
+    url: new URL(endpoint.url).origin,
+    status: endpoint.status,
+    disabledReason: endpoint.disabledReason,
+    failingSince: failingSince === undefined ? undefined : new Date(failingSince).toISOString(),
+    tenant: endpoint.tenant,
+  });
+  const doc = eventDocument(id, type, at, object, endpoint.tenant);
+  return { id, type, collection: noCollection, owner, doc, createdAt: at };
+}
+
+/* Types of the events that the program itself makes about endpoints (§6), which nobody else may post. */
+
+type DescribedType = {
+  readonly type: string;
+  readonly description: string;
+  readonly schema: PlainSchema;
+  readonly sample: Readonly<Record<string, unknown>>;
+};
+
+const exampleId = 'ep_01k1jx7v2mh5s8b4c9d0e6f3ga';
+const text = { type: 'string' };
+const properties = {
+  id: { type: 'string', description: 'Of the endpoint.' },
+  url: { type: 'string', description: 'Its origin; the path may hold a secret and is left out.' },
+  status: { enum: ['enabled', 'disabled'] },
+  disabledReason: { enum: ['gone', 'failing'] },
+  failingSince: { type: 'string', format: 'date-time' },
+  tenant: text,
+};
+
+export const operationalTypes: readonly DescribedType[] = [
+  {
+    type: 'endpoint.failing',
+    description:
+      'Nothing has been accepted by an endpoint for so long that it will be disabled unless that changes.',
+    schema: { type: 'object', properties, required: ['id', 'status'], additionalProperties: true },
+    sample: {
+      id: exampleId,
+      url: 'https://shop.example',
+      status: 'enabled',
+      failingSince: '2026-08-01T09:30:00.000Z',
+    },
+  },
+  {
+    type: 'endpoint.disabled',
+    description:
+      'An endpoint is sent nothing any more, because it accepted nothing for long or because it said that it is gone.',
+    schema: { type: 'object', properties, required: ['id', 'status'], additionalProperties: true },
+    sample: { id: exampleId, url: 'https://shop.example', status: 'disabled', disabledReason: 'gone' },
+  },
+  {
+    type: 'endpoint.test',
+    description: 'Sent to one endpoint by POST to its `/test`, to see whether it works.',
+    schema: {
+      type: 'object',
+      properties: { id: properties.id, message: text },
+      required: ['id'],
+      additionalProperties: true,
+    },
+    sample: { id: exampleId, message: 'A test.' },
+  },
+];

@@ -1,0 +1,39 @@
+/** What sending webhooks adds to `/events`: POST to it, and the removal of one subject's events. */
+
+import type { Operation, Resource } from '../../../kernel/resource.ts';
+import type { Serving } from '../../../resources/collection/serving.ts';
+import type { EventTypes } from '../event-types/event-types.ts';
+import { expungeResource } from './expunge.ts';
+import { postEventOperation } from './post-event.ts';
+
+export type PostedEventsOptions = {
+  readonly eventTypes: EventTypes;
+  readonly webhookContentBytesMax: number;
+  /** Tells this process's sender that an event it may have in memory is gone. */
+  readonly forget?: (eventId: string) => void;
+};
+
+export type PostedEvents = {
+  /** For `EventsOptions.post`. */
+  readonly post: Operation;
+  readonly resources: readonly Resource[];
+};
+
+export function postedEvents(options: PostedEventsOptions, serving: Serving): PostedEvents {
+  const { store, base, clock, newId, collections, contentLimits, validationErrorsMax } = serving;
+  const path = `${base}/events`;
+  const shared = { store, path, clock };
+  const post = postEventOperation({
+    ...options,
+    ...shared,
+    newId,
+    collections,
+    contentLimits,
+    validationErrorsMax,
+  });
+  const limits = { ...contentLimits, validationErrorsMax };
+  return {
+    post: post as Operation,
+    resources: [expungeResource({ ...shared, limits, forget: options.forget })],
+  };
+}

@@ -1,0 +1,324 @@
+/**
+ * POST to `/events`: an event that the application posts itself. 202, because what is announced is delivered after
+ * the answer; an event that comes again under its own id is the same event, 200.
+ *
+ * It belongs to who posted it, and to the tenant that it names. What reads as a write of a resource is for administrators alone: a
+ * receiver that trusts `products.created` must not be told so by whoever may post events.
+ */
+
+import { type TObject, Type } from 'typebox';
+import {
+  collectionOfType,
+  eventTypeFault,
+  eventTypeSpelling,
+  isOperationalType,
+} from '../../../config/event-types.ts';
+import type { FieldError, Problem } from '../../../http/problem.ts';
+import type { Json } from '../../../http/syntax/json.ts';
+import type { ContentLimits } from '../../../kernel/content/content-limits.ts';
+import { parseContent } from '../../../kernel/content/parse-content.ts';
+import { closeSchema, compileValidator, type Validator } from '../../../kernel/content/validator.ts';
+import { type Item, json, named, type OperationDocumentation } from '../../../kernel/documentation.ts';
+import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../../kernel/resource.ts';
+import { permission } from '../../../model/access.ts';
+import { eventDocument, noCollection } from '../../../model/event.ts';
+import { eventTypeCharactersMax } from '../../../model/event-pattern.ts';
+import { equalJson, isMembers, type Members } from '../../../model/json-value.ts';
+import { isAdministrator, type Principal } from '../../../model/principal.ts';
+import { ownerOf } from '../../../resources/collection/proposing.ts';
+import { eventSchema } from '../../../resources/events/event-schema.ts';
+import type { Services } from '../../../store/capabilities.ts';
+import { type Commit, type EventEntry, eventsTable, Overtaken, type Store } from '../../../store/store.ts';
+import type { EventTypes } from '../event-types/event-types.ts';
+
+type Posted = {
+  readonly type: string;
+  readonly object: Members;
+  readonly id?: string;
+  readonly tenant?: string;
+};
+
+type PostedValidators = {
+  /** The envelope. */
+  read(content: unknown): { readonly posted: Posted } | { readonly problem: Problem };
+  /** The object, by the schema of its type. */
+  payloadProblem(posted: Posted): Problem | undefined;
+};
+
+const tenantCharactersMax = 200;
+const objectPointer = '/data/object';
+
+/**
+ * What may be posted as an event: the envelope, whose faults are told as those of any content, and the object in
+ * it, which must fit the schema of its type where one is declared. A fault in the object is always 422: the request is understood.
+ */
+const eventIdCharactersMax = 128;
+/** No full stop: it parts the id from the time in what Standard Webhooks signs. */
+const eventIdSpelling = /^[A-Za-z0-9_~-]+$/;
+
+const envelope = Type.Object(
+  {
+    type: Type.String({
+      minLength: 1,
+      description: '`endpoint` and what begins with `endpoint.` is kept for the program itself.',
+    }),
+    data: Type.Object({
+      object: Type.Object({}, { additionalProperties: true, description: 'What it is about.' }),
+    }),
+    id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'Sent again under the same id, it is the same event. Made by the server where it is left out.',
+      }),
+    ),
+    tenant: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: tenantCharactersMax,
+        description: 'Whom it concerns. Callers of a tenant may name their own alone, and need not.',
+      }),
+    ),
+  },
+  { description: 'An event to be announced.' },
+);
+
+/** With the spelling of types and ids, which post.ts judges itself: its messages say more than that a pattern does not fit. */
+const postingSchema: Item = named('EventPosting', {
+  ...(closeSchema(envelope) as unknown as Item),
+  properties: {
+    ...(closeSchema(envelope) as typeof envelope).properties,
+    type: {
+      ...envelope.properties.type,
+      maxLength: eventTypeCharactersMax,
+      pattern: eventTypeSpelling.source,
+    },
+    id: {
+      ...envelope.properties.id,
+      maxLength: eventIdCharactersMax,
+      pattern: eventIdSpelling.source,
+    },
+  },
+});
+
+function createPostedValidators(eventTypes: EventTypes, errorsMax: number): PostedValidators {
+  const whole = compileValidator({ schema: envelope, textBounds: [] }, errorsMax);
+  const payloads = new Map<string, Validator>();
+  // Three types of a collection have one schema, and some milliseconds each are worth saving.
+  const compiled = new Map<unknown, Validator>();
+  for (const { type, schema } of eventTypes.values()) {
+    if (schema === undefined) continue;
+    const validator =
+      compiled.get(schema) ??
+      compileValidator({ schema: schema as unknown as TObject, textBounds: [] }, errorsMax);
+    compiled.set(schema, validator);
+    payloads.set(type, validator);
+  }
+  return {
+    read(content) {
+      if (!isMembers(content)) {
+        const errors = [{ pointer: '', message: 'must be an object' }];
+        return { problem: { code: 'validation_failed', errors } };
+      }
+      const { missing, invalid } = whole.check(content);
+      if (missing.length + invalid.length === 0) return { posted: postedOf(content) };
+      const code = missing.length > 0 ? 'field_missing' : 'validation_failed';
+      return { problem: { code, errors: [...missing, ...invalid].slice(0, errorsMax) } };
+    },
+    payloadProblem({ type, object }) {
+      const faults = payloads.get(type)?.check(object);
+      if (faults === undefined) return undefined;
+      const errors = [...faults.missing, ...faults.invalid].slice(0, errorsMax);
+      if (errors.length === 0) return undefined;
+      const placed = errors.map(({ pointer, message }) => ({ pointer: objectPointer + pointer, message }));
+      return { code: 'validation_failed', errors: placed };
+    },
+  };
+}
+
+/** Of content that the envelope's schema allows. */
+function postedOf(content: Members): Posted {
+  const { type, data, id, tenant } = content as { type: string; data: { object: Json } } & Members;
+  return {
+    type,
+    object: data.object as Members,
+    ...(typeof id === 'string' ? { id } : {}),
+    ...(typeof tenant === 'string' ? { tenant } : {}),
+  };
+}
+
+export type PostEventOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
+  /** `/api/v1/events` */
+  readonly path: string;
+  readonly eventTypes: EventTypes;
+  /** Names of the declared ones. */
+  readonly collections: { has(name: string): boolean };
+  readonly contentLimits: ContentLimits;
+  readonly validationErrorsMax: number;
+  readonly webhookContentBytesMax: number;
+};
+
+export type ProposedEvent = Proposal & { readonly posted: Posted | undefined };
+
+const open: Standing = { exists: true, visible: true, permitted: true };
+
+const documentation: OperationDocumentation = {
+  id: 'postEvent',
+  summary: 'Announce an event',
+  description:
+    'Delivered after the answer to every endpoint that asks for it. One that comes again under its own id is the same event: 200; another under that id: 409. Where a type has a schema its object must fit it. Writes of collections are announced by themselves; administrators alone may post events of their types.',
+  takes: json(postingSchema, {
+    type: 'invoice.paid',
+    data: { object: { id: 'inv_1', amount: 3950, currency: 'eur' } },
+  }),
+  gives: { queued: json(eventSchema), changed: json(eventSchema) },
+  queues: 'sometimes',
+  madeFields: ['Content-Location'],
+  codes: ['field_missing', 'forbidden', 'validation_failed', 'event_id_used'],
+};
+
+/** Made once, at start: the schemas of the types are compiled here. */
+export function postEventOperation(options: PostEventOptions): Operation<Standing, unknown, ProposedEvent> {
+  const validators = createPostedValidators(options.eventTypes, options.validationErrorsMax);
+  const { contentLimits, webhookContentBytesMax: bytesMax } = options;
+  return {
+    documentation,
+    permission: (principal) => permission({ bearing: 'webhooks', rule: 'principal' }, 'create', principal),
+    contentTypes: ['application/json'],
+    contentBytesMax: bytesMax,
+    idempotent: true,
+    understand: (_ask, bytes, mediaType) => {
+      // What was within the bound as it came may be beyond it without its content coding.
+      if (bytes.length > bytesMax) {
+        const message = `an event may have at most ${bytesMax} bytes`;
+        return { ok: false, problem: { code: 'content_too_large', message } };
+      }
+      return parseContent(bytes, mediaType, undefined, contentLimits);
+    },
+    standing: () => open,
+    propose: ({ principal }, _standing, content) => propose(options, validators, principal, content),
+    act: (ask, _standing, proposal) => {
+      if (proposal?.posted === undefined) throw new Error('an event without a proposal');
+      return append(options, ask, proposal.posted);
+    },
+  };
+}
+
+function propose(
+  { collections }: PostEventOptions,
+  validators: PostedValidators,
+  principal: Principal,
+  content: unknown,
+): ProposedEvent {
+  const read = validators.read(content);
+  if ('problem' in read) return { problem: read.problem, posted: undefined };
+  const problem =
+    nameProblem(read.posted, principal, collections) ??
+    tenantProblem(read.posted, principal) ??
+    validators.payloadProblem(read.posted);
+  return problem === undefined
+    ? { problem: null, posted: withTenant(read.posted, principal) }
+    : { problem, posted: undefined };
+}
+
+function nameProblem(
+  { type, id }: Posted,
+  principal: Principal,
+  collections: PostEventOptions['collections'],
+): Problem | undefined {
+  const errors: FieldError[] = [];
+  const fault =
+    eventTypeFault(type) ?? (isOperationalType(type) ? 'is kept for the program itself' : undefined);
+  if (fault !== undefined) errors.push({ pointer: '/type', message: fault });
+  if (id !== undefined && !isEventId(id)) {
+    errors.push({ pointer: '/id', message: 'must be 1 to 128 letters, digits, _ ~ or -' });
+  }
+  if (errors.length > 0) return { code: 'validation_failed', errors };
+  if (isAdministrator(principal) || collectionOfType(type, collections) === undefined) return undefined;
+  return {
+    code: 'forbidden',
+    message: 'events of the writes of a collection are posted by administrators alone',
+  };
+}
+
+/** `expunge` stands where an event of that id would. */
+function isEventId(id: string): boolean {
+  return id.length <= eventIdCharactersMax && eventIdSpelling.test(id) && id !== 'expunge';
+}
+
+/** Who belongs to a tenant tells nobody else's. */
+function tenantProblem({ tenant }: Posted, principal: Principal): Problem | undefined {
+  if (isAdministrator(principal) || principal.kind === 'anonymous') return undefined;
+  if (tenant === undefined || principal.tenant === null || tenant === principal.tenant) return undefined;
+  return { code: 'forbidden', message: 'events are posted for the own tenant alone' };
+}
+
+function withTenant(posted: Posted, principal: Principal): Posted {
+  if (posted.tenant !== undefined || isAdministrator(principal)) return posted;
+  const own = principal.kind === 'authenticated' ? principal.tenant : null;
+  return own === null ? posted : { ...posted, tenant: own };
+}
+
+async function append(options: PostEventOptions, ask: Ask, posted: Posted): Promise<Result> {
+  const { store, path, clock } = options;
+  const at = clock();
+  const id = posted.id ?? `evt_${options.newId()}`;
+  const event = postedEntry(posted, { id, at, owner: ownerOf(ask.principal) });
+  const { doc } = event;
+  const location = `${path}/${id}`;
+  const made: Made = {
+    outcome: 'made',
+    created: true,
+    queued: true,
+    location,
+    doc,
+    modifiedAt: null,
+    validated: false,
+  };
+  const changes = ask.companions.map((companion) => companion(made));
+  const commit = await store.commit({ changes, events: [event] });
+  if (commit.outcome === 'committed') return { made, rev: commit.rev };
+  if (commit.outcome !== 'superseded') throw new Error(`an event could not be kept: ${commit.outcome}`);
+  // A companion that was superseded means that another process took this request over: it answers, not we.
+  if (commit.change < changes.length) return { refused: { code: 'idempotency_key_in_use' } };
+  return again(store, ask, event, commit, { ...made, created: false, queued: false });
+}
+
+/** The event as it is kept. `at` in milliseconds since the epoch. */
+export function postedEntry(
+  { type, tenant, object }: Posted,
+  { id, at, owner }: { readonly id: string; readonly at: number; readonly owner: string | null },
+): EventEntry {
+  const doc = eventDocument(id, type, at, JSON.stringify(object), tenant);
+  return { id, type, collection: noCollection, owner, doc, createdAt: at };
+}
+
+/** The id is taken: by this very event, or by another. */
+async function again(
+  store: Store,
+  ask: Ask,
+  event: EventEntry,
+  { current }: Extract<Commit, { outcome: 'superseded' }>,
+  made: Made,
+): Promise<Result> {
+  const row = current ?? (await store.read(eventsTable, event.id));
+  // Purged between the two: the walk looks again, and posts it.
+  if (row === undefined) return new Overtaken({ table: eventsTable, id: event.id });
+  if (row.owner !== event.owner || !isSame(row.doc, event.doc)) return { refused: { code: 'event_id_used' } };
+  const same = { ...made, doc: row.doc };
+  const changes = ask.companions.map((companion) => companion(same));
+  if (changes.length === 0) return { made: same, rev: row.rev };
+  const commit = await store.commit({ changes, events: [] });
+  return commit.outcome === 'committed'
+    ? { made: same, rev: commit.rev }
+    : { refused: { code: 'idempotency_key_in_use' } };
+}
+
+/** Everything but the time, which is that of the first. */
+function isSame(one: string, other: string): boolean {
+  const [{ created: _first, ...left }, { created: _second, ...right }] = [
+    JSON.parse(one),
+    JSON.parse(other),
+  ] as [Record<string, unknown>, Record<string, unknown>];
+  return equalJson(left, right);
+}

@@ -1,0 +1,327 @@
+/**
+ * The endpoints in memory, followed from the store. What is sent where, and what the owners may read, is never behind when it matters: the unit
+ * of an event carries the guard of the generation that it was matched with (generation.ts), and is refused where one of them
+ * changed meanwhile; before an attempt is sent, `mayReceive` looks once more. Secrets end the generation as well. What ends none is asked for
+ * again a second after a change of the tables that principals stand in; where there are more than a thousand owners, a millisecond for each.
+ *
+ * One reading at a time: whoever asks for one while another runs waits for the next, since the one that runs may have passed what it
+ * asks about. A reading that fails changes nothing; one that the store asked for is done again after a second.
+ */
+
+import type { Collection } from '../../../model/collection.ts';
+import { eventType, noCollection } from '../../../model/event.ts';
+
+import type { Observe } from '../../../observe/observation.ts';
+import type { Services } from '../../../store/capabilities.ts';
+import type { MaybePromise } from '../../../store/store.ts';
+import { oneAtATime } from '../../../store/table-looks.ts';
+import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
+import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+import { isTestEvent } from '../test-events.ts';
+import {
+  createKeptRows,
+  createPrincipals,
+  knownEndpoint,
+  ownersOf,
+  type PrincipalOf,
+  parseEndpoint,
+  parseSecrets,
+} from './directory-rows.ts';
+import { createEventRights, type EventRights, isTold } from './event-rights.ts';
+import { createGenerationReader, type Generation, type Named } from './generation.ts';
+import { createMatcher, type Matcher } from './matcher.ts';
+
+export type DirectoryOptions = Omit<StateOptions, 'onChanged'> & {
+  readonly observe: Observe;
+};
+
+export type FollowedDirectory = EndpointDirectory & {
+  /** Reads what stands where that was last done an hour ago: later a guard might prove nothing. */
+  freshen(): MaybePromise<void>;
+};
+
+const againAfterMs = 1000;
+const principalsPauseMs = 1000;
+
+/** Resolves when all endpoints are known. @throws StoreUnavailable */
+export async function createEndpointDirectory(options: DirectoryOptions): Promise<FollowedDirectory> {
+  const { clock, observe } = options;
+  const listeners = new Set<() => void>();
+  const state = createDirectoryState({
+    ...options,
+    onChanged() {
+      for (const listener of listeners) listener();
+    },
+  });
+  /** When the principals were last asked for, on the clock of `performance.now()`. */
+  let askedAt = performance.now();
+  let areDue = false;
+
+  /** Whole milliseconds, rounded up: a timer that is early by a part of one would find nothing due. */
+  const dueInMs = (): number => {
+    const pauseMs = Math.max(principalsPauseMs, state.owners);
+    return Math.ceil(Math.max(0, askedAt + pauseMs - performance.now()));
+  };
+
+  const refresh = oneAtATime(async () => {
+    const anew = areDue && dueInMs() === 0;
+    if (anew) {
+      areDue = false;
+      askedAt = performance.now();
+    } else if (areDue) following.later(dueInMs());
+    try {
+      await state.read(anew);
+    } catch (error) {
+      areDue ||= anew;
+      following.later(againAfterMs);
+      throw error;
+    }
+  });
+  const following = follow(options, {
+    read() {
+      refresh().catch((error: unknown) => {
+        observe({ kind: 'sending-failed', what: 'directory of endpoints', error });
+      });
+    },
+    onPrincipals() {
+      areDue = true;
+      following.later(dueInMs());
+    },
+  });
+
+  try {
+    await refresh();
+  } catch (error) {
+    following.close();
+    throw error;
+  }
+  return {
+    ...shownOf(state, clock),
+    mayReceive: createMayReceive(options, state, refresh),
+    refresh,
+    onChange(listener) {
+      const call = (): void => listener();
+      listeners.add(call);
+      return () => void listeners.delete(call);
+    },
+    freshen: () => (Math.abs(clock() - state.readAt) > reliedOnMs ? refresh() : undefined),
+    async close() {
+      following.close();
+      await refresh.idle();
+    },
+  };
+}
+
+type Shown = Pick<EndpointDirectory, 'get' | 'all' | 'size' | 'countOf' | 'matching' | 'generationChanges'>;
+
+function shownOf(state: DirectoryState, clock: () => number): Shown {
+  return {
+    get: (id) => state.endpoints.get(id),
+    all: () => state.endpoints.values(),
+    size: () => state.endpoints.size,
+    countOf: (owner) => state.counts.get(owner) ?? 0,
+    matching: (event) => ({ groups: state.matcher.matching(event), guard: state.generation.guard }),
+    generationChanges: (unit) => state.generation.next(clock(), unit),
+  };
+}
+
+function createMayReceive(
+  { store, collections }: Pick<DirectoryOptions, 'store' | 'collections'>,
+  state: DirectoryState,
+  refresh: () => Promise<void>,
+): EndpointDirectory['mayReceive'] {
+  const collectionOf = collectionOfEvents(collections);
+  return async (id, event) => {
+    const ended = store.read(endpointGenerationTable, state.generation.guard.id);
+    if ((ended instanceof Promise ? await ended : ended) !== undefined) await refresh();
+    const known = state.endpoints.get(id);
+    if (known === undefined || isTestEvent(event)) return known !== undefined;
+    return isTold(state.rights, known, { ...event, collection: collectionOf(event.type) });
+  };
+}
+
+/** The types of a declared collection's events are its own; every other event tells of no resource. */
+function collectionOfEvents(collections: DirectoryOptions['collections']): (type: string) => string {
+  const byType = new Map<string, string>();
+  for (const { name } of collections) {
+    for (const change of ['created', 'updated', 'deleted'] as const)
+      byType.set(eventType(name, change), name);
+  }
+  return (type) => byType.get(type) ?? noCollection;
+}
+
+type Follower = { readonly read: () => void; readonly onPrincipals: () => void };
+
+type Following = {
+  /** Reads after a pause; the earliest of several is kept. */
+  later(pauseMs: number): void;
+  close(): void;
+};
+
+/** Calls back when the store tells of a change. */
+function follow(
+  { store, principalTables }: Pick<DirectoryOptions, 'store' | 'principalTables'>,
+  { read, onPrincipals }: Follower,
+): Following {
+  // Whatever changes an endpoint or its secrets ends the generation.
+  const tables = [endpointGenerationTable];
+  let timer: NodeJS.Timeout | undefined;
+  let gathered = false;
+  let closed = false;
+
+  /** A unit changes several of the tables. */
+  function soon(): void {
+    if (gathered) return;
+    gathered = true;
+    setImmediate(() => {
+      gathered = false;
+      if (!closed) read();
+    });
+  }
+
+  const stops = [
+    ...tables.map((table) => store.onChange(table, soon)),
+    ...principalTables.map((table) => store.onChange(table, onPrincipals)),
+  ];
+  return {
+    later(pauseMs) {
+      if (closed || timer !== undefined) return;
+      timer = setTimeout(() => {
+        timer = undefined;
+        read();
+      }, pauseMs);
+      timer.unref();
+    },
+    close() {
+      closed = true;
+      for (const stop of stops) stop();
+      clearTimeout(timer);
+    },
+  };
+}
+
+type StateOptions = Pick<Services, 'store' | 'clock'> & {
+  readonly collections: Iterable<Collection>;
+  readonly principalOf: PrincipalOf;
+  /** Tables that what `principalOf` says depends on, whose rows have the ids of owners: those of users and keys. */
+  readonly principalTables: readonly string[];
+  readonly onChanged: () => void;
+};
+
+type DirectoryState = {
+  readonly endpoints: ReadonlyMap<string, KnownEndpoint>;
+  /** How many endpoints an owner has. */
+  readonly counts: ReadonlyMap<string | null, number>;
+  readonly matcher: Matcher;
+  readonly rights: EventRights;
+  /** @throws Error before the first reading */
+  readonly generation: Generation;
+  /** When the last reading that succeeded began, in milliseconds since the epoch. */
+  readonly readAt: number;
+  /** Owners that are known, each once for all its endpoints. */
+  readonly owners: number;
+  /** @param anew whether to ask for all principals again. @throws StoreUnavailable; then all is as it was before */
+  read(anew: boolean): Promise<void>;
+};
+
+/** An hour, of the day for which generations are kept: what was read earlier proves nothing. */
+const reliedOnMs = 3_600_000;
+
+function createDirectoryState(options: StateOptions): DirectoryState {
+  const { store, clock, onChanged } = options;
+  const rights = createEventRights(options.collections);
+  const generations = createGenerationReader(store, clock, options.principalTables);
+  const rows = {
+    endpoints: createKeptRows(store, endpointsCollection.name, parseEndpoint),
+    secrets: createKeptRows(store, endpointSecretsTable, parseSecrets),
+  };
+  const principals = createPrincipals(options.principalOf);
+  const known = new Known(createMatcher(rights));
+  let generation: Generation | undefined;
+  let readAt = 0;
+
+  /** @returns ids of endpoints that may be others now */
+  async function readAll(anew: boolean): Promise<Iterable<string>> {
+    await rows.endpoints.read();
+    // After those, so that of an endpoint that is known the secrets are too.
+    await rows.secrets.read();
+    await principals.know(ownersOf(rows, rows.endpoints.rows.keys()), anew);
+    return new Set([...known.endpoints.keys(), ...rows.endpoints.rows.keys()]);
+  }
+
+  async function readNamed(named: Named): Promise<Iterable<string>> {
+    await rows.endpoints.readSome(named.endpoints);
+    await rows.secrets.readSome(named.endpoints);
+    const owners = new Set(named.owners);
+    const ids = new Set(named.endpoints);
+    if (owners.size > 0) {
+      for (const [id, { value }] of rows.endpoints.rows) if (owners.has(value.owner ?? '')) ids.add(id);
+    }
+    await principals.learn(ownersOf(rows, ids), owners);
+    return ids;
+  }
+
+  async function read(anew: boolean): Promise<void> {
+    const beganAt = clock();
+    // Before the rows: a change in between ends this generation, and what relies on it is refused.
+    const isTrusted = Math.abs(beganAt - readAt) <= reliedOnMs;
+    const standing = await generations.read(isTrusted ? generation?.number : undefined);
+    const { changed } = standing;
+    let ids = changed === 'all' ? await readAll(anew) : await readNamed(changed);
+    if (anew && changed !== 'all') {
+      ids = [...rows.endpoints.rows.keys()];
+      await principals.know(ownersOf(rows, ids), true);
+    }
+    // In one go: nobody finds the endpoints of one generation with the guard of another.
+    generation = standing;
+    readAt = beganAt;
+    let isOther = false;
+    for (const id of ids) {
+      const before = known.endpoints.get(id);
+      isOther = known.put(id, before, knownEndpoint(rows, principals, id, before)) || isOther;
+    }
+    if (isOther) onChanged();
+  }
+
+  return {
+    ...{ endpoints: known.endpoints, counts: known.counts, matcher: known.matcher, rights, read },
+    get generation() {
+      if (generation === undefined) throw new Error('the endpoints have not been read yet');
+      return generation;
+    },
+    get readAt() {
+      return readAt;
+    },
+    get owners() {
+      return principals.size;
+    },
+  };
+}
+
+/** The endpoints by id, by owner and by what they want, changed in place. */
+class Known {
+  readonly endpoints = new Map<string, KnownEndpoint>();
+  readonly counts = new Map<string | null, number>();
+  readonly matcher: Matcher;
+
+  constructor(matcher: Matcher) {
+    this.matcher = matcher;
+  }
+
+  /** @returns whether anything is different now */
+  put(id: string, before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): boolean {
+    if (before === after) return false;
+    if (after === undefined) this.endpoints.delete(id);
+    else this.endpoints.set(id, after);
+    this.matcher.change(before, after);
+    if (before !== undefined) this.#count(before.owner, -1);
+    if (after !== undefined) this.#count(after.owner, 1);
+    return true;
+  }
+
+  #count(owner: string | null, change: 1 | -1): void {
+    const next = (this.counts.get(owner) ?? 0) + change;
+    if (next === 0) this.counts.delete(owner);
+    else this.counts.set(owner, next);
+  }
+}

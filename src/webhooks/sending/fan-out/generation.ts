@@ -1,0 +1,151 @@
+/**
+ * The generation of the endpoints: the greatest number among the rows of its table, which are never changed. Every change of what is sent
+ * where puts the next number in its own unit; a unit that has found its endpoints expects the next number absent.
+ *
+ * A number must not go while somebody could still be behind it: whoever knows generation 5 would not notice 6 and 7 if 7 had taken
+ * 6 away. So numbers stay for a day, and whoever has not looked for an hour looks before it relies on what it knows (directory.ts).
+ *
+ * The row of a number names the endpoints and owners that its unit changed, so that a directory reads these alone and a change costs the
+ * same however many endpoints there are. Where a row names nothing, or one is missing, everything is read.
+ */
+import { idField } from '../../../model/field.ts';
+import { always, byId } from '../../../model/filter.ts';
+import { keptRow } from '../../../store/kept-row.ts';
+import type { Change, Plan, Row, Store } from '../../../store/store.ts';
+import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
+
+/** What changed: ids of endpoints and of owners. */
+export type Named = { readonly endpoints: readonly string[]; readonly owners: readonly string[] };
+
+export type Generation = {
+  readonly number: number;
+  /** What changed since the generation that the reading was given; `all`: nobody knows. */
+  readonly changed: Named | 'all';
+  /** What a unit expects that relies on the endpoints of this generation. */
+  readonly guard: Change;
+  /**
+   * What a unit contains that ends it.
+   * @param at milliseconds since the epoch
+   * @param unit its other changes; undefined: they are not named
+   */
+  next(at: number, unit?: readonly Change[]): readonly Change[];
+};
+
+export type GenerationReader = {
+  /** The one that stands, made if there is none. @param since number of the one that is known @throws StoreUnavailable */
+  read(since: number | undefined): Promise<Generation>;
+};
+
+const table = endpointGenerationTable;
+/** Numbers compare as texts. */
+const digits = 15;
+/** A day: nobody relies on what it knew that long ago. */
+const keptMs = 86_400_000;
+/** Generations that may have passed since the last reading; beyond, everything is read. */
+const passedMax = 256;
+/** Endpoints and owners that one row names. */
+const namedMax = 1000;
+/** How many old numbers a change takes along, so that they get fewer even where each change makes one. */
+const removedAtOnce = 2;
+
+/** @param ownerTables whose rows have the ids of owners */
+export function createGenerationReader(
+  store: Store,
+  clock: () => number,
+  ownerTables: readonly string[],
+): GenerationReader {
+  const passed = store.plan({ table, filter: always, sort: byId, limit: passedMax });
+  const newest = store.plan({
+    table,
+    filter: always,
+    sort: [{ field: idField, direction: 'desc' }],
+    limit: 1,
+  });
+  // One more than may go: the newest never does.
+  const oldest = store.plan({ table, filter: always, sort: byId, limit: removedAtOnce + 1 });
+
+  return {
+    async read(since) {
+      for (;;) {
+        const [[last], old] = await Promise.all([
+          newest.rows({ from: 'start' }),
+          oldest.rows({ from: 'start' }),
+        ]);
+        if (last !== undefined) {
+          const number = Number(last.id);
+          const changed = await changedBetween(passed, since, number);
+          return generationOf(number, changed, old, ownerTables);
+        }
+        // Superseded: another process made it.
+        await store.commit({ changes: [numberChange(1, clock(), undefined)], events: [] });
+      }
+    },
+  };
+}
+
+function generationOf(
+  number: number,
+  changed: Named | 'all',
+  old: readonly Row[],
+  ownerTables: readonly string[],
+): Generation {
+  const ended = (at: number): readonly Row[] =>
+    old.filter((row) => row.id !== idOf(number) && row.createdAt < at - keptMs);
+  return {
+    number,
+    changed,
+    guard: { table, id: idOf(number + 1), expect: { absent: true }, next: null },
+    next: (at, unit) => [
+      numberChange(number + 1, at, unit === undefined ? undefined : namesOf(unit, ownerTables)),
+      ...ended(at).map(removal),
+    ],
+  };
+}
+
+async function changedBetween(
+  passed: Plan,
+  since: number | undefined,
+  number: number,
+): Promise<Named | 'all'> {
+  if (since === undefined || number - since > passedMax) return 'all';
+  if (since === number) return { endpoints: [], owners: [] };
+  const rows = await passed.rows({ from: 'after', key: [idOf(since)] });
+  const names = rows
+    .filter(({ id }) => id <= idOf(number))
+    .map(({ doc }) => JSON.parse(doc) as Partial<Named>);
+  if (names.length < number - since) return 'all';
+  const endpoints = new Set<string>();
+  const owners = new Set<string>();
+  for (const named of names) {
+    if (named.endpoints === undefined || named.owners === undefined) return 'all';
+    for (const id of named.endpoints) endpoints.add(id);
+    for (const id of named.owners) owners.add(id);
+  }
+  return { endpoints: [...endpoints], owners: [...owners] };
+}
+
+/** Undefined where they are too many for one row. */
+function namesOf(unit: readonly Change[], ownerTables: readonly string[]): Named | undefined {
+  const endpoints = new Set<string>();
+  const owners = new Set<string>();
+  for (const change of unit) {
+    const isEndpoint = change.table === endpointsCollection.name || change.table === endpointSecretsTable;
+    if (isEndpoint) endpoints.add(change.id);
+    else if (ownerTables.includes(change.table)) owners.add(change.id);
+  }
+  if (endpoints.size + owners.size > namedMax) return undefined;
+  return { endpoints: [...endpoints], owners: [...owners] };
+}
+
+function idOf(number: number): string {
+  return String(number).padStart(digits, '0');
+}
+
+function numberChange(number: number, at: number, named: Named | undefined): Change {
+  const doc = JSON.stringify(named ?? {});
+  return { table, id: idOf(number), expect: { absent: true }, next: keptRow(doc, null, at, at) };
+}
+
+function removal({ id, rev }: Row): Change {
+  return { table, id, expect: { rev }, next: null };
+}

@@ -1,0 +1,92 @@
+/**
+ * Makes the deliveries that units owe (owed-deliveries.ts), a few hundred in a unit, so that other writes are committed in between. Each unit takes what
+ * it makes out of the part, and expects the part as it was read: a delivery is made once, whoever makes it and whenever a process is killed.
+ *
+ * A process makes those of its own parts as soon as they are committed. Parts of a process that has ended are found by the others, and
+ * at the next start, since every process looks at all parts when it starts and by time.
+ */
+import type { Services } from '../../../store/capabilities.ts';
+import type { Row } from '../../../store/store.ts';
+import { fanOutTable } from '../sending-tables.ts';
+import { createFollower, type Wakes } from '../wakes.ts';
+import type { FollowedDirectory } from './directory.ts';
+import { type FanOutPart, partAfter, readParts, takeDeliveries } from './owed-deliveries.ts';
+
+export type ExpansionOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
+  readonly directory: Pick<FollowedDirectory, 'get' | 'refresh'>;
+  readonly wakes: Pick<Wakes, 'changesForAll' | 'announce'>;
+  /** Between two looks for parts of processes that have ended. Default 10 s. */
+  readonly lookMs?: number;
+};
+
+export type Expansion = {
+  /** Looks for what is owed, now. */
+  look(): void;
+  /** Waits for the unit under way. What is still owed is made by another process, or after the next start. */
+  close(): Promise<void>;
+};
+
+const lookMsDefault = 10_000;
+
+export function createExpansion(options: ExpansionOptions): Expansion {
+  const { store, directory, wakes, newId, clock, observe, lookMs = lookMsDefault } = options;
+  let look = (): void => undefined;
+  let isClosed = false;
+
+  /** @returns whether the deliveries of the part are made here */
+  async function isOurs({ processId }: FanOutPart): Promise<boolean> {
+    if (processId === store.processId) return true;
+    if (!(await store.hasEnded(processId))) return false;
+    // Its endpoints may be newer than what this process knows.
+    await directory.refresh();
+    return true;
+  }
+
+  async function expand(row: Row, { processId, blocks }: FanOutPart): Promise<void> {
+    let { rev } = row;
+    for (let owed = blocks; owed.length > 0 && !isClosed; ) {
+      const { deliveries, endpointIds, rest } = takeDeliveries(owed, directory.get, newId);
+      const changes = [
+        partAfter({ ...row, rev }, { processId, blocks: rest }, clock()),
+        ...deliveries,
+        ...wakes.changesForAll(endpointIds),
+      ];
+      const commit = await store.commit({ changes, events: [] });
+      if (commit.outcome === 'committed') {
+        wakes.announce(endpointIds);
+        owed = rest;
+        rev = commit.rev;
+        continue;
+      }
+      // Another process made them, and may have ended since.
+      const standing = await store.read(fanOutTable, row.id);
+      if (standing === undefined) return;
+      owed = (JSON.parse(standing.doc) as FanOutPart).blocks;
+      rev = standing.rev;
+    }
+  }
+
+  const follower = createFollower({
+    subscribe(listener) {
+      look = listener;
+      const timer = setInterval(listener, lookMs);
+      timer.unref();
+      return () => clearInterval(timer);
+    },
+    async read() {
+      for await (const { row, part } of readParts(store)) {
+        if (isClosed) return;
+        if (await isOurs(part)) await expand(row, part);
+      }
+    },
+    what: 'deliveries that are owed',
+    observe,
+  });
+  return {
+    look: () => look(),
+    async close() {
+      isClosed = true;
+      await follower.close();
+    },
+  };
+}

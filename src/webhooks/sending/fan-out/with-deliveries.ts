@@ -1,0 +1,228 @@
+/**
+ * The store as rooms are handed it: whatever commits an event commits its deliveries with it, one for each endpoint that wants the event
+ * and whose owner may read it. No room knows of it, so none can forget it (docs/decisions/0025).
+ *
+ * The endpoints come from memory. The unit expects that their generation has not ended; where it has, nothing is made, the directory
+ * reads what stands, and the unit is put together anew: in the line in which changes of the endpoints wait for each other, together with
+ * its neighbours there, so that this process ends no generation meanwhile. A unit that ends the generation itself (it disables an endpoint and says so)
+ * proves by that what the expectation would. Endpoints that the unit takes out of service are not told of its events.
+ *
+ * More deliveries than one unit takes are owed by it (owed-deliveries.ts), and made in units of their own: neither the event loop nor the writer is held
+ * by the number of endpoints, and a unit that is put together anew costs little.
+ *
+ * What the caller's own changes are refused for is the caller's to handle, in its own numbering.
+ */
+
+import { readEndpoint } from '../../../model/endpoint.ts';
+import type { Services } from '../../../store/capabilities.ts';
+import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
+import type { KnownEndpoint } from '../known-endpoint.ts';
+import { endpointGenerationTable, endpointsCollection, generationLine } from '../sending-tables.ts';
+import type { Wakes } from '../wakes.ts';
+import { deliveryChange } from './delivery-row.ts';
+import type { FollowedDirectory } from './directory.ts';
+import type { Expansion } from './make-owed-deliveries.ts';
+import { deliveriesPerUnitMax, partChanges } from './owed-deliveries.ts';
+
+export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
+  readonly directory: Pick<FollowedDirectory, 'matching' | 'refresh' | 'freshen'>;
+  readonly wakes: Pick<Wakes, 'announce'>;
+  readonly expansion: Pick<Expansion, 'look'>;
+};
+
+/** The same store but for `commit`; all that it has besides the contract stays. */
+export function withDeliveries<S extends Store>(store: S, options: FanOutOptions): S {
+  return {
+    ...store,
+    commit: (unit: Unit) =>
+      unit.events.length === 0 ? store.commit(unit) : commitWithDeliveries(store, options, unit),
+  };
+}
+
+async function commitWithDeliveries(
+  store: Pick<Store, 'commit' | 'lines' | 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+): Promise<Commit> {
+  const { directory } = options;
+  // Not awaited where there is nothing to wait for: units are made in the order in which they are handed in.
+  const reading = directory.freshen();
+  if (reading !== undefined) await reading;
+  // Whoever ends the generation has the line already.
+  if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
+    const commit = await tryOnce(store, options, unit);
+    if (commit !== undefined) return commit;
+  }
+  return store.lines.hold(generationLine, true, async (checkTime) => {
+    for (;;) {
+      checkTime();
+      await directory.refresh();
+      const commit = await tryOnce(store, options, unit);
+      if (commit !== undefined) return commit;
+    }
+  });
+}
+
+/** @returns undefined where the generation of the endpoints had ended */
+async function tryOnce(
+  store: Pick<Store, 'commit' | 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+): Promise<Commit | undefined> {
+  const own = unit.changes.length;
+  const made = fanOut(store, options, unit);
+  const { added, announce } = made instanceof Promise ? await made : made;
+  const whole = { changes: [...unit.changes, ...added], events: unit.events };
+  const commit = await announced(store.commit(whole), announce);
+  if (commit.outcome === 'committed' || commit.change < own) return commit;
+  return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
+}
+
+/** Where nobody knows whether the unit was made, its endpoints are named all the same: a look for nothing costs less than a wait. */
+async function announced(committing: Promise<Commit>, announce: () => void): Promise<Commit> {
+  let isMade = true;
+  try {
+    const commit = await committing;
+    isMade = commit.outcome === 'committed';
+    return commit;
+  } finally {
+    if (isMade) announce();
+  }
+}
+
+type FanOut = {
+  /** The guard, where it is needed, then a delivery for each event and endpoint, or the rows of those that are owed. */
+  readonly added: readonly Change[];
+  /** To be called after the commit. */
+  readonly announce: () => void;
+};
+
+function fanOut(
+  { processId }: Pick<Store, 'processId'>,
+  options: FanOutOptions,
+  unit: Unit,
+): MaybePromise<FanOut> {
+  const gathered = gather(options.directory, unit);
+  if (gathered instanceof Promise) return gathered.then((all) => addedTo(processId, options, all));
+  return addedTo(processId, options, gathered);
+}
+
+function addedTo(processId: string, options: FanOutOptions, gathered: Gathered): MaybePromise<FanOut> {
+  const { lists, total } = gathered;
+  const guards = gathered.guard === undefined ? [] : [gathered.guard];
+  if (total > deliveriesPerUnitMax) {
+    const { expansion, clock, newId } = options;
+    return partChanges(lists, processId, clock(), newId).then((parts) => ({
+      added: [...guards, ...parts],
+      announce: () => expansion.look(),
+    }));
+  }
+  const added: Change[] = guards;
+  const endpoints = new Set<string>();
+  for (const [list, events] of lists) {
+    for (const known of list) {
+      endpoints.add(known.endpoint.id);
+      for (const event of events) added.push(deliveryChange(event, known, event.createdAt, options.newId));
+    }
+  }
+  return {
+    added,
+    announce() {
+      if (endpoints.size > 0) options.wakes.announce(endpoints);
+    },
+  };
+}
+
+/* Finds the endpoints of all events of a unit. Many endpoints of many events are found in several turns of the event loop. */
+
+type Gathered = {
+  /** What proves that the endpoints are all; undefined: the unit proves it itself. */
+  readonly guard: Change | undefined;
+  /** By list of endpoints, the events that go to it; a list is the same object for all events that share it. */
+  readonly lists: ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
+  /** Deliveries. */
+  readonly total: number;
+};
+
+/** Endpoints that are looked at in one turn of the event loop: some 5 ms where each is asked by a rule of its own. */
+const endpointsPerTurn = 8192;
+
+/** @returns a promise only where there is much to find */
+function gather(directory: Pick<FollowedDirectory, 'matching'>, unit: Unit): MaybePromise<Gathered> {
+  const gathering = new Gathering(directory, unit);
+  return gathering.advance() ? gathering : finish(gathering);
+}
+
+async function finish(gathering: Gathering): Promise<Gathered> {
+  do await new Promise((resolve) => setImmediate(resolve));
+  while (!gathering.advance());
+  return gathering;
+}
+
+class Gathering implements Gathered {
+  readonly lists = new Map<readonly KnownEndpoint[], EventEntry[]>();
+  guard: Change | undefined;
+  total = 0;
+  readonly #directory: Pick<FollowedDirectory, 'matching'>;
+  readonly #events: readonly EventEntry[];
+  readonly #isProven: boolean;
+  readonly #leaving: ReadonlySet<string> | undefined;
+  /** Lists without those that leave. */
+  readonly #staying = new Map<readonly KnownEndpoint[], readonly KnownEndpoint[]>();
+  #next = 0;
+
+  constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit) {
+    this.#directory = directory;
+    this.#events = events;
+    this.#isProven = endsGeneration(changes);
+    this.#leaving = leavingEndpoints(changes);
+  }
+
+  /** @returns whether all events have their endpoints */
+  advance(): boolean {
+    for (let examined = 0; this.#next < this.#events.length; this.#next += 1) {
+      if (examined >= endpointsPerTurn) return false;
+      const event = this.#events[this.#next];
+      if (event === undefined) break;
+      const { groups, guard } = this.#directory.matching(event);
+      // The first: were the endpoints others in a later turn, it would be refused.
+      if (!this.#isProven) this.guard ??= guard;
+      for (const group of groups) {
+        examined += group.length;
+        this.#add(event, this.#leaving === undefined ? group : this.#withoutLeaving(group, this.#leaving));
+      }
+    }
+    return true;
+  }
+
+  #add(event: EventEntry, endpoints: readonly KnownEndpoint[]): void {
+    if (endpoints.length === 0) return;
+    this.total += endpoints.length;
+    const events = this.lists.get(endpoints);
+    if (events === undefined) this.lists.set(endpoints, [event]);
+    else events.push(event);
+  }
+
+  #withoutLeaving(group: readonly KnownEndpoint[], leaving: ReadonlySet<string>): readonly KnownEndpoint[] {
+    const known = this.#staying.get(group);
+    if (known !== undefined) return known;
+    const staying = group.filter(({ endpoint }) => !leaving.has(endpoint.id));
+    this.#staying.set(group, staying);
+    return staying;
+  }
+}
+
+function endsGeneration(changes: readonly Change[]): boolean {
+  return changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
+}
+
+/** Those that the unit removes or disables. */
+function leavingEndpoints(changes: readonly Change[]): ReadonlySet<string> | undefined {
+  let leaving: Set<string> | undefined;
+  for (const { table, id, next } of changes) {
+    if (table !== endpointsCollection.name) continue;
+    const isLeft = next === null || next.deletedAt !== null || readEndpoint(next.doc).status === 'disabled';
+    if (isLeft) leaving = (leaving ?? new Set()).add(id);
+  }
+  return leaving;
+}

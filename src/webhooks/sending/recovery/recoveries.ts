@@ -1,0 +1,168 @@
+/**
+ * Carries out recoveries (recovery.ts) in the process that sends for their endpoints. It looks for running ones when it starts, when one is
+ * begun anywhere, and when lanes come; each then goes on from where its row says, so a process that dies leaves nothing undone. If two
+ * processes believe that they hold the lane, the revision of the row lets one of them make each step.
+ *
+ * What is made due is due at once. How fast it goes out is the engine's business.
+ */
+
+import type { CollectionOperation } from '../../../kernel/documentation.ts';
+import { byId } from '../../../model/filter.ts';
+import {
+  type ServedCollection,
+  type Serving,
+  serveCollection,
+} from '../../../resources/collection/serving.ts';
+import type { Services } from '../../../store/capabilities.ts';
+import type { Plan, Row, Store } from '../../../store/store.ts';
+import type { Lanes } from '../../work/lanes.ts';
+import type { EndpointDirectory } from '../known-endpoint.ts';
+import { recoveriesCollection } from '../sending-tables.ts';
+import type { Wakes } from '../wakes.ts';
+import { type Recovery, recoveriesTable } from './recovery.ts';
+import { recoverStep, type StepParts } from './recovery-step.ts';
+
+/** Recoveries that are looked at together. */
+const pageRowsMax = 100;
+/** How long nothing is looked for after a failure, which is mostly that of the store. */
+const retryMs = 1000;
+/** Steps in a row that were for nothing because something else was faster; then there is a pause as well. */
+const lostStepsMax = 16;
+
+export type RecoveriesOptions = Omit<StepParts, 'directory'> &
+  Pick<Services, 'store' | 'observe'> & {
+    readonly directory: Pick<EndpointDirectory, 'get' | 'refresh'>;
+    readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
+    readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
+  };
+
+export type Recoveries = {
+  /** Goes on with what was left and follows what is begun. */
+  start(): void;
+  /** Waits for the steps under way; what is left is gone on with after the next start. */
+  close(): Promise<void>;
+};
+
+export function createRecoveries(options: RecoveriesOptions): Recoveries {
+  return new Runs(options);
+}
+
+class Runs implements Recoveries {
+  readonly #options: RecoveriesOptions;
+  readonly #plan: Plan;
+  /** By recovery. */
+  readonly #runs = new Map<string, Promise<void>>();
+  #stopFollowing: (() => void)[] = [];
+  #closing = false;
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+  #paused: NodeJS.Timeout | undefined;
+
+  constructor(options: RecoveriesOptions) {
+    this.#options = options;
+    this.#plan = planOf(options.store);
+  }
+
+  start(): void {
+    const { store, lanes } = this.#options;
+    const look = (): void => this.#look();
+    this.#stopFollowing = [store.onChange(recoveriesTable, look), lanes.onChange(look)];
+    look();
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const stop of this.#stopFollowing) stop();
+    clearTimeout(this.#paused);
+    await this.#looking;
+    await Promise.all(this.#runs.values());
+  }
+
+  #look(): void {
+    if (this.#closing || this.#paused !== undefined) return;
+    if (this.#looking !== undefined) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#lookAgain = false;
+    this.#looking = findRunning(this.#plan, (row) => this.#begin(row))
+      .catch((error) => this.#failed('finding recoveries', error))
+      .finally(() => {
+        this.#looking = undefined;
+        if (this.#lookAgain) this.#look();
+      });
+  }
+
+  #begin(row: Row): void {
+    const { endpointId } = JSON.parse(row.doc) as Recovery;
+    const { lanes } = this.#options;
+    if (this.#closing || this.#runs.has(row.id) || !lanes.owns(endpointId)) return;
+    const run = this.#carryOut(row.id, endpointId)
+      .catch((error) => this.#failed('recovering', error))
+      .finally(() => {
+        this.#runs.delete(row.id);
+        // The lane may have come back before this was known.
+        if (lanes.owns(endpointId)) this.#look();
+      });
+    this.#runs.set(row.id, run);
+  }
+
+  async #carryOut(id: string, endpointId: string): Promise<void> {
+    let lost = 0;
+    while (!this.#closing && this.#options.lanes.owns(endpointId) && lost < lostStepsMax) {
+      const step = await recoverStep(this.#options, id);
+      if (step === 'over') return;
+      lost = step === 'lost' ? lost + 1 : 0;
+    }
+    if (lost === lostStepsMax) this.#pause();
+  }
+
+  #failed(what: string, error: unknown): void {
+    this.#options.observe({ kind: 'sending-failed', what, error });
+    this.#pause();
+  }
+
+  #pause(): void {
+    this.#paused ??= setTimeout(() => {
+      this.#paused = undefined;
+      this.#look();
+    }, retryMs).unref();
+  }
+}
+
+function planOf(store: Store): Plan {
+  const field = recoveriesCollection.fields.get('status');
+  if (field === undefined) throw new Error('recoveries have no status');
+  const filter = { op: 'eq', field, value: 'running' } as const;
+  return store.plan({ table: recoveriesTable, filter, sort: byId, limit: pageRowsMax });
+}
+
+async function findRunning(plan: Plan, found: (row: Row) => void): Promise<void> {
+  let rows = await plan.rows({ from: 'start' });
+  for (;;) {
+    for (const row of rows) found(row);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < pageRowsMax) return;
+    rows = await plan.rows({ from: 'after', key: [last.id] });
+  }
+}
+
+const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read', 'remove']);
+
+/**
+ * `/recoveries`: how far requests to send again have come (§6.6). They are begun at their endpoint (endpoints/recover.ts) and change by
+ * themselves. DELETE stops one that runs and forgets it.
+ */
+export function recoveryResources(serving: Serving): ServedCollection {
+  return serveCollection(serving, recoveriesCollection, {
+    announced: false,
+    operations,
+    documentation: {
+      names: { singular: 'Recovery', plural: 'Recoveries', one: 'a recovery', many: 'recoveries' },
+      idPrefix: 'rcv_',
+      revise: {
+        remove: (standard) => ({ ...standard, description: 'Stops it where it runs, and forgets it.' }),
+      },
+    },
+  });
+}

@@ -1,0 +1,130 @@
+/**
+ * A recovery (§6.6): the request to send an endpoint once more what it missed, and how far it has come. Its document is all there is of it.
+ *
+ *   running    it has a place in the log, and moves on a chunk at a time (recovery-step.ts)
+ *   finished   it came to its end
+ *   stopped    its endpoint was removed meanwhile
+ *
+ * One that is deleted while it runs ends where it is.
+ */
+import { keptRow } from '../../../store/kept-row.ts';
+import type { Change, LogPosition, NextRow, Row } from '../../../store/store.ts';
+import { recoveriesCollection } from '../sending-tables.ts';
+
+export type RecoveryCounts = {
+  readonly examined: number;
+  readonly matching: number;
+  readonly resent: number;
+  readonly created: number;
+};
+
+export type Recovery = RecoveryCounts & {
+  /** `rcv_...` */
+  readonly id: string;
+  readonly endpointId: string;
+  /** ISO 8601, as are all times here; both ends belong to it. */
+  readonly since: string;
+  readonly until: string;
+  readonly dryRun: boolean;
+  readonly status: 'running' | 'finished' | 'stopped';
+  readonly finishedAt: string | null;
+  /** Absent before the first event was looked at, and after the end. */
+  readonly logAfter?: LogPlace;
+  readonly logLast?: LogPlace;
+  readonly runningFor?: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
+export type NewRecovery = Pick<Recovery, 'id' | 'endpointId' | 'since' | 'until' | 'dryRun'> & {
+  /** The newest event when it was asked for: later ones find the endpoint by themselves. */
+  readonly last: LogPosition;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly owner: string | null;
+};
+
+/** What a commit must contain to begin it. Another that runs for the endpoint makes `runningFor` taken. */
+export function beginRecovery({ last, at, owner, ...parts }: NewRecovery): {
+  readonly change: Change;
+  readonly recovery: Recovery;
+} {
+  const time = new Date(at).toISOString();
+  const recovery: Recovery = {
+    ...parts,
+    status: 'running',
+    ...{ examined: 0, matching: 0, resent: 0, created: 0 },
+    finishedAt: null,
+    logLast: formatLogPlace(last),
+    runningFor: parts.endpointId,
+    createdAt: time,
+    updatedAt: time,
+  };
+  const next = keptRow(JSON.stringify(recovery), owner, at, at);
+  return { change: { table: recoveriesTable, id: recovery.id, expect: { absent: true }, next }, recovery };
+}
+
+export const recoveriesTable = recoveriesCollection.name;
+
+/** Without the members that are nobody's business but the program's. */
+export function shownRecovery(recovery: Recovery): Omit<Recovery, 'logAfter' | 'logLast' | 'runningFor'> {
+  const { logAfter, logLast, runningFor, ...shown } = recovery;
+  return shown;
+}
+
+/** Where it goes on; undefined: it has not begun. */
+export function placeOf({ logAfter }: Recovery): LogPosition | undefined {
+  return logAfter === undefined ? undefined : readLogPlace(logAfter);
+}
+
+/** The last event that it looks at. */
+export function endOf({ logLast }: Recovery): LogPosition {
+  return logLast === undefined ? { rev: 0, id: '' } : readLogPlace(logLast);
+}
+
+export type Progress = {
+  readonly counts: RecoveryCounts;
+  /** The last event that was looked at. */
+  readonly after: LogPosition;
+};
+
+/** @param at milliseconds since the epoch */
+export function progressed(row: Row, recovery: Recovery, { counts, after }: Progress, at: number): Change {
+  return changeTo(row, at, {
+    ...recovery,
+    examined: recovery.examined + counts.examined,
+    matching: recovery.matching + counts.matching,
+    resent: recovery.resent + counts.resent,
+    created: recovery.created + counts.created,
+    logAfter: formatLogPlace(after),
+  });
+}
+
+export function ended(row: Row, recovery: Recovery, status: 'finished' | 'stopped', at: number): Change {
+  const finishedAt = new Date(Math.max(at, row.updatedAt)).toISOString();
+  return changeTo(row, at, { ...shownRecovery(recovery), status, finishedAt });
+}
+
+function changeTo(row: Row, at: number, recovery: Recovery): Change {
+  const updatedAt = Math.max(at, row.updatedAt);
+  const doc = JSON.stringify({ ...recovery, updatedAt: new Date(updatedAt).toISOString() });
+  const next: NextRow = keptRow(doc, row.owner, row.createdAt, updatedAt);
+  return { table: recoveriesTable, id: row.id, expect: { rev: row.rev }, next };
+}
+
+/** A place in the event log as a text: `{rev} {id}`. */
+type LogPlace = string;
+
+function formatLogPlace({ rev, id }: LogPosition): LogPlace {
+  return `${rev} ${id}`;
+}
+
+function readLogPlace(place: LogPlace): LogPosition {
+  const space = place.indexOf(' ');
+  return { rev: Number(place.slice(0, space)), id: place.slice(space + 1) };
+}
+
+/** Whether the first lies behind the second in (rev, id) order. */
+export function isBeyond(one: LogPosition, other: LogPosition): boolean {
+  return one.rev === other.rev ? one.id > other.id : one.rev > other.rev;
+}

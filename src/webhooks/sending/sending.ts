@@ -1,0 +1,252 @@
+/**
+ * Wires sending webhooks (§6): from the store that adds deliveries to every unit with events to the engine that sends them, with their
+ * resources.
+ */
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { keysTable, usersTable } from '../../accounts/account-tables.ts';
+import type { OwnerPrincipal } from '../../accounts/owner-principal.ts';
+import type { Configuration } from '../../config/configuration.ts';
+import type { Settings } from '../../config/settings.ts';
+import { createDialer, type Dial } from '../../egress/dial.ts';
+import type { Exchange } from '../../egress/exchange.ts';
+import { createLateExchanges } from '../../egress/late-exchanges.ts';
+import type { OwnListener } from '../../egress/own-listeners.ts';
+import { createEgressPolicy, type EgressPolicy } from '../../egress/policy.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import type { MemoryBudget } from '../../memory/budget.ts';
+import { packageVersion } from '../../package-version.ts';
+import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
+import { createEventViews } from '../../resources/events/seen-event.ts';
+import type { Services } from '../../store/capabilities.ts';
+import type { RetentionRule } from '../../store/retention.ts';
+import type { Change, Store } from '../../store/store.ts';
+import { createLanes } from '../work/lane-leases.ts';
+import type { Lanes } from '../work/lanes.ts';
+import { deliveryResources } from './deliveries/delivery-routes.ts';
+import { createEngine, type Engine } from './delivery-engine.ts';
+import { moveHeaderValues } from './endpoint-headers.ts';
+import { createHealth, type Notify } from './endpoint-health.ts';
+import { endpointResources } from './endpoints/endpoint-routes.ts';
+import { withGeneration } from './endpoints/with-generation.ts';
+import { eventTypeResources } from './event-types/event-type-routes.ts';
+import { type EventTypes, eventTypesOf } from './event-types/event-types.ts';
+import { type PostedEvents, postedEvents } from './events/event-routes.ts';
+import { createEndpointDirectory, type FollowedDirectory } from './fan-out/directory.ts';
+import { createWants } from './fan-out/event-rights.ts';
+import { createExpansion } from './fan-out/make-owed-deliveries.ts';
+import { withDeliveries } from './fan-out/with-deliveries.ts';
+import { createRecoveries, recoveryResources } from './recovery/recoveries.ts';
+
+import { createSend } from './send-delivery.ts';
+import { sendingRetention } from './sending-tables.ts';
+import { createEventSource, type EventSource } from './sent-event.ts';
+import { createSettle } from './settle-delivery.ts';
+import { createWakes, type Wakes } from './wakes.ts';
+import { createWebhookKeys, type WebhookKeys } from './webhook-keys.ts';
+
+export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random' | 'newId' | 'observe'> & {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly store: S;
+  readonly principalOf: OwnerPrincipal;
+  readonly notify: Notify | undefined;
+  readonly memory: MemoryBudget;
+  /** Where the program listens: nothing is sent there. */
+  readonly ownListeners: () => readonly OwnListener[];
+};
+
+export type Webhooks<S extends Store> = {
+  /** The store for all writes: its `commit` adds the deliveries of each event. */
+  readonly store: S;
+  readonly keys: Pick<WebhookKeys, 'published' | 'publishedSeconds'>;
+  readonly builtIn: (serving: Serving) => readonly ServedCollection[];
+  readonly postedEvents: (serving: Serving) => PostedEvents;
+  /** For changes of owners' rights: see `EndpointGeneration` of accounts. */
+  readonly generation: {
+    readonly generationChanges: () => readonly Change[];
+    readonly inStep: (store: Store) => Store;
+  };
+  readonly eventTypes: EventTypes;
+  /** For other outgoing requests: through the guard, over the same pools. */
+  readonly exchange: Exchange;
+  readonly dial: Dial;
+  readonly lanes: Lanes;
+  readonly resources: readonly Resource[];
+  readonly retention: readonly RetentionRule[];
+  readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+  start(): Promise<void>;
+  /** Starts no further attempts and waits for those under way, at most this long (ms). */
+  drain(ms: number): Promise<void>;
+  /** After `drain`: releases the lanes, and closes connections and timers. */
+  close(): Promise<void>;
+};
+
+type Parts<S extends Store> = WebhooksOptions<S> & {
+  readonly directory: FollowedDirectory;
+  readonly wakes: Wakes;
+  readonly policy: EgressPolicy;
+  readonly events: EventSource;
+  readonly fannedOut: S;
+};
+
+export async function createSending<S extends Store>(options: WebhooksOptions<S>): Promise<Webhooks<S>> {
+  const { configuration, settings, store } = options;
+  const collections = [...configuration.collections.values()];
+  const directory = await createEndpointDirectory({
+    ...options,
+    collections,
+    principalTables: [usersTable, keysTable],
+  });
+  await moveHeaderValues(withGeneration(store, directory), directory);
+  const wakes = await createWakes({ ...options, directory });
+  const expansion = createExpansion({ ...options, directory, wakes });
+  const fannedOut = withDeliveries(store, { ...options, directory, wakes, expansion });
+  const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
+  const events = createEventSource(options);
+  const parts = { ...options, directory, wakes, policy, events, fannedOut };
+  const sender = await composeSender(parts);
+  return {
+    store: fannedOut,
+    generation: {
+      generationChanges: () => directory.generationChanges(),
+      inStep: (inner) => withGeneration(inner, directory),
+    },
+    keys: sender.keys,
+    exchange: sender.exchange,
+    dial: sender.dial,
+    lanes: sender.lanes,
+    ...resourcesOf(parts),
+    retention: sendingRetention(settings),
+    gauges: gaugesOf(sender.engine, directory),
+    start: sender.start,
+    drain: (ms) => sender.engine.drain(ms),
+    async close() {
+      await sender.close();
+      await expansion.close();
+      await wakes.close();
+      await directory.close();
+    },
+  };
+}
+
+type Sender = {
+  readonly keys: WebhookKeys;
+  readonly engine: Engine;
+  readonly exchange: Exchange;
+  readonly dial: Dial;
+  readonly lanes: Lanes;
+  start(): Promise<void>;
+  close(): Promise<void>;
+};
+
+async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> {
+  const { configuration, settings, store, clock, observe, directory, wakes, policy } = parts;
+  const { events, fannedOut, memory } = parts;
+  const monotonic = (): number => performance.now();
+  const random = Math.random;
+  const lanes = await createLanes({
+    ...{ store, directory, clock, monotonic, settings, observe, isAlive },
+    holder: { host: machine(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
+  });
+  const keys = await createWebhookKeys({ ...parts, ...settings });
+  const dial = createDialer({
+    policy,
+    ...settings,
+    onDecision: (decision) => {
+      if (decision.outcome === 'allowed') return;
+      const { hostname: to, port, reason, why } = decision;
+      observe({ kind: 'egress-refused', hostname: to, port, reason, why });
+    },
+  });
+  const exchanges = createLateExchanges({ dial, settings });
+  const send = createSend({
+    ...settings,
+    events,
+    directory,
+    exchange: exchanges.exchange,
+    view: createEventViews(configuration.collections.values()),
+    keys,
+    clock,
+    memory,
+    version: packageVersion(),
+  });
+  const health = createHealth({ ...parts, store: fannedOut, lanes });
+  const { schedules } = configuration;
+  const settle = createSettle({ store, schedules, health, random, observe, settings });
+  const engine = createEngine({
+    ...{ store, directory, wakes, lanes, send, settle, clock, monotonic, random, settings, observe },
+  });
+  const wants = createWants(configuration.collections.values());
+  const recoveries = createRecoveries({ ...parts, lanes, wants });
+  return {
+    keys,
+    engine,
+    exchange: exchanges.exchange,
+    dial,
+    lanes,
+    async start() {
+      await engine.start();
+      recoveries.start();
+    },
+    async close() {
+      await recoveries.close();
+      await exchanges.close();
+      await health.close();
+      await lanes.close();
+      await keys.close();
+    },
+  };
+}
+
+function resourcesOf<S extends Store>(
+  parts: Parts<S>,
+): Pick<Webhooks<S>, 'builtIn' | 'postedEvents' | 'eventTypes' | 'resources'> {
+  const { configuration, settings, store, policy } = parts;
+  const eventTypes = eventTypesOf(configuration);
+  const own = { ...settings, ...parts, plainStore: store, eventTypes };
+  const forget = (id: string): void => parts.events.forget(id);
+  const httpsRequired = settings.webhookHttpsRequired;
+  const refuseUrl = (url: string): string | undefined => {
+    const verdict = policy.checkUrl(url, { httpsRequired });
+    return verdict.ok ? undefined : verdict.why;
+  };
+  const sampleOf = (type: string) => eventTypes.get(type)?.sample;
+  return {
+    builtIn: (serving) => [
+      endpointResources({ ...own, refuseUrl, sampleOf }, serving),
+      deliveryResources(own, serving),
+      recoveryResources(serving),
+    ],
+    postedEvents: (serving) => postedEvents({ ...own, forget }, serving),
+    eventTypes,
+    resources: eventTypeResources(eventTypes, `${configuration.base}/event-types`, settings),
+  };
+}
+
+function gaugesOf(engine: Engine, directory: FollowedDirectory): Webhooks<Store>['gauges'] {
+  return [
+    ['comity_deliveries_in_flight', 'Webhook attempts under way.', () => engine.counts().inFlight],
+    ['comity_webhook_endpoints', 'Webhook endpoints of all owners.', () => directory.size()],
+  ];
+}
+
+/** Identifies the namespace of process numbers: containers may share a host name without sharing processes. Off Linux, the host name. */
+function machine(): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
+  } catch {
+    return hostname();
+  }
+}
+
+/** Signal 0 only tests. EPERM: the process exists and belongs to another user. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Writes down what came of an attempt to send a delivery (work/settlement.ts): the delivery, by its revision, and the row of the attempt. The
+ * state machine is in conclude-delivery.ts; what follows for the endpoint its health learns when the unit is durable.
+ */
+import type { WebhookSchedules } from '../../config/webhook-schedules.ts';
+import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
+import type { Observe } from '../../observe/observation.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change, Store } from '../../store/store.ts';
+import { isAttemptLogged } from '../work/attempt-log.ts';
+import { type Settlement, settleByRevision } from '../work/settlement.ts';
+import { type Conclusion, conclude, expungedError, type Policy } from './conclude-delivery.ts';
+import { type AttemptFacts, attemptChange, attemptDocument, type Tried } from './delivery-attempt-log.ts';
+import type { Attempted, Claim, Settle } from './delivery-claim.ts';
+import type { HealthOfEndpoints } from './endpoint-health.ts';
+import { attemptsTable, deliveriesCollection } from './sending-tables.ts';
+
+export type SettleOptions = {
+  /** With or without fan-out: nothing here makes an event. */
+  readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
+  readonly schedules: WebhookSchedules;
+  readonly health: Pick<HealthOfEndpoints, 'note' | 'disable'>;
+  /** From 0 up to, not including, 1. */
+  readonly random: () => number;
+  readonly observe: Observe;
+  readonly settings: {
+    readonly webhookRetryAfterSecondsMax: number;
+    readonly webhookSnippetCharactersMax: number;
+  };
+};
+
+const deliveriesTable = deliveriesCollection.name;
+
+export function createSettle(options: SettleOptions): Settle {
+  const { store, health } = options;
+  return async (claim, attempted) => {
+    const { delivery: work, rev, owner, endpoint } = claim;
+    const settled = await settleByRevision(store, settlementOf(options, claim, attempted), {
+      ...{ work, rev, owner },
+    });
+    if (settled.kind === 'refused') throw new Error('a settlement of a delivery has no other changes');
+    const { verdict, isLogged } = settled.conclusion;
+    if (verdict.gone) await health.disable(endpoint, 'gone', attempted.endedAt);
+    health.note(endpoint, verdict, attempted.endedAt);
+    if (isLogged) observeAttempt(options.observe, claim, attempted);
+    if (settled.kind === 'removed') return { verdict, delivery: undefined };
+    return { verdict, delivery: settled.kind === 'logged' ? settled.work : settled.conclusion.delivery };
+  };
+}
+
+/** `facts`: what the log says of the attempt; undefined: nothing. */
+type Concluded = Conclusion & { readonly facts: AttemptFacts | undefined };
+
+function settlementOf(
+  options: SettleOptions,
+  claim: Claim,
+  attempted: Attempted,
+): Settlement<Delivery, Concluded> {
+  const { store, schedules, random, settings } = options;
+  const begun = claim.delivery;
+  const policy: Policy = {
+    endpoint: claim.endpoint.endpoint,
+    trigger: claim.trigger,
+    schedules,
+    random,
+    retryAfterSecondsMax: settings.webhookRetryAfterSecondsMax,
+  };
+  return {
+    table: deliveriesTable,
+    id: begun.id,
+    conclude(delivery) {
+      const conclusion = conclude(delivery, attempted, policy, begun);
+      return { ...conclusion, facts: factsOf(options, claim, attempted, delivery, conclusion) };
+    },
+    unitOf({ delivery, facts }, { work, rev, owner }) {
+      if (delivery === work) return undefined;
+      const change = deliveryChange(delivery, rev, owner, attempted.endedAt);
+      return { own: facts === undefined ? [change] : [change, attemptChange(begun.id, owner, facts)] };
+    },
+    withNextNumber: (delivery) => ({ ...delivery, attemptCount: delivery.attemptCount + 1 }),
+    async isLogged(delivery, { facts }) {
+      if (facts === undefined) return false;
+      const [countedBefore, counted] = [begun.attemptCount, delivery.attemptCount];
+      const range = { table: attemptsTable, workId: begun.id, countedBefore, counted };
+      // Two attempts of one delivery do not have the same document: one begins after the other has ended.
+      const isOwn = (doc: string, number: number) => doc === attemptDocument({ ...facts, number });
+      return await isAttemptLogged(store, range, isOwn);
+    },
+  };
+}
+
+function deliveryChange(delivery: Delivery, rev: number, owner: string | null, at: number): Change {
+  return {
+    table: deliveriesTable,
+    id: delivery.id,
+    expect: { rev },
+    next: keptRow(deliveryDocument(delivery), owner, Date.parse(delivery.createdAt), at),
+  };
+}
+
+/** Undefined where there is nothing to log. Of a delivery that was expunged the log keeps nothing that the receiver said. */
+function factsOf(
+  { settings }: SettleOptions,
+  { trigger }: Claim,
+  attempted: Attempted,
+  standing: Delivery,
+  { isLogged, delivery }: Conclusion,
+): AttemptFacts | undefined {
+  if (!isLogged || !isTried(attempted)) return undefined;
+  const snippetCharacters = standing.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
+  return { number: delivery.attemptCount, trigger, attempted, snippetCharacters };
+}
+
+function isTried(attempted: Attempted): attempted is Tried {
+  return attempted.outcome.kind !== 'expunged' && attempted.outcome.kind !== 'forbidden';
+}
+
+function observeAttempt(observe: Observe, claim: Claim, { outcome, startedAt, endedAt }: Attempted): void {
+  const answered = outcome.kind === 'answered';
+  const isDelivered = answered && outcome.status >= 200 && outcome.status <= 299;
+  observe({
+    kind: 'delivery-attempted',
+    endpoint: claim.endpoint.endpoint.id,
+    delivery: claim.delivery.id,
+    outcome: isDelivered ? 'delivered' : 'failed',
+    status: answered ? outcome.status : undefined,
+    failure: outcome.kind === 'failed' ? outcome.failure : undefined,
+    durationMs: endedAt - startedAt,
+  });
+}

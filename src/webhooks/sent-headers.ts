@@ -1,0 +1,121 @@
+/**
+ * The header fields of what is sent: those of each scheme, and those that a user may add, by an endpoint's `headers` and by what a sender is
+ * forwarded with.
+ */
+import { createHmac, type KeyObject } from 'node:crypto';
+import { reservedHeaderNames } from '../config/reserved-names.ts';
+import { isToken } from '../http/syntax/token.ts';
+import type { Delivery } from '../model/delivery.ts';
+import { plainHeader } from './signature/plain.ts';
+import { standardPrefix, standardSignature } from './signature/standard.ts';
+import { timestampedHeader, timestampedPrefix } from './signature/timestamped.ts';
+
+/*
+ * The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt (§6.8), one signature for
+ * each secret that is active at that moment (§6.7).
+ *
+ * The plain scheme's field holds one signature, and whoever checks it compares the whole of it. So `X-Hub-Signature-256` has that of the
+ * current secret, and those of secrets that are being replaced stand in a field of their own.
+ */
+
+export type Signed = {
+  readonly delivery: Pick<Delivery, 'id' | 'eventType'>;
+  readonly body: Uint8Array;
+  /** The current one first. */
+  readonly keys: readonly KeyObject[];
+  /** Unix seconds. */
+  readonly timestamp: number;
+};
+
+/** Names and values in turn. */
+export function timestampedFields({ body, keys, timestamp }: Signed): string[] {
+  const prefix = timestampedPrefix(timestamp);
+  const signatures = keys.map((key) => createHmac('sha256', key).update(prefix).update(body).digest('hex'));
+  return ['Service-Signature', timestampedHeader(timestamp, signatures)];
+}
+
+/** Names and values in turn. */
+export function plainFields({ delivery, body, keys }: Signed): string[] {
+  const [current = '', ...previous] = keys.map((key) =>
+    plainHeader(createHmac('sha256', key).update(body).digest('hex')),
+  );
+  return [
+    ...['X-Hub-Signature-256', current],
+    ...(previous.length === 0 ? [] : ['X-Hub-Signature-256-Previous', previous.join(',')]),
+    ...['X-Service-Event', fieldText(delivery.eventType)],
+    ...['X-Service-Delivery', delivery.id],
+  ];
+}
+
+/** Names and values in turn. @param asymmetric signatures in base64 of each key that signs now, over the same id, time and body */
+export function standardFields(
+  { body, keys, timestamp }: Signed,
+  id: string,
+  asymmetric: readonly string[],
+): string[] {
+  const prefix = standardPrefix(id, timestamp);
+  const list = keys.map((key) =>
+    standardSignature('v1', createHmac('sha256', key).update(prefix).update(body).digest('base64')),
+  );
+  for (const signature of asymmetric) list.push(standardSignature('v1a', signature));
+  return ['webhook-id', id, 'webhook-timestamp', String(timestamp), 'webhook-signature', list.join(' ')];
+}
+
+/** What the id of an event is in `webhook-id`. A full stop ends the id in what is signed, so none may be in it. */
+export function messageId(eventId: string): string {
+  return fieldText(eventId).replaceAll('.', '%2E');
+}
+
+const visible = /^[!-~]+$/;
+
+/** Types and ids are chosen by who posts an event; what no field can hold is written as in a URL. */
+function fieldText(text: string): string {
+  return visible.test(text) ? text : encodeURIComponent(text.toWellFormed());
+}
+
+/*
+ * Header fields that a user may add, and those that are not its to say: what frames the message, what belongs to the connection (RFC 9110
+ * §7.6.1), and what a receiver believes of the sender (§5.6).
+ */
+
+export const headerNameCharactersMax = 128;
+
+export type HeaderBounds = { readonly headersMax: number; readonly valueCharactersMax: number };
+
+/** Why an endpoint may not have these; undefined: it may. Names that differ in case alone are the same field. */
+export function refuseHeaders(
+  headers: Readonly<Record<string, string>>,
+  { headersMax, valueCharactersMax }: HeaderBounds,
+): string | undefined {
+  const entries = Object.entries(headers);
+  if (entries.length > headersMax) return `there must be at most ${headersMax} header fields`;
+  const seen = new Set<string>();
+  for (const [name, value] of entries) {
+    const shown = JSON.stringify(name.slice(0, headerNameCharactersMax));
+    if (name.length > headerNameCharactersMax || !isToken(name))
+      return `${shown} is not the name of a header field`;
+    const folded = name.toLowerCase();
+    if (reservedHeaderNames.has(folded)) return `${shown} is a field that the sender makes itself`;
+    if (seen.has(folded)) return `${shown} is declared twice`;
+    seen.add(folded);
+    if (value.length > valueCharactersMax)
+      return `the value of ${shown} has more than ${valueCharactersMax} characters`;
+    if (!isFieldValue(value)) return `the value of ${shown} has a character that no header field can hold`;
+  }
+  return undefined;
+}
+
+/** Names and values in turn of what may be sent, whatever was stored. */
+export function ownFields(headers: Readonly<Record<string, string>> | undefined): readonly string[] {
+  return Object.entries(headers ?? {}).flatMap(([name, value]) => {
+    const isOwn = isToken(name) && !reservedHeaderNames.has(name.toLowerCase()) && isFieldValue(value);
+    return isOwn ? [name, value] : [];
+  });
+}
+
+/** RFC 9110 §5.5: visible ASCII, spaces and tabs between. No line breaks and no NUL, so a value cannot end its field. */
+const fieldValue = /^[!-~](?:[\t -~]*[!-~])?$/;
+
+function isFieldValue(value: string): boolean {
+  return value === '' || fieldValue.test(value);
+}

@@ -1,0 +1,145 @@
+/** How the engine waits: timers are a parameter, so that a test can let a week pass in a moment, and one alarm serves all queues. */
+
+export type Timers = {
+  /** Calls back once after the time in milliseconds. Returns the way to forget it. */
+  after(delayMs: number, call: () => void): () => void;
+};
+
+/** Those of the runtime, which keep no program running that has nothing else to do. */
+export const runtimeTimers: Timers = {
+  after(delayMs, call) {
+    const timer = setTimeout(call, delayMs);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** The longest sleep, so that a clock that was set forward is noticed within it. */
+const sleepMsMax = 300_000;
+
+type Entry = { readonly id: string; readonly at: number };
+
+export type AlarmOptions = {
+  readonly clock: () => number;
+  readonly timers?: Timers;
+  readonly ring: (queueId: string) => void;
+};
+
+/**
+ * One timer for the next thing due over all queues. A queue has at most one time: setting another replaces it.
+ * Times are of the wall clock, since those of due work are.
+ */
+export class Alarm {
+  readonly #clock: () => number;
+  readonly #timers: Timers;
+  readonly #ring: (queueId: string) => void;
+  /** A binary heap by time. Entries that were replaced stay until they come up. */
+  #heap: Entry[] = [];
+  readonly #times = new Map<string, number>();
+  #armedAt = Number.POSITIVE_INFINITY;
+  #disarm: (() => void) | undefined;
+
+  constructor({ clock, timers = runtimeTimers, ring }: AlarmOptions) {
+    this.#clock = clock;
+    this.#timers = timers;
+    this.#ring = ring;
+  }
+
+  /** How many queues have a time. */
+  get size(): number {
+    return this.#times.size;
+  }
+
+  /** The time of the queue, in milliseconds since the epoch. */
+  at(id: string): number | undefined {
+    return this.#times.get(id);
+  }
+
+  set(id: string, at: number): void {
+    if (this.#times.get(id) === at) return;
+    this.#times.set(id, at);
+    push(this.#heap, { id, at });
+    // Entries that were replaced may be as many as the others: rebuilding keeps the heap within twice the queues.
+    if (this.#heap.length > 2 * this.#times.size + 64) this.#rebuild();
+    this.#arm();
+  }
+
+  clear(id: string): void {
+    this.#times.delete(id);
+  }
+
+  close(): void {
+    this.#times.clear();
+    this.#heap = [];
+    this.#disarm?.();
+    this.#disarm = undefined;
+    this.#armedAt = Number.POSITIVE_INFINITY;
+  }
+
+  #rebuild(): void {
+    this.#heap = [];
+    for (const [id, at] of this.#times) push(this.#heap, { id, at });
+  }
+
+  #isCurrent({ id, at }: Entry): boolean {
+    return this.#times.get(id) === at;
+  }
+
+  #arm(): void {
+    let [first] = this.#heap;
+    while (first !== undefined && !this.#isCurrent(first)) {
+      pop(this.#heap);
+      [first] = this.#heap;
+    }
+    if (first === undefined || first.at >= this.#armedAt) return;
+    this.#disarm?.();
+    this.#armedAt = first.at;
+    const delayMs = Math.min(Math.max(0, first.at - this.#clock()), sleepMsMax);
+    this.#disarm = this.#timers.after(delayMs, () => this.#fire());
+  }
+
+  #fire(): void {
+    this.#disarm = undefined;
+    this.#armedAt = Number.POSITIVE_INFINITY;
+    const now = this.#clock();
+    for (let [first] = this.#heap; first !== undefined && first.at <= now; [first] = this.#heap) {
+      pop(this.#heap);
+      if (!this.#isCurrent(first)) continue;
+      this.#times.delete(first.id);
+      this.#ring(first.id);
+    }
+    this.#arm();
+  }
+}
+
+function push(heap: Entry[], entry: Entry): void {
+  let at = heap.length;
+  heap.push(entry);
+  while (at > 0) {
+    const above = (at - 1) >> 1;
+    const parent = heap[above];
+    if (parent === undefined || parent.at <= entry.at) break;
+    heap[at] = parent;
+    at = above;
+  }
+  heap[at] = entry;
+}
+
+function pop(heap: Entry[]): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return;
+  let at = 0;
+  for (;;) {
+    const left = 2 * at + 1;
+    const right = left + 1;
+    const rightEntry = heap[right];
+    const leftEntry = heap[left];
+    if (leftEntry === undefined) break;
+    const less = rightEntry !== undefined && rightEntry.at < leftEntry.at ? right : left;
+    const child = less === right ? rightEntry : leftEntry;
+    if (child === undefined || child.at >= last.at) break;
+    heap[at] = child;
+    at = less;
+  }
+  heap[at] = last;
+}

@@ -1,0 +1,208 @@
+/** A process of the program as far as accounts go, over a store: real hashes of little cost, real sessions, and mails that a test reads. */
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import type { TestContext } from 'node:test';
+import { type AccountMail, createAccountMail } from '../../../src/accounts/account-mail.ts';
+import { auditTable, type User } from '../../../src/accounts/account-tables.ts';
+import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
+import { type ChangePassword, createChangePassword } from '../../../src/accounts/change-password.ts';
+import { createLogin, type Login } from '../../../src/accounts/login.ts';
+import { createLoginLimit } from '../../../src/accounts/login-limit.ts';
+import { createMailTexts } from '../../../src/accounts/mail-texts.ts';
+import { type CheckPassword, createCheckPassword } from '../../../src/accounts/passwords/check-password.ts';
+import { createPasswordHasher, type PasswordHasher } from '../../../src/accounts/passwords/hasher.ts';
+import { createRegister, type Register, type Registered } from '../../../src/accounts/register.ts';
+import { createResetPassword, type ResetPassword } from '../../../src/accounts/reset-password.ts';
+import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
+import { createFindUser, type FindUser } from '../../../src/accounts/users/find-user.ts';
+import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
+import type { Mail, MailPort } from '../../../src/mail/mail-port.ts';
+import { createIdSource } from '../../../src/model/id.ts';
+import type { Observation } from '../../../src/observe/observation.ts';
+import { keptRow } from '../../../src/store/kept-row.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { type Clock, type Process, start, startProcess } from '../sessions/fixture.ts';
+
+export const address = '192.0.2.1';
+export const how = { cookie: false, address };
+
+export type Given = {
+  readonly clock?: Clock;
+  readonly verifiedEmailRequired?: boolean;
+  readonly mailConfigured?: boolean;
+  readonly passwordPasses?: number;
+  readonly loginAttempts?: number;
+};
+
+export type Accounts = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly process: Process;
+  readonly findUser: FindUser;
+  readonly checkPassword: CheckPassword;
+  readonly register: Register;
+  readonly login: Login;
+  readonly changePassword: ChangePassword;
+  readonly resetPassword: ResetPassword;
+  readonly verifyEmail: VerifyEmail;
+  readonly mail: AccountMail;
+  readonly sessions: Sessions;
+  /** Facts that committed with a unit, or were to. */
+  readonly entries: AuditFact[];
+  readonly notes: AuditFact[];
+  readonly mails: Mail[];
+  readonly observed: Observation[];
+  /** Runs of argon2id so far. */
+  hashes(): number;
+};
+
+const settings = {
+  passwordCharactersMin: 8,
+  passwordBytesMax: 256,
+  verificationCodeSeconds: 86_400,
+  resetCodeSeconds: 3600,
+  mailsWaitingMax: 100,
+  mailVerificationUrl: undefined,
+  mailResetUrl: 'https://shop.example/reset#{code}',
+};
+
+export async function startAccounts(
+  context: TestContext,
+  store: Store,
+  given: Given = {},
+): Promise<Accounts> {
+  const { clock = { now: start }, verifiedEmailRequired = false } = given;
+  const process = await startProcess(store, clock);
+  const mails: Mail[] = [];
+  const observed: Observation[] = [];
+  const newId = createIdSource(
+    () => clock.now,
+    () => randomInt(32),
+  );
+  const { audit, entries, notes } = listeningAudit(clock, newId);
+  const findUser = createFindUser(store);
+  const { hasher, hashes } = countingHasher(context, given.passwordPasses ?? 1);
+  const { sessions } = process;
+  const common = {
+    store,
+    findUser,
+    hasher,
+    sessions,
+    audit,
+    newId,
+    clock: () => clock.now,
+    random: randomBytes,
+    observe: (fact: Observation) => void observed.push(fact),
+    verifiedEmailRequired,
+    ...settings,
+  };
+  const limit = createLoginLimit({
+    store,
+    attempts: given.loginAttempts ?? 5,
+    windowSeconds: 900,
+    clock: common.clock,
+  });
+  const port: MailPort = { send: (mail) => void mails.push(mail), close: async () => undefined };
+  const texts = createMailTexts({ ...settings, title: 'Shop' });
+  const mail = createAccountMail({
+    ...common,
+    port: given.mailConfigured === false ? undefined : port,
+    texts,
+  });
+  const checkPassword = createCheckPassword({ ...common, limit });
+  return {
+    store,
+    clock,
+    process,
+    findUser,
+    checkPassword,
+    register: createRegister({ ...common, mail }),
+    login: createLogin({ ...common, checkPassword }),
+    changePassword: createChangePassword({ ...common, checkPassword }),
+    resetPassword: createResetPassword(common),
+    verifyEmail: createVerifyEmail(common),
+    mail,
+    sessions,
+    entries,
+    notes,
+    mails,
+    observed,
+    hashes,
+  };
+}
+
+function listeningAudit(clock: Clock, newId: () => string) {
+  const entries: AuditFact[] = [];
+  const notes: AuditFact[] = [];
+  const audit = {
+    entry(fact: AuditFact) {
+      entries.push(fact);
+      const next = keptRow(JSON.stringify(fact), null, clock.now, clock.now);
+      return { table: auditTable, id: `aud_${newId()}`, expect: { absent: true } as const, next };
+    },
+    note: (fact: AuditFact) => void notes.push(fact),
+  };
+  return { audit, entries, notes };
+}
+
+function countingHasher(
+  context: TestContext,
+  passwordPasses: number,
+): { hasher: PasswordHasher; hashes(): number } {
+  let count = 0;
+  const hasher = createPasswordHasher({
+    passwordMemoryKibibytes: 64,
+    passwordPasses,
+    passwordBytesMax: 256,
+    passwordHashesWaitingMax: 100,
+    cores: 2,
+    random: randomBytes,
+    observe: () => undefined,
+  });
+  context.after(() => hasher.close());
+  return {
+    hashes: () => count,
+    hasher: {
+      ...hasher,
+      hash: (password) => {
+        count += 1;
+        return hasher.hash(password);
+      },
+      verify: (password, hash) => {
+        count += 1;
+        return hasher.verify(password, hash);
+      },
+    },
+  };
+}
+
+export const ada = { email: 'Ada@shop.example', password: 'correct horse' };
+
+/** Registers an account and takes what was opened for it. */
+export async function join(accounts: Accounts, registration = ada): Promise<{ user: User; opened: Opened }> {
+  const { user, opened } = registered(await accounts.register(registration, how));
+  assert.ok(opened !== null);
+  return { user, opened };
+}
+
+export function registered(outcome: Registered): Extract<Registered, { ok: true }> {
+  if (!outcome.ok) throw new assert.AssertionError({ message: `not registered: ${outcome.problem}` });
+  return outcome;
+}
+
+/** The code in the last mail. */
+export function codeOf(accounts: Accounts): string {
+  const [code] = /[A-Za-z0-9_-]{43}/.exec(accounts.mails.at(-1)?.text ?? '') ?? [];
+  assert.ok(code !== undefined, 'a mail with a code');
+  return code;
+}
+
+/** Asks for a mail and waits until the wish has been dealt with. */
+export async function wish(
+  accounts: Accounts,
+  purpose: 'verification' | 'reset',
+  email: string,
+): Promise<void> {
+  accounts.mail.request({ purpose, for: { email }, address });
+  await accounts.mail.settled();
+}

@@ -1,0 +1,164 @@
+/** A process of the program as far as sessions go: keys, tokens and sessions over a store, with a clock that the test moves. */
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import { auditTable, type User, usersTable } from '../../../src/accounts/account-tables.ts';
+import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
+import { createSessions } from '../../../src/accounts/sessions/create-sessions.ts';
+import type { Opened, Sessions, SessionsOptions } from '../../../src/accounts/sessions/sessions.ts';
+import { type AccessTokens, createAccessTokens } from '../../../src/accounts/tokens/access-token.ts';
+import type { SigningAlgorithm } from '../../../src/accounts/tokens/key-ring.ts';
+import { createSigningKeys, type SigningKeys } from '../../../src/accounts/tokens/signing-keys.ts';
+import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
+import { createIdSource } from '../../../src/model/id.ts';
+import type { Observation } from '../../../src/observe/observation.ts';
+import { keptRow } from '../../../src/store/kept-row.ts';
+import type { Store } from '../../../src/store/store.ts';
+
+export const start = Date.UTC(2030, 0, 1);
+export const origin = 'https://api.example';
+export const minuteMs = 60_000;
+export const dayMs = 86_400_000;
+
+export type Clock = { now: number };
+
+export type Process = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly keys: SigningKeys;
+  readonly tokens: AccessTokens;
+  readonly sessions: Sessions;
+  readonly facts: AuditFact[];
+  readonly observed: Observation[];
+  /** Opens a session and commits it. */
+  login(user: User, cookie?: boolean): Promise<Opened>;
+  /** Ends a session and commits that. */
+  logout(session: string): Promise<void>;
+};
+
+export type Settings = Pick<
+  SessionsOptions,
+  'refreshTokenSeconds' | 'sessionIdleSeconds' | 'sessionSeconds' | 'sessionsPerAccountMax'
+> & {
+  readonly accessTokenSeconds: number;
+  readonly signingKeySeconds: number;
+  readonly signingAlgorithm: SigningAlgorithm;
+  readonly origin: string | undefined;
+};
+
+export const settings: Settings = {
+  accessTokenSeconds: 900,
+  refreshTokenSeconds: 14 * 86_400,
+  sessionIdleSeconds: 86_400,
+  sessionSeconds: 30 * 86_400,
+  sessionsPerAccountMax: 100,
+  signingKeySeconds: 30 * 86_400,
+  signingAlgorithm: 'EdDSA',
+  origin,
+};
+
+export async function startProcess(
+  store: Store,
+  clock: Clock = { now: start },
+  given: Partial<Settings> = {},
+): Promise<Process> {
+  const facts: AuditFact[] = [];
+  const observed: Observation[] = [];
+  const newId = createIdSource(
+    () => clock.now,
+    () => randomInt(32),
+  );
+  const audit = {
+    entry(fact: AuditFact) {
+      facts.push(fact);
+      const next = keptRow(JSON.stringify(fact), null, clock.now, clock.now);
+      return { table: auditTable, id: `aud_${newId()}`, expect: { absent: true } as const, next };
+    },
+  };
+  const common = {
+    ...settings,
+    ...given,
+    store,
+    clock: () => clock.now,
+    random: randomBytes,
+    newId,
+    audit,
+    observe: (fact: Observation) => void observed.push(fact),
+  };
+  const keys = await createSigningKeys(common);
+  const tokens = createAccessTokens({
+    ...common,
+    keys,
+    origin: () => common.origin,
+    tokenCharactersMax: 8192,
+  });
+  const sessions = createSessions({ ...common, tokens, sessionSameSite: 'Lax' });
+  return {
+    store,
+    clock,
+    keys,
+    tokens,
+    sessions,
+    facts,
+    observed,
+    async login(user, cookie = false) {
+      const opened = await sessions.open(user, { cookie, at: clock.now });
+      const commit = await store.commit({ changes: opened.changes, events: [] });
+      assert.equal(commit.outcome, 'committed');
+      return opened;
+    },
+    async logout(session) {
+      const commit = await store.commit({ changes: await sessions.end(session), events: [] });
+      assert.equal(commit.outcome, 'committed');
+    },
+  };
+}
+
+/** Writes the account, new or changed. */
+export async function putUser(store: Store, given: Partial<User> & { readonly id: string }): Promise<User> {
+  const user: User = {
+    email: `${given.id}@shop.example`,
+    emailVerified: true,
+    roles: [],
+    scopes: ['read', 'write'],
+    disabled: false,
+    createdAt: new Date(start).toISOString(),
+    updatedAt: new Date(start).toISOString(),
+    ...given,
+  };
+  const row = await store.read(usersTable, user.id);
+  const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
+  const next = keptRow(JSON.stringify(user), user.id, start, start);
+  const commit = await store.commit({
+    changes: [{ table: usersTable, id: user.id, expect, next }],
+    events: [],
+  });
+  assert.equal(commit.outcome, 'committed');
+  return user;
+}
+
+export async function removeUser(store: Store, id: string): Promise<void> {
+  const row = await store.read(usersTable, id);
+  assert.ok(row);
+  await store.commit({
+    changes: [{ table: usersTable, id, expect: { rev: row.rev }, next: null }],
+    events: [],
+  });
+}
+
+/** The verdict, which must be good. */
+export async function good(verdict: Verdict | Promise<Verdict>): Promise<Good> {
+  const found = await verdict;
+  assert.ok('principal' in found, 'the credential should be good');
+  return found;
+}
+
+/** That the credential is refused, and how. */
+export async function refused(verdict: Verdict | Promise<Verdict>): Promise<void> {
+  assert.deepEqual(await verdict, { problem: 'invalid_token' });
+}
+
+/** The value of the cookie that the fields set. */
+export function cookieOf(fields: readonly string[]): string {
+  const value = fields[1] ?? '';
+  return value.slice(value.indexOf('=') + 1, value.indexOf(';'));
+}

@@ -1,0 +1,159 @@
+/**
+ * Every resource of a program that was never started, in the order of its document: the declarations are those that answer requests, and
+ * what their handlers would work with is missing.
+ */
+
+import { builtInCollections } from '../../src/accounts/built-in-collections.ts';
+import { passwordResource } from '../../src/accounts/change-password.ts';
+import { loginResource } from '../../src/accounts/login.ts';
+import { logoutResource } from '../../src/accounts/logout.ts';
+import { oauthResources } from '../../src/accounts/oauth/oauth-routes.ts';
+import { registerResource } from '../../src/accounts/register.ts';
+import { passwordResetResources } from '../../src/accounts/reset-password.ts';
+import { meResource, refreshResource } from '../../src/accounts/session-routes.ts';
+import { jwksResource } from '../../src/accounts/tokens/jwks-route.ts';
+import { verificationResources } from '../../src/accounts/verify-email.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
+import type { DeclaredSender } from '../../src/config/senders.ts';
+import type { Settings } from '../../src/config/settings.ts';
+import type { Resource } from '../../src/kernel/resource.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
+import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
+import { programResources } from '../../src/resources/program/program-routes.ts';
+import { createRoutes } from '../../src/resources/routes.ts';
+import { receivedResources } from '../../src/webhooks/receiving/received/received-routes.ts';
+import { receiveResources } from '../../src/webhooks/receiving/receiver-routes.ts';
+import { senderResources } from '../../src/webhooks/receiving/senders/sender-routes.ts';
+import { deliveryResources } from '../../src/webhooks/sending/deliveries/delivery-routes.ts';
+import { endpointResources } from '../../src/webhooks/sending/endpoints/endpoint-routes.ts';
+import { eventTypeResources } from '../../src/webhooks/sending/event-types/event-type-routes.ts';
+import type { EventTypes } from '../../src/webhooks/sending/event-types/event-types.ts';
+import { postedEvents } from '../../src/webhooks/sending/events/event-routes.ts';
+import { recoveryResources } from '../../src/webhooks/sending/recovery/recoveries.ts';
+
+export type ProgramSetting = {
+  readonly collections: ReadonlyMap<string, Collection>;
+  /** Undefined: it keeps no accounts. */
+  readonly accounts: AccountsSetting | undefined;
+  /** Undefined: it sends no webhooks. */
+  readonly eventTypes: EventTypes | undefined;
+  /** Undefined: it receives no webhooks. */
+  readonly receiving: ReceivingSetting | undefined;
+};
+
+/** Where a program differs from one with default settings. */
+export type AccountsSetting = Partial<Pick<Settings, 'registration' | 'verifiedEmailRequired'>> & {
+  /** Names of the OpenID providers. */
+  readonly providers: readonly string[];
+};
+
+export type ReceivingSetting = Partial<Pick<Settings, 'receivedBytesMax' | 'receivedReplayMax'>> & {
+  readonly senders: ReadonlyMap<string, DeclaredSender>;
+};
+
+const base = '/api/v1';
+const { settings } = loadSettings({});
+
+/** Stands for whatever a handler would call: each member of it, and each result of a call, is the same again. */
+const missing: never = new Proxy(() => undefined, {
+  get: (_target, name) => {
+    if (name === Symbol.toPrimitive) return () => 0;
+    return name === 'then' || typeof name === 'symbol' ? undefined : missing;
+  },
+  apply: () => missing,
+}) as never;
+
+/** Options of any resource: settings, and what is missing. */
+function optionsWith(given: object): never {
+  return new Proxy(
+    { ...settings, base, limits: settings, ...given },
+    {
+      get: (target, name) =>
+        name in target || typeof name === 'symbol' ? Reflect.get(target, name) : missing,
+    },
+  ) as never;
+}
+
+export function resourcesOf({
+  collections,
+  accounts,
+  eventTypes,
+  receiving,
+}: ProgramSetting): readonly Resource[] {
+  const json = { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax };
+  const routes = createRoutes({
+    ...settings,
+    ...{
+      base,
+      collections,
+      store: missing,
+      newId: missing,
+      clock: missing,
+      mac: missing,
+      addressOf: missing,
+    },
+    ...{ queryLimits: { ...settings, json }, contentLimits: settings },
+    streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
+    builtIn: (serving) => [
+      ...(accounts === undefined ? [] : accountResources(accounts, serving)),
+      ...(eventTypes === undefined ? [] : sendingResources(eventTypes, serving)),
+      ...(receiving === undefined ? [] : receivingResources(receiving, serving)),
+    ],
+    ...(eventTypes === undefined
+      ? {}
+      : { postedEvents: (serving) => postedEvents(optionsWith({ eventTypes }), serving) }),
+  });
+  const realtime = realtimeResources(optionsWith({ collections: [...collections.values()] }));
+  const program = programResources(optionsWith({ assets: [], metrics: { contentType: 'text/plain' } }));
+  return [...routes, ...realtime, ...program];
+}
+
+function accountResources(
+  { providers, ...differing }: AccountsSetting,
+  serving: Serving,
+): readonly (Resource | ServedCollection)[] {
+  const own = optionsWith({
+    ...differing,
+    registrationOpen: differing.registration !== 'closed',
+    providers,
+  });
+  return [
+    registerResource(own),
+    loginResource(own),
+    refreshResource(own),
+    logoutResource(own),
+    meResource(own),
+    passwordResource(own),
+    ...verificationResources(own),
+    ...passwordResetResources(own),
+    ...oauthResources(own),
+    ...builtInCollections({ ...settings, ...servicesOfAccounts })(serving),
+    jwksResource(own),
+  ];
+}
+
+const servicesOfAccounts = {
+  ...{ audit: missing, addressOf: missing, random: missing, sessions: missing },
+  ...{ hashPassword: missing, generationChanges: missing },
+};
+
+function sendingResources(
+  eventTypes: EventTypes,
+  serving: Serving,
+): readonly (Resource | ServedCollection)[] {
+  return [
+    endpointResources(optionsWith({}), serving),
+    deliveryResources(optionsWith({}), serving),
+    recoveryResources(serving),
+    ...eventTypeResources(eventTypes, `${base}/event-types`, serving.queryLimits),
+  ];
+}
+
+function receivingResources(
+  receiving: ReceivingSetting,
+  serving: Serving,
+): readonly (Resource | ServedCollection)[] {
+  const own = optionsWith({ ...receiving, listLimits: serving.queryLimits });
+  return [receivedResources(own, serving), ...receiveResources(own), ...senderResources(own)];
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findLeafProblems } from '../../scripts/checks/leaves.ts';
+import { makeTree, placesOf } from './fixture-tree.ts';
+
+const tree = {
+  'src/store/open.ts':
+    "import { a } from './lock.ts';\nimport { b } from './sqlite/line.ts';\nimport { c } from './long.ts';\n",
+  'src/store/lock.ts': 'export const a = 1;\n',
+  'src/store/sqlite/line.ts': 'export const b = 1;\n',
+  'src/store/long.ts': `${'// \n'.repeat(39)}export const c = 1;\n`,
+  'src/store/two.ts': 'export const d = 1;\n',
+  'src/store/one-user.ts': "import { d } from './two.ts';\n",
+  'src/server/other-user.ts': "import { d } from '../store/two.ts';\nimport { e } from '../store/far.ts';\n",
+  'src/store/far.ts': 'export const e = 1;\n',
+};
+
+test('finds short files with one importer in their folder or the one above', (t) => {
+  const problems = findLeafProblems(makeTree(t, tree), new Map());
+  assert.deepEqual(placesOf(problems), ['src/store/lock.ts', 'src/store/sqlite/line.ts']);
+});
+
+test('takes a reason for one that stays, and refuses one that applies to nothing', (t) => {
+  const exceptions = new Map([
+    ['src/store/lock.ts', 'a reason'],
+    ['src/store/sqlite/line.ts', 'a reason'],
+    ['src/store/far.ts', 'a reason'],
+  ]);
+  const problems = findLeafProblems(makeTree(t, tree), exceptions);
+  assert.deepEqual(problems, [
+    { file: 'scripts/leaf-exceptions.ts', message: 'src/store/far.ts needs no exception any more' },
+  ]);
+});

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand } from '../harness/command-line.ts';
 import { startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 import { createCategory, namesServedFrom } from './served-copy.ts';
 
 const folder = temporaryFolder();

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand } from '../harness/command-line.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 test('overwrites nothing: names what is there and leaves the folder as it was', async () => {
   const project = temporaryFolder();

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand, spawnCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand, spawnCommand } from '../harness/command-line.ts';
 import { shopConfig as shop } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const folder = temporaryFolder();
 

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand } from '../harness/command-line.ts';
 import { emptyDatabase } from '../harness/postgres-database.ts';
 import { shopConfig as shop, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 /** As in a deployment: one key for both stores. */
 const secretKey = { COMITY_SECRET_KEY: '3f'.repeat(32) };

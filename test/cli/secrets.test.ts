@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand } from '../harness/command-line.ts';
 import { type RunningServer as Server, shopConfig as shop, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 async function jwksOf(server: Server): Promise<string> {
   return (await fetch(`${server.url}/.well-known/jwks.json`)).text();

@@ -4,10 +4,11 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { runCommand } from '../harness/command-line.ts';
 import { adminKey as key } from '../harness/exchange.ts';
 import { listen } from '../harness/listening.ts';
 import { shopConfig, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 async function post(url: string, credential: string, body: unknown): Promise<Response> {
   const headers = { 'X-API-Key': credential, 'Content-Type': 'application/json' };

@@ -1,8 +1,8 @@
 /** What a copy of a store holds: its resources as a program serves them that has the copy for its store. */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryFolder } from '../harness/command-line.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 /** @returns the status of the answer */
 export async function createCategory(server: RunningServer, name: string): Promise<number> {

@@ -9,9 +9,10 @@ import type { ShownSecret } from '../../src/cli/endpoints/endpoint-commands.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import type { Recovery } from '../../src/webhooks/sending/recovery/recovery.ts';
-import { type Outcome, runCommand, temporaryFolder } from '../harness/command-line.ts';
+import { type Outcome, runCommand } from '../harness/command-line.ts';
 import { adminKey } from '../harness/exchange.ts';
 import { type RunningServer, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 type Posted = { readonly id: string; readonly data: { readonly object: Readonly<Record<string, unknown>> } };
 

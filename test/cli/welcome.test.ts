@@ -1,11 +1,10 @@
 /** The texts of the command line that need no running program: what `serve` prints, a new project, and the progress bar. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { Type } from 'typebox';
 import { starterFiles } from '../../src/cli/init.ts';
@@ -16,6 +15,7 @@ import { resolveConfiguration } from '../../src/config/configuration.ts';
 import type { Environment } from '../../src/config/load-settings.ts';
 import type { CollectionDeclaration } from '../../src/model/collection.ts';
 import type { MadeSecret } from '../../src/webhooks/receiving/sender-secrets.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const schema = Type.Object({ text: Type.String() });
 
@@ -101,15 +101,14 @@ test('proposes nothing where nothing is declared', () => {
 });
 
 /** Writes the configuration and reads it as the commands do. */
-async function reading(context: TestContext, text: string, environment: Environment = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-reading-'));
-  context.after(() => rmSync(folder, { recursive: true }));
+async function reading(text: string, environment: Environment = {}) {
+  const folder = temporaryFolder();
   const config = join(folder, 'comity.config.ts');
   writeFileSync(config, text);
   return { ...(await readConfiguration(environment, { config })), config };
 }
 
-test('a new project has a sender to uncomment, which is sound', async (context) => {
+test('a new project has a sender to uncomment, which is sound', async () => {
   const text = starterFiles({ name: 'x', comity: '*', bringsNode: false }).get('comity.config.ts') ?? '';
   // As much of the package as the file asks for: all of it takes a second to load.
   const define = import.meta.resolve('../../src/config/define.ts');
@@ -118,7 +117,7 @@ test('a new project has a sender to uncomment, which is sound', async (context) 
     .replace("'comity'", () => JSON.stringify(face))
     .replaceAll(/^ {2}\/\/ (?=senders: | |\},)/gm, '');
   assert.notEqual(uncommented.indexOf('\nsenders: {'), -1);
-  const { configuration, warnings, senderSecrets, module, config } = await reading(context, uncommented, {
+  const { configuration, warnings, senderSecrets, module, config } = await reading(uncommented, {
     GITHUB_WEBHOOK_SECRET: 'as long as a secret is',
   });
   const [github] = configuration.senders.values();
@@ -127,12 +126,12 @@ test('a new project has a sender to uncomment, which is sound', async (context) 
   assert.equal(module, pathToFileURL(config).href);
 });
 
-test('warns of a sender that signs the URL, unless the public one is set', async (context) => {
+test('warns of a sender that signs the URL, unless the public one is set', async () => {
   const text = "export default { collections: {}, senders: { sms: { preset: 'twilio' } } };";
-  const { warnings } = await reading(context, text);
+  const { warnings } = await reading(text);
   assert.match(warnings.join(), /^sender sms signs the URL that it calls: set COMITY_PUBLIC_URL /);
   const environment = { COMITY_PUBLIC_URL: 'https://shop.example', SMS_WEBHOOK_SECRET: 'weak' };
-  assert.deepEqual((await reading(context, text, environment)).warnings, [
+  assert.deepEqual((await reading(text, environment)).warnings, [
     'SMS_WEBHOOK_SECRET has fewer than 16 characters and could be guessed',
   ]);
 });

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { temporaryFolder } from '../harness/command-line.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 import { testDatabase } from '../postgres/schema/database.ts';
 
 /** Until the tests of the file are over. */

@@ -1,16 +1,15 @@
 /** A configuration as a whole, and the file that it is imported from. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Type } from 'typebox';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import { loadConfiguration } from '../../src/config/load-configuration.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'comity-configuration-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 const collections = { things: { schema: Type.Object({ name: Type.String() }) } };
 

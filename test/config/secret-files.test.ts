@@ -1,17 +1,16 @@
 /** Secrets that are kept in files: NAME_FILE in place of NAME. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { withKeys } from '../../src/cli/server-client.ts';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import { type Environment, loadSettings } from '../../src/config/load-settings.ts';
 import { readSenderSecrets } from '../../src/config/sender-secrets.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'comity-secret-files-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 function file(name: string, content: string): string {
   const path = join(folder, name);

@@ -3,11 +3,8 @@
  * and streams of its own. `spawnCommand` runs it as a process, for tests whose subject is a process: signals, exit codes, several processes.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { after } from 'node:test';
 import { runProgram } from '../../src/cli/program.ts';
 import { type Output, openTerminal } from '../../src/cli/terminal.ts';
 import { repositoryRoot } from './running-server.ts';
@@ -120,11 +117,4 @@ export function spawnCommand(
 export function plainEnvironment(given: Environment = {}): Environment {
   const { PATH = '', HOME = '' } = process.env;
   return { PATH, HOME, ...given };
-}
-
-/** A folder that is gone when the tests of the file are over. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-cli-'));
-  after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }

@@ -2,8 +2,7 @@
  * The running server: the whole program with its own listener on a free port of the loopback address, in the process of the test. What
  * `comity serve` adds to it (signals, the exit code, the command line) is the subject of server-process.ts.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +22,7 @@ import {
 } from './exchange.ts';
 import type { TestDatabase } from './postgres-database.ts';
 import { databaseOfProgram } from './program-database.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 export const repositoryRoot: string = fileURLToPath(new URL('../..', import.meta.url));
 export const shopConfig: string = join(repositoryRoot, 'examples/shop/comity.config.ts');
@@ -109,7 +109,7 @@ export type Place = {
 const databases = new Map<string, TestDatabase>();
 
 export async function placeOf({ folder: given, env, config }: StartOptions): Promise<Place> {
-  const folder = given ?? (await mkdtemp(join(tmpdir(), 'comity-test-')));
+  const folder = given ?? temporaryFolder();
   const isOnPostgres = process.env.COMITY_TEST_STORE === 'postgres';
   if (isOnPostgres && env?.COMITY_DATABASE_URL === undefined && !databases.has(folder)) {
     databases.set(folder, await databaseOfProgram(config ?? shopConfig));

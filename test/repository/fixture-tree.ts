@@ -2,18 +2,17 @@
  * Throw-away trees laid out like the repository, in which a test plants the fault that a check has to find.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Problem } from '../../scripts/checks/problem.ts';
 import { formatProblems } from '../../scripts/checks/problem.ts';
 import { readText, repositoryRoot } from '../../scripts/source-tree.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 /** Makes a tree of the given files (path to text) and removes it when the test ends. Returns its root. */
-export function makeTree(test: TestContext, files: Readonly<Record<string, string>>): string {
-  const root = mkdtempSync(join(tmpdir(), 'comity-tree-'));
-  test.after(() => rmSync(root, { recursive: true, force: true }));
+export function makeTree(_test: TestContext, files: Readonly<Record<string, string>>): string {
+  const root = temporaryFolder();
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);

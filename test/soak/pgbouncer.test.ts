@@ -7,9 +7,8 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,6 +22,7 @@ import { createReadLane } from '../../src/store/postgres/connection/read-lane.ts
 import { createScanLane } from '../../src/store/postgres/connection/scan-lane.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { emptyDatabase, type TestDatabase } from '../harness/postgres-database.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 import { plain, sql } from '../postgres/connection/open.ts';
 import { freePort } from '../wire/free-port.ts';
 
@@ -41,7 +41,7 @@ let address: Address;
 before(async () => {
   if (skip !== false) return;
   server = await emptyDatabase();
-  folder = mkdtempSync(join(tmpdir(), 'comity-pgbouncer-'));
+  folder = temporaryFolder();
   // It refuses to run as root, and reads its configuration as the user that it becomes.
   chmodSync(folder, 0o755);
   port = await freePort();
@@ -56,7 +56,6 @@ before(async () => {
 after(async () => {
   if (skip !== false) return;
   await stopPooler();
-  rmSync(folder, { recursive: true });
   await server.dispose();
 });
 

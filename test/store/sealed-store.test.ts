@@ -1,8 +1,7 @@
 /** Secrets at rest: they are encrypted in either store, and the keys that open it. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { keptRow } from '../../src/store/kept-row.ts';
@@ -13,6 +12,7 @@ import { type SecretKey, secretKeyOf } from '../../src/store/secrets/secret-keys
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../src/store/store.ts';
 import { databaseWith } from '../harness/postgres-database.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 const secret = 'whsec_4f1c9d2e';
 const plain: Table = { name: '', fields: [], indexes: [], unique: [], references: [], searched: false };
@@ -22,8 +22,7 @@ const [one, two] = [1, 2].map((octet) => secretKeyOf(Buffer.alloc(32, octet))) a
 type Place = { readonly open: () => Promise<Store>; readonly options: SealOptions };
 
 async function place(engine: 'SQLite' | 'PostgreSQL', given: readonly SecretKey[]): Promise<Place> {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-sealed-'));
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const database = engine === 'PostgreSQL' ? await databaseWith(tables) : undefined;
   if (database !== undefined) after(() => database.dispose());
   const data = join(folder, 'data');
@@ -251,8 +250,7 @@ test('the embedded store changes its key at the start that is given another', as
 
 test('of processes that start together on one database with no key between them, one is refused', async () => {
   const at = await place('PostgreSQL', []);
-  const elsewhere = mkdtempSync(join(tmpdir(), 'comity-sealed-'));
-  after(() => rmSync(elsewhere, { recursive: true, force: true }));
+  const elsewhere = temporaryFolder();
   const same = await Promise.all([sealed(at).open(), sealed(at).open()]);
   await put(same[0], 'tokens', 'a', secret);
   assert.equal(await docOf(same[1], 'tokens', 'a'), secret);

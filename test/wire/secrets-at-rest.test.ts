@@ -1,20 +1,19 @@
 /** No secret that the program keeps can be found in its files, its database or a backup. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { runCommand } from '../harness/command-line.ts';
 import { databaseOfProgram } from '../harness/program-database.ts';
 import { shopConfig, startServer } from '../harness/running-server.ts';
+import { temporaryFolder } from '../harness/temporary-folder.ts';
 
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   test(`secrets are in no file of ${engine} and in no backup, and are good after a restart`, async (context) => {
     if (engine === 'SQLite' && process.env.COMITY_TEST_STORE === 'postgres') {
       return context.skip('the program has a database there');
     }
-    const folder = mkdtempSync(join(tmpdir(), 'comity-at-rest-'));
-    after(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = temporaryFolder();
     const database = engine === 'PostgreSQL' ? await databaseOfProgram(shopConfig) : undefined;
     if (database !== undefined) after(() => database.dispose());
     const data = join(folder, 'data');

@@ -4,14 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { send } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import {
   ack,
   endHeaders,
@@ -127,7 +127,7 @@ const upgrade = Buffer.from(
 /** Behind these the PING is content or never read: the client leaves instead. */
 const unanswered: ReadonlySet<string> = new Set(['HEADERS of the half of a frame']);
 
-const folder = await mkdtemp(join(tmpdir(), 'comity-attack-'));
+const folder = temporaryFolder();
 const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
 await Promise.all([writeFile(cert, firstPair.cert), writeFile(key, firstPair.key)]);
 
@@ -159,7 +159,6 @@ async function printedTlsPort(program: ServerProcess): Promise<number> {
 
 after(async () => {
   for (const { program } of targets.values()) if (program.process.exitCode === null) await program.stop();
-  await rm(folder, { recursive: true });
 });
 
 async function openTcp(port: number): Promise<Socket> {

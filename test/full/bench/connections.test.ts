@@ -3,11 +3,8 @@
  * of them once against the real program; the figures of so short a time mean nothing, so none is compared.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Ports } from '../../../bench/connections/destination.ts';
@@ -27,6 +24,7 @@ import type { Octets, Setups, TunnelQuestion } from '../../../bench/connections/
 import type { Place } from '../../../bench/engine.ts';
 import { startPart } from '../../../bench/webhooks/part.ts';
 import { listen } from '../../harness/listening.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { growthOf } from '../../soak/connections/flat-memory.ts';
 
 const unpinned = { pinned: false, words: '' };
@@ -112,11 +110,10 @@ test('tells memory that grows from memory that wavers', () => {
 });
 
 test('finds the program answering over HTTP/2, to WebSockets and through tunnels (HTTP/2 where h2load is installed)', async (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-bench-'));
+  const folder = temporaryFolder();
   const { server, destination, tunnels, subscribers } = await startParts(folder);
   context.after(async () => {
     await Promise.all([server.stop(), destination.stop(), tunnels.stop(), subscribers.stop()]);
-    rmSync(folder, { recursive: true });
   });
   const { host, port } = server;
   const times = { warmupMs: 20, measuredMs: 100 };

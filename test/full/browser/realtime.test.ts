@@ -1,13 +1,12 @@
 /** The example page in a real browser: it follows events of another origin, by ticket, and misses none when the program restarts. */
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { adminKey } from '../../harness/exchange.ts';
 import { listen } from '../../harness/listening.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { openBrowser } from './chromium.ts';
 
 const page = new URL('../../../examples/realtime-page/index.html', import.meta.url);
@@ -24,7 +23,7 @@ test('the example page shows events as they happen, and those of a restart once 
     response.end(html);
   });
   const { url: origin, close } = await listen(server);
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  const folder = temporaryFolder();
   const env = { COMITY_CORS_ORIGINS: origin };
   let program = await startServer({ folder, env });
   const browser = await openBrowser();
@@ -32,7 +31,6 @@ test('the example page shows events as they happen, and those of a restart once 
     await browser.close();
     await program.stop();
     await close();
-    await rm(folder, { recursive: true, force: true });
   });
 
   const tab = await browser.newPage();

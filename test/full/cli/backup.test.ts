@@ -4,8 +4,9 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCategory, namesServedFrom } from '../../cli/served-copy.ts';
-import { spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { spawnCommand } from '../../harness/command-line.ts';
 import { startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const data = join(folder, 'data');

@@ -5,7 +5,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { plainEnvironment, runCommand, spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { plainEnvironment, runCommand, spawnCommand } from '../../harness/command-line.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const npmBoundMs = 120_000;
 

@@ -7,13 +7,14 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import pg from 'pg';
-import { runCommand, spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { runCommand, spawnCommand } from '../../harness/command-line.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import {
   type RunningServer as Server,
   shopConfig as shop,
   startServer,
 } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 /** As in a deployment: one key for both stores. */
 const secretKey = { COMITY_SECRET_KEY: '3f'.repeat(32) };

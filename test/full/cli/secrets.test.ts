@@ -1,13 +1,14 @@
 /** `comity secrets rotate` on PostgreSQL while servers go on, and a start with another key. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { runCommand } from '../../harness/command-line.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import {
   type RunningServer as Server,
   shopConfig as shop,
   startServer,
 } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const one = '1a'.repeat(32);
 const two = '2b'.repeat(32);

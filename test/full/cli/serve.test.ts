@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { spawnCommand, temporaryFolder } from '../../harness/command-line.ts';
+import { spawnCommand } from '../../harness/command-line.ts';
 import { adminKey as key } from '../../harness/exchange.ts';
 import { shopConfig, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const secretLine = /^ {2}export COMITY_ADMIN_KEY=(sk_\S+)$/m;
 

@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,6 +16,7 @@ import { WebSocket } from 'ws';
 import { cert, key } from '../../accounts/mail/certificate.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { freePort } from '../../wire/free-port.ts';
 import { findCommand } from './command.ts';
 
@@ -71,7 +71,7 @@ const proxies = [
 for (const [name, configurationOf, argumentsOf] of proxies) {
   const path = findCommand(name);
   describe(`behind ${name}`, { skip: path === undefined ? `${name} is not installed` : false }, () => {
-    const folder = mkdtempSync(join(tmpdir(), 'comity-proxy-'));
+    const folder = temporaryFolder();
     const dispatcher = new Agent({ connect: { ca: cert } });
     let child: ChildProcess;
     let port = 0;
@@ -104,7 +104,6 @@ for (const [name, configurationOf, argumentsOf] of proxies) {
         await once(child, 'exit');
       }
       await dispatcher.destroy();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     const ask = (path: string, options: Parameters<typeof request>[1] = {}) =>

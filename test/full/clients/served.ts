@@ -1,13 +1,13 @@
 /** One program on a cleartext and on a TLS port, with a destination of ours behind its tunnel, for the tests of a file. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocketServer } from 'ws';
 import { cert, key } from '../../accounts/mail/certificate.ts';
 import { listen } from '../../harness/listening.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 export type Served = {
   readonly program: RunningServer;
@@ -27,7 +27,7 @@ export type Served = {
 };
 
 export async function serveClients(env: Readonly<Record<string, string>> = {}): Promise<Served> {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-clients-'));
+  const folder = temporaryFolder();
   const certificate = join(folder, 'cert.pem');
   writeFileSync(certificate, cert);
   writeFileSync(join(folder, 'key.pem'), key);
@@ -67,7 +67,6 @@ export async function serveClients(env: Readonly<Record<string, string>> = {}): 
     async end() {
       await program.stop();
       await Promise.all([destination.close(), tlsDestination.close()]);
-      rmSync(folder, { recursive: true });
     },
   };
 }

@@ -3,14 +3,14 @@
  * with what the page shows (compare-output.ts).
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { shopConfig } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { OutputComparison } from './compare-output.ts';
 import { type Example, type Page, readExamples } from './read-examples.ts';
 import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
@@ -25,7 +25,7 @@ const againMs = 50;
 export async function runPage(path: string, options: { readonly realCurl: boolean }): Promise<number> {
   const page = readExamples(readFileSync(path, 'utf8'));
   const shell = options.realCurl && isInstalled('bash') ? 'bash' : 'sh';
-  const folder = mkdtempSync(join(tmpdir(), 'comity-page-'));
+  const folder = temporaryFolder();
   const database = page.environment.COMITY_DATABASE_URL === undefined ? undefined : await emptyDatabase();
   const databaseUrl = database === undefined ? {} : { COMITY_DATABASE_URL: database.url };
   const configuration = configurationOf(page, folder);
@@ -51,7 +51,6 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
     await session.end();
     await program.stop();
     await database?.dispose();
-    rmSync(folder, { recursive: true, force: true });
   }
   return page.examples.length;
 }

@@ -5,10 +5,10 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 /** A block that takes longer is taken for stuck. */
 const blockBoundMs = 30_000;
@@ -33,7 +33,7 @@ export function isInstalled(command: string): boolean {
 }
 
 export function openShell(options: SessionOptions): ShellSession {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-docs-'));
+  const folder = temporaryFolder();
   const work = join(folder, 'work');
   mkdirSync(work);
   writeCommands(folder, options.realCurl);
@@ -67,7 +67,6 @@ export function openShell(options: SessionOptions): ShellSession {
     async end() {
       child.stdin.end();
       await ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

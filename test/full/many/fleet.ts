@@ -1,9 +1,7 @@
 /** Several processes of the program on one database, started, killed and started again like behind a supervisor. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 export type Fleet = {
   /** Processes that run now; at least one unless all are being started again. */
@@ -27,7 +25,7 @@ export async function startFleet(
   env: Readonly<Record<string, string>> = {},
   config?: string,
 ): Promise<Fleet> {
-  const root = await mkdtemp(join(tmpdir(), 'comity-many-'));
+  const root = temporaryFolder();
   const options = {
     folder: root,
     env: { COMITY_DATABASE_URL: databaseUrl, ...env },
@@ -63,7 +61,6 @@ export async function startFleet(
 
   async function stop(): Promise<void> {
     await Promise.all(running.map((program) => end(program, 'stop')));
-    await rm(root, { recursive: true, force: true });
   }
 
   try {

@@ -1,10 +1,10 @@
 /** Functions as access rules, as an editor sees them (§5.1): what the schema does not have must not compile. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const heading = `
 import { allow, collection, Type } from '${resolve('src/index.ts')}';
@@ -51,9 +51,8 @@ const unsound = [
   'collection({ schema, access: { read: { role: 1 } } })',
 ];
 
-test('a rule that fits the schema compiles; an unknown field or a wrong type does not', (context) => {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-types-'));
-  context.after(() => rmSync(folder, { recursive: true, force: true }));
+test('a rule that fits the schema compiles; an unknown field or a wrong type does not', () => {
+  const folder = temporaryFolder();
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   writeFileSync(

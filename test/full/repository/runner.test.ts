@@ -129,6 +129,26 @@ test('the runner ends a file that leaves something open, and says what', (t) => 
   assert.equal(run.status, 1);
 });
 
+test('the runner runs attacks last, one at a time', (t) => {
+  const slow = `import { appendFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { test } from 'node:test';
+test('takes its time', async () => {
+  const name = basename(import.meta.filename, '.test.ts');
+  appendFileSync('order.txt', name + ' ');
+  await new Promise((done) => setTimeout(done, 100));
+  appendFileSync('order.txt', name + ' ');
+});
+`;
+  const files = { 'test/full/attack/a.test.ts': slow, 'test/full/attack/b.test.ts': slow };
+  const last = `import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+test('reads', () => { if (readFileSync('order.txt', 'utf8') !== 'z z a a b b ') throw new Error('beside others'); });
+`;
+  const run = runTests(t, { ...files, 'test/z.test.ts': slow, 'test/full/attack/c.test.ts': last }, '--full');
+  assert.equal(run.lastLine, '4 passed, 0 failed', run.stdout);
+});
+
 test('the runner goes on in another process after a file that ends its own or never gives it back', (t) => {
   const blocking = "import { test } from 'node:test';\ntest('blocks', () => { for (;;); });\n";
   const grace = runner['scripts/testing/run-files.ts']?.replace('graceMs = 10_000', 'graceMs = 1_000') ?? '';

@@ -4,8 +4,6 @@
  * field in its order, and every octet of the content.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compose, type Running } from '../../../src/compose.ts';
@@ -18,6 +16,7 @@ import { migrateSchema } from '../../../src/store/postgres/schema/migrate.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { type Connection, connectTo, type Received, type Sent } from './exchange.ts';
 import { createSeeded, type Seeded } from './seeded.ts';
 
@@ -81,7 +80,7 @@ const host = 'comity.test';
 
 export async function startPair(configPath: string): Promise<Pair> {
   const server = await emptyDatabase();
-  const folder = await mkdtemp(join(tmpdir(), 'comity-pair-'));
+  const folder = temporaryFolder();
   const engines: readonly [Engine, Engine] = [
     { name: 'SQLite', environment: { COMITY_DATA: join(folder, 'data') } },
     {
@@ -94,7 +93,6 @@ export async function startPair(configPath: string): Promise<Pair> {
   ];
   const tidy = async (): Promise<void> => {
     await server.dispose();
-    await rm(folder, { recursive: true, force: true });
   };
   const clock = { now: firstTime, seed: 1 };
   const started: Twin[] = [];

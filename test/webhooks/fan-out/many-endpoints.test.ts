@@ -67,7 +67,11 @@ const busyMsMax = 50;
 
 async function reaches(process: Process, units: Unit[], ids: readonly string[]): Promise<void> {
   const held: Observation[] = [];
-  const watch = watchLoop({ heldMs: busyMsMax, observe: (seen) => held.push(seen), onDelay: () => undefined });
+  const watch = watchLoop({
+    heldMs: busyMsMax,
+    observe: (seen) => held.push(seen),
+    onDelay: () => undefined,
+  });
   units.length = 0;
   process.woken.length = 0;
   const event = eventOf('products.created');

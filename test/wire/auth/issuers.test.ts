@@ -1,20 +1,18 @@
 /** Tokens of trusted issuers at the whole program, mounted in a server of its own. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collection, createComity, defineConfig, Type } from '../../../src/index.ts';
 import { base, bearer, type Client, openClient, register } from '../../harness/account-client.ts';
 import { listen } from '../../harness/listening.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { audience, type Issuer, startIssuer } from '../../harness/token-issuer.ts';
 
 type Served = { readonly client: Client; readonly issuer: Issuer };
 
 async function serve(context: TestContext): Promise<Served> {
   const issuer = await startIssuer(context);
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  const folder = temporaryFolder();
   const comity = await createComity(
     defineConfig({
       collections: {
@@ -39,7 +37,6 @@ async function serve(context: TestContext): Promise<Served> {
     client.close();
     await server.close();
     await comity.close();
-    await rm(folder, { recursive: true, force: true });
   });
   return { client, issuer };
 }

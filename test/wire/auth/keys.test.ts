@@ -1,8 +1,5 @@
 /** `/keys` (§5.2): made, shown once, limited, rotated, revoked; each by its owner alone. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   type Answer,
@@ -15,6 +12,7 @@ import {
   serveAccounts,
 } from '../../harness/account-client.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const dayMs = 86_400_000;
@@ -419,7 +417,7 @@ test('tells when a key was last used, without touching when it was changed', asy
 });
 
 test('keeps the uses that wait when the program is stopped', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-uses-'));
+  const folder = temporaryFolder();
   const readUse = async (running: RunningServer, id: string) => {
     const answer = await running.send('GET', `${base}/keys/${id}`);
     return { status: answer.status, lastUsedAt: answer.json().lastUsedAt };
@@ -434,7 +432,6 @@ test('keeps the uses that wait when the program is stopped', async () => {
   assert.equal(status, 200);
   assert.ok(typeof lastUsedAt === 'string');
   await second.stop();
-  await rm(folder, { recursive: true, force: true });
 });
 
 test('tells administrators of every key that was made, changed, rotated and revoked, and no secret', async () => {

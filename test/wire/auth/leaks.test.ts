@@ -4,9 +4,7 @@
  * after, a backup, the rows of every table, and every answer but the one that gives the secret out (§5.1, §5.4).
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
@@ -28,6 +26,7 @@ import { type FakeProvider, openFakeProvider } from '../../harness/forging-openi
 import { codeIn, type MailServer, mailUser, startUsersMailServer } from '../../harness/mail-server.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { filesIn, rowsOf } from './fixtures/left-behind.ts';
 import { createSecrets, type Secrets } from './fixtures/secrets.ts';
 
@@ -99,30 +98,26 @@ describe('a search', () => {
 
 describe('no secret is left behind', () => {
   it('on SQLite', async (context) => {
-    const folder = mkdtempSync(join(tmpdir(), 'comity-leak-'));
-    try {
-      const found = await searchedRun(folder, {}, async (program, secrets) => {
-        const inUse = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(`${name} in use`, bytes));
-        assertHoldsPlanted(filesIn(folder), 'comity.db-wal');
-        const copy = join(folder, 'copy.db');
-        const backup = await runCommand(['backup', copy, '--data', folder]);
-        assert.equal(backup.code, 0);
-        const told = secrets.foundIn('the words of a backup', backup.stdout + backup.stderr);
-        await program.stop();
-        const left = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(name, bytes));
-        for (const name of ['comity.db', 'copy.db']) assertHoldsPlanted(filesIn(folder), name);
-        return [...inUse, ...told, ...left];
-      });
-      assert.deepEqual(found.found, []);
-      context.diagnostic(`${found.secrets} secrets, ${found.answers} answers`);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const folder = temporaryFolder();
+    const found = await searchedRun(folder, {}, async (program, secrets) => {
+      const inUse = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(`${name} in use`, bytes));
+      assertHoldsPlanted(filesIn(folder), 'comity.db-wal');
+      const copy = join(folder, 'copy.db');
+      const backup = await runCommand(['backup', copy, '--data', folder]);
+      assert.equal(backup.code, 0);
+      const told = secrets.foundIn('the words of a backup', backup.stdout + backup.stderr);
+      await program.stop();
+      const left = filesIn(folder).flatMap(([name, bytes]) => secrets.foundIn(name, bytes));
+      for (const name of ['comity.db', 'copy.db']) assertHoldsPlanted(filesIn(folder), name);
+      return [...inUse, ...told, ...left];
+    });
+    assert.deepEqual(found.found, []);
+    context.diagnostic(`${found.secrets} secrets, ${found.answers} answers`);
   });
 
   it('on PostgreSQL', async (context) => {
     const database = await databaseOfProgram(shopConfig);
-    const folder = mkdtempSync(join(tmpdir(), 'comity-leak-'));
+    const folder = temporaryFolder();
     try {
       const url = new URL(database.url);
       if (url.password === '') url.password = databasePassword;
@@ -145,7 +140,6 @@ describe('no secret is left behind', () => {
       context.diagnostic(`${found.secrets} secrets, ${found.answers} answers`);
     } finally {
       await database.dispose();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 

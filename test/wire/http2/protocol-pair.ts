@@ -4,10 +4,8 @@
  * the protocols themselves is left out: fields of the connection, and the case of names.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { METHODS } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compose, type Running } from '../../../src/compose.ts';
@@ -18,6 +16,7 @@ import { type Connection, connectTo, type Received, type Sent } from '../../full
 import { answerOf, differencesMax, firstTime, type Pair, stepsMs, toSend } from '../../full/stores/pair.ts';
 import { createSeeded, type Seeded } from '../../full/stores/seeded.ts';
 import { adminKey } from '../../harness/exchange.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const host = 'comity.test';
 /** Fields that HTTP/2 has not (RFC 9113 §8.2.2). */
@@ -28,7 +27,7 @@ type Twin = { readonly seeded: Seeded; readonly running: Running; readonly conne
 export type ProtocolPair = Pick<Pair, 'ask' | 'settle' | 'requests' | 'stop'>;
 
 export async function startProtocolPair(configPath: string): Promise<ProtocolPair> {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-protocols-'));
+  const folder = temporaryFolder();
   const twins = [
     await startTwin(configPath, join(folder, 'one'), connectTo),
     await startTwin(configPath, join(folder, 'two'), connectOverHttp2),
@@ -68,7 +67,6 @@ export async function startProtocolPair(configPath: string): Promise<ProtocolPai
         connection.close();
         await running.stop('the test is over');
       }
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -6,11 +6,9 @@
  * - Its handler's entry stands once, and the sum of all amounts is that of the entries: nothing was written twice, or by halves.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
 const writers = 8;
@@ -37,7 +35,7 @@ export async function crashRounds(options: {
   readonly rounds: number;
   readonly env?: Readonly<Record<string, string>>;
 }): Promise<CrashFigures> {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
+  const folder = temporaryFolder();
   const env = { ...ledgerEnvironment, ...options.env };
   const start = () => spawnServer({ folder, env, config: ledgerConfig });
   const figures: CrashFigures = {
@@ -65,7 +63,6 @@ export async function crashRounds(options: {
     await program.stop();
   } finally {
     await program.kill();
-    await rm(folder, { recursive: true, force: true });
   }
   return figures;
 }

@@ -1,11 +1,9 @@
 /** Repetitions that come at once, to two processes on one database and to the one that has an embedded store (§4.14.4, §6.3). */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 import { allOf, bankMessage, ledgerConfig, ledgerEnvironment, type Message, sendToBank } from './messages.ts';
 
@@ -49,7 +47,7 @@ describe('thirty copies of a message at once', { concurrency: 2 }, () => {
 
   test('are one message, handled once, by two processes on PostgreSQL', async () => {
     const database = await databaseOfProgram(ledgerConfig);
-    const folder = await mkdtemp(join(tmpdir(), 'comity-received-'));
+    const folder = temporaryFolder();
     const env = { ...ledgerEnvironment, COMITY_DATABASE_URL: database.url };
     const start = () => startServer({ env, config: ledgerConfig, folder });
     const programs = [await start(), await start()];
@@ -58,7 +56,6 @@ describe('thirty copies of a message at once', { concurrency: 2 }, () => {
     } finally {
       await Promise.all(programs.map((program) => program.stop()));
       await database.dispose();
-      await rm(folder, { recursive: true, force: true });
     }
   });
 });

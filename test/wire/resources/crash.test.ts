@@ -4,15 +4,13 @@
  * Two rounds, five in the full tier, or as many as COMITY_SOAK_ROUNDS says.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
 import { roundsOf } from '../../harness/rounds.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const rounds = roundsOf(2, 5);
 const writers = 12;
@@ -32,11 +30,10 @@ type Known = {
 
 type Event = { readonly type: string; readonly data: { readonly object: Record<string, unknown> } };
 
-const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+const folder = temporaryFolder();
 let program: ServerProcess | undefined;
 after(async () => {
   await program?.kill();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** Every version that was ever told to a client. */

@@ -3,13 +3,11 @@
  * the first result. Keys of different principals, and the lifetime of a key, are in principals.test.ts.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Answer } from '../../harness/exchange.ts';
 import { type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 let keys = 0;
 const products = '/api/v1/products';
@@ -228,8 +226,7 @@ test('a request that found no place in the line of its row leaves its key free f
 });
 
 test('keys of requests that were under way at a kill are free once the process is known to be dead', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const env = { COMITY_RATE_LIMIT_WRITES: '0' };
   const first = await spawnServer({ folder, env });
   const made = await first.send('POST', '/api/v1/categories', { json: { name: 'Contended' } });
@@ -258,8 +255,7 @@ test('keys of requests that were under way at a kill are free once the process i
 });
 
 test('results are replayed after a kill and a restart', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const first = await spawnServer({ folder });
   const options = { json: { name: 'Once' }, headers: { 'Idempotency-Key': '"across-restarts"' } };
   const made = await first.send('POST', '/api/v1/categories', options);

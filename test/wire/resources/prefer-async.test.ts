@@ -3,9 +3,6 @@
  * operation (§4.1, §4.7, §4.12).
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +17,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Answer, RequestOptions } from '../../harness/exchange.ts';
 import { placeOf, type RunningServer, serverOfFile, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { askOf } from '../../resources/ask.ts';
 
 const products = '/api/v1/products';
@@ -264,8 +262,7 @@ test('with an Idempotency-Key the result itself is answered, since a preference 
 });
 
 test('an accepted operation survives a kill before it was carried out, and happens exactly once', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const first = await spawnServer({ folder });
   const category = await first.send('POST', '/api/v1/categories', { json: { name: 'Survivor' } });
   await first.kill();
@@ -289,8 +286,7 @@ test('an accepted operation survives a kill before it was carried out, and happe
 });
 
 test('many operations under a kill: each acknowledged one happens exactly once after the restart', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const first = await spawnServer({ folder });
   const acknowledged: string[] = [];
   let enough: () => void = () => undefined;
@@ -373,8 +369,7 @@ const meanwhiles: readonly Meanwhile[] = [
 
 for (const { title, scheme, change, code } of meanwhiles) {
   test(`an accepted request ${title}, whichever process does it`, async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-    t.after(() => rm(folder, { recursive: true, force: true }));
+    const folder = temporaryFolder();
     const first = await startServer({ folder });
     const json = { email: 'author@example.com', password: 'correct horse battery staple' };
     const registered = await first.send('POST', '/api/v1/auth/register', { json, anonymous: true });

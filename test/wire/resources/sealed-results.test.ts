@@ -1,25 +1,23 @@
 /** Idempotency-Key where the answer holds a secret: POST to /keys and /endpoints (docs/decisions/0046). */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Answer, adminKey, type RequestOptions } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 const base = '/api/v1';
 let folder: string;
 let program: RunningServer;
 
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  folder = temporaryFolder();
   program = await startServer({ folder });
 });
 
 after(async () => {
   await program?.stop();
-  await rm(folder, { recursive: true, force: true });
 });
 
 type Kind = {

@@ -2,9 +2,6 @@
  * The shop served to several people: its resources behind the walk over real sockets, with a store of its own. `Authorization: Bearer NAME` is the person NAME, who may read and write; `reader` may only read and `root` is an administrator.
  * The clock can be moved forward. No rate limit applies unless limits are given.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Configuration } from '../../../src/config/configuration.ts';
 import { loadConfiguration } from '../../../src/config/load-configuration.ts';
 import type { RateLimitOptions } from '../../../src/kernel/rate-limit/rate-limiter.ts';
@@ -15,6 +12,7 @@ import type { Store, Table } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import { type Answer, type RequestOptions, send } from '../../harness/exchange.ts';
 import { shopConfig } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { roomOf, routed, serve, surround } from '../../harness/walked-resources.ts';
 import { knownAs } from '../../resources/known.ts';
 
@@ -39,7 +37,7 @@ export type ShopOptions = {
 };
 
 export async function openShop({ limits = {}, clockMs, ...options }: ShopOptions = {}): Promise<Shop> {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
+  const folder = temporaryFolder();
   const configuration = options.configuration ?? (await loadConfiguration(shopConfig)).configuration;
   const tables = storeTables(configuration);
   const store = (await options.openStore?.(tables)) ?? (await openSqliteStore({ folder, tables }));
@@ -62,7 +60,6 @@ export async function openShop({ limits = {}, clockMs, ...options }: ShopOptions
       await stop();
       await room.operations.idle();
       await store.close();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

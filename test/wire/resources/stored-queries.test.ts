@@ -1,10 +1,8 @@
 /** What stored queries may cost: the bounds in octets on one query, on those of an owner and on all together. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 
 async function open(context: TestContext, env: Readonly<Record<string, string>>, folder?: string) {
   const program = await startServer({ env, ...(folder === undefined ? {} : { folder }) });
@@ -114,8 +112,7 @@ test('stores for all together up to their bound', async (context) => {
 
 test('still knows after a restart what an owner has stored', async (context) => {
   const env = { COMITY_STORED_QUERIES_PER_OWNER_BYTES_MAX: '30000' };
-  const folder = await mkdtemp(join(tmpdir(), 'comity-test-'));
-  context.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const first = await startServer({ env, folder });
   let count = 0;
   while ((await ask(first, `query ${count}`, 8000)).headers.location !== undefined) count += 1;

@@ -8,14 +8,12 @@
  * - What comes again is the same, octet by octet, under the same id; and nothing comes that is not in the log.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Received, type Receiver, startReceiver } from '../../../examples/receiver/start-receiver.ts';
 import type { Delivery } from '../../../src/model/delivery.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { eventually } from '../../harness/until.ts';
 import { allItems, items, localEgress, makeEndpoint } from './program-with-receiver.ts';
 
@@ -73,7 +71,7 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
     ...{ rounds, kills: 0, acknowledged: 0, events: 0, received: 0, leftToDo: 0, lost: 0 },
     ...{ duplicates: 0, duplicatesOfKillMax: 0, ageOfDuplicateMsMax: 0 },
   };
-  const folder = await mkdtemp(join(tmpdir(), 'comity-crash-'));
+  const folder = temporaryFolder();
   const came = new Map<string, Came>();
   const lives: Lives = { killedAt: [], overAt: [], duplicates: [] };
   const receiver = await startReceiver({ onReceived: (one) => note(came, one, lives, counted) });
@@ -122,7 +120,6 @@ export async function crashRounds({ rounds, env, killsAgainOfTen }: CrashOptions
   } finally {
     await program.kill();
     await receiver.close();
-    await rm(folder, { recursive: true, force: true });
   }
   return counted;
 }

@@ -1,9 +1,7 @@
 /** Stores to move about: an embedded one with awkward rows, its backup, and a schema of its own in PostgreSQL. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, type TestContext } from 'node:test';
+import type { TestContext } from 'node:test';
 import pg from 'pg';
 import { columnNamesOf } from '../../../../src/store/backup-file/layout.ts';
 import { type Restored, readFile } from '../../../../src/store/backup-file/read-file.ts';
@@ -13,6 +11,7 @@ import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Store, Table } from '../../../../src/store/store.ts';
 import { tables } from '../../../contract/fixture.ts';
 import { emptyDatabase } from '../../../harness/postgres-database.ts';
+import { temporaryFolder } from '../../../harness/temporary-folder.ts';
 
 export type Place = { readonly url: string; readonly schema: string; readonly connectTimeoutMs: number };
 
@@ -42,8 +41,7 @@ export async function holdLocks(context: TestContext, { url }: Place, sql: strin
 
 /** A folder that is gone when the tests of the file are over. */
 export function freshFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'comity-move-'));
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   return folder;
 }
 

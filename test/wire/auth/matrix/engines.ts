@@ -1,7 +1,5 @@
 /** The whole program in this process on either store, behind a real socket, with a clock that can be moved on. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compose } from '../../../../src/compose.ts';
 import { loadConfiguration } from '../../../../src/config/load-configuration.ts';
@@ -10,6 +8,7 @@ import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { storeTables } from '../../../../src/store-tables.ts';
 import { adminKey } from '../../../harness/exchange.ts';
 import { databaseWith, type TestDatabase } from '../../../harness/postgres-database.ts';
+import { temporaryFolder } from '../../../harness/temporary-folder.ts';
 
 export type Engine = 'SQLite' | 'PostgreSQL';
 
@@ -29,11 +28,10 @@ export async function serveOn(
   configPath: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Served> {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-matrix-'));
+  const folder = temporaryFolder();
   let database: TestDatabase | undefined;
   const tidy = async (): Promise<void> => {
     await database?.dispose();
-    await rm(folder, { recursive: true, force: true });
   };
   const failures: string[] = [];
   let ahead = 0;

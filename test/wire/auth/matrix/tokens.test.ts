@@ -1,7 +1,5 @@
 /** Tokens that must not be taken for good (§5.2): forged ones of ours, and wrong ones of a trusted issuer. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
@@ -19,6 +17,7 @@ import {
   type Tokens,
 } from '../../../harness/account-client.ts';
 import { type ServerProcess, spawnServer } from '../../../harness/server-process.ts';
+import { temporaryFolder } from '../../../harness/temporary-folder.ts';
 import { audience, startIssuer } from '../../../harness/token-issuer.ts';
 import { forgedInside, forgedOutside, readToken } from './forged-tokens.ts';
 
@@ -33,7 +32,7 @@ let client: Client;
 let tokens: Tokens;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'comity-tokens-'));
+  folder = temporaryFolder();
   const env = { TEST_ISSUER: issuer.url, COMITY_RATE_LIMIT_READS: '0' };
   program = await spawnServer({ config, folder, env });
   client = openClient(program.port);
@@ -44,7 +43,6 @@ before(async () => {
 after(async () => {
   client?.close();
   await program?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const ask = (headers: Readonly<Record<string, string>>, path = `${base}/auth/me`) =>

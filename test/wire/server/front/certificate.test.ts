@@ -1,23 +1,22 @@
 /** The certificate of the TLS port: what is said of a pair that cannot serve, and how changed files are noticed. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
 import type { Observation } from '../../../../src/observe/observation.ts';
 import { openCertificate } from '../../../../src/server/front/certificate.ts';
 import { createListener } from '../../../../src/server/listener.ts';
+import { temporaryFolder } from '../../../harness/temporary-folder.ts';
 import { until } from '../../../harness/until.ts';
 import { firstPair, type PemPair, secondPair } from '../certificates.ts';
 import { echo } from '../serve.ts';
 
 const lookMs = 10;
 
-async function folderOf(t: TestContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'comity-certificate-'));
-  t.after(() => rm(folder, { recursive: true }));
+async function folderOf(_t: TestContext): Promise<string> {
+  const folder = temporaryFolder();
   return folder;
 }
 

@@ -40,29 +40,6 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
-    folder: 'src/compose-document.ts',
-    may: [...observed, 'src/openapi', 'src/kernel', 'src/resources', 'src/webhooks/sending'],
-    node: ['node:timers/promises'],
-    packages: [],
-  },
-  {
-    folder: 'src/compose-handler.ts',
-    may: [
-      ...stored,
-      'src/accounts',
-      'src/openapi',
-      'src/kernel',
-      'src/realtime',
-      'src/resources',
-      'src/webhooks/receiving',
-      'src/webhooks/sending',
-      'src/compose-document.ts',
-    ],
-    node: [],
-    packages: [],
-  },
-  { folder: 'src/compose-memory.ts', may: [...observed, 'src/server'], node: [], packages: [] },
-  {
     folder: 'src/compose.ts',
     may: [
       ...stored,
@@ -74,8 +51,6 @@ export const programRows: readonly FolderRow[] = [
       'src/webhooks/receiving',
       'src/webhooks/sending',
       'src/server',
-      'src/compose-handler.ts',
-      'src/compose-memory.ts',
     ],
     node: 'any',
     packages: [],

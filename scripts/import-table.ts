@@ -211,7 +211,7 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/openapi',
     may: [...observed, 'src/kernel', 'src/resources'],
-    node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:url'],
+    node: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:timers/promises', 'node:url'],
     packages: [],
   },
   ...programRows,

@@ -1,37 +1,48 @@
 /**
- * Wires the running program by hand; only the compose files know every adapter. Nothing is created at import and everything is an argument,
+ * Wires the running program by hand; only this file knows every adapter. Nothing is created at import and everything is an argument,
  * so two programs can run in one process and a test can start one with other settings.
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
+import { unguessableCredential } from './accounts/authenticate.ts';
+import { challengesFor } from './accounts/challenges.ts';
 import { createOwnerPrincipal } from './accounts/owner-principal.ts';
+import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
-import { composeHandler } from './compose-handler.ts';
-import { composeMemory } from './compose-memory.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
-import { corsPolicy } from './kernel/answer/cors.ts';
+import { type CorsPolicy, corsPolicy } from './kernel/answer/cors.ts';
 import { serverMethods } from './kernel/answer/options-response.ts';
+import { createHandler } from './kernel/handler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import type { Operations } from './kernel/operations/operations.ts';
 import { operationsTable } from './kernel/operations/stored-request.ts';
-import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
+import { type CallerAddress, createCallerAddress } from './kernel/rate-limit/caller-address.ts';
 import { createRateLimiter } from './kernel/rate-limit/rate-limiter.ts';
+import type { Resource } from './kernel/resource.ts';
+import { createMemory, type ProgramMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore } from './open-store.ts';
-import { realtimeRetention } from './realtime/realtime-routes.ts';
+import { docsAssets } from './openapi/docs-assets.ts';
+import { createDocuments } from './openapi/document.ts';
+import { realtimeResources, realtimeRetention } from './realtime/realtime-routes.ts';
+import type { QueryTextLimits } from './resources/collection/query.ts';
 import { patchLimitsOf } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
+import { createEventViews } from './resources/events/seen-event.ts';
+import { programResources } from './resources/program/program-routes.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
+import { createRoutes } from './resources/routes.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
+import type { Services } from './store/capabilities.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
@@ -137,7 +148,7 @@ type Assembled = {
 };
 
 async function assemble(options: ComposeOptions): Promise<Assembled> {
-  const { configuration, settings, observe, clock = Date.now, random = goodRandomness } = options;
+  const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
   const opened = await openStore(configuration, settings, observe);
   const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });
   const store = settlingCredentials(opened, credentials);
@@ -148,19 +159,20 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const newId = createIdSource(clock, random.digit);
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const addressOf = createCallerAddress(settings.behindProxy);
-    const common = { ...options, store, clock, random: random.bytes, newId };
-    const accounts = await createAccounts({
-      ...{ ...common, credentials, cors, addressOf },
-      origin: () => settings.publicUrl ?? listening,
+    const common = { ...options, store, clock, random: random.bytes, newId, cors, addressOf };
+    const origin = (): string => settings.publicUrl ?? listening;
+    const accounts = await createAccounts({ ...common, credentials, origin });
+    const memory = createMemory({
+      ...settings,
+      onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
     });
-    const memory = composeMemory(options);
+    const sending = { ...common, ownListeners: () => ownListeners };
     const webhooks = await createSending({
-      ...{ ...common, memory: memory.deliveries },
-      principalOf: createOwnerPrincipal(store),
+      ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
-      ownListeners: () => ownListeners,
     });
     const received = await createReceiving({ ...common, ...webhooks });
+    const served = { ...common, store: webhooks.store, accounts, webhooks, received, memory };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRateLimiter({
       ...settings,
@@ -168,28 +180,29 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
     });
     const contentThreads = openContentThreads(options);
-    const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: options.metrics.loopDelay });
-    const { handler, operations, drain } = composeHandler({
-      ...{ ...common, store: webhooks.store, randomDigit: random.digit },
-      ...{ mac, rates, cors, addressOf, accounts, webhooks, received, loop, contentThreads },
-      pageLine: memory.pages,
+    const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: metrics.loopDelay });
+    let draining = false;
+    const resources = resourcesOf({ ...served, mac, contentThreads, isDraining: () => draining });
+    const { authenticate, principalNow, adminKey } = accounts;
+    const { handler, operations } = createHandler({
+      ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
+      ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
-    const { authenticateProxy: authenticate } = accounts;
-    const proxy = createTunnel({ ...common, authenticate, addressOf, ownListeners: () => ownListeners });
+    const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
       ...{ handler, observe, clock, proxy, addressOf, memory },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
       apiVersion: configuration.apiVersion,
     });
-    const parts = [accounts, webhooks, received];
-    const gauges = parts.flatMap((part) => part.gauges);
-    showGauges(options.metrics, listener, store, gauges);
-    const rules = [...retentionRules(settings), ...parts.flatMap((part) => part.retention)];
+    showGauges(metrics, listener, served, store);
+    const features = [accounts, webhooks, received];
+    const rules = [...retentionRules(settings), ...features.flatMap((feature) => feature.retention)];
     const stopRetention = startRetention(store, rules, clock, observe);
-    const stop = stopOf({
-      ...{ ...options, store, drain, listener, operations },
-      ...{ webhooks, received, accounts, rates, stopRetention, loop, contentThreads },
-    });
+    const drain = (): void => {
+      draining = true;
+    };
+    const stopped = { listener, operations, rates, stopRetention, loop, contentThreads };
+    const stop = stopOf({ ...served, ...stopped, store, drain });
     const listensAt = (url: string, own: OwnListener): void => {
       listening = url;
       ownListeners.push(own);
@@ -198,12 +211,72 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       await webhooks.start();
       await received.start();
     };
-    const { adminKey } = accounts;
     return { listener, operations, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+type Features = Services & {
+  readonly accounts: Accounts;
+  readonly webhooks: Webhooks<Store>;
+  readonly received: Received;
+  readonly memory: ProgramMemory;
+  readonly contentThreads: ContentThreads;
+};
+
+type ResourcesOptions = Pick<ComposeOptions, 'configuration' | 'settings' | 'metrics'> &
+  Features & {
+    readonly cors: CorsPolicy;
+    readonly addressOf: CallerAddress;
+    readonly mac: (text: string) => string;
+    readonly isDraining: () => boolean;
+  };
+
+/** All resources of the program, in the order of the OpenAPI document. */
+function resourcesOf(options: ResourcesOptions): readonly Resource[] {
+  const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
+  const collections = [...configuration.collections.values()];
+  const resources: readonly Resource[] = [
+    ...createRoutes({
+      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
+      ...{
+        contentLimits: settings,
+        longContent: options.contentThreads,
+        queryLimits: queryLimitsOf(settings),
+      },
+      streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
+      builtIn: (serving) => [
+        ...accounts.resources,
+        ...accounts.builtIn(webhooks.generation)(serving),
+        jwksResource([accounts.keys, webhooks.keys]),
+        ...webhooks.builtIn(serving),
+        ...webhooks.resources,
+        ...received.builtIn(serving),
+        ...received.resources,
+      ],
+      postedEvents: webhooks.postedEvents,
+    }),
+    ...realtimeResources({
+      ...{ ...settings, ...options, base: configuration.base, limits: settings },
+      ...{ collections, views: createEventViews(collections), crossSite: accounts.isCrossSite },
+    }),
+    ...programResources({
+      ...{ ...options, metrics, assets: docsAssets(configuration.title) },
+      openApi: createDocuments(() => ({
+        ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
+        traceEnabled: settings.traceMethod,
+        corsEnabled: settings.corsOrigins !== '',
+        eventTypes: [...webhooks.eventTypes.values()],
+      })),
+    }),
+  ];
+  return resources;
+}
+
+function queryLimitsOf(settings: Settings): QueryTextLimits {
+  return { ...settings, json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax } };
 }
 
 /** Where long content is parsed, checked and written. */
@@ -216,19 +289,16 @@ function openContentThreads({ configuration, settings }: ComposeOptions): Conten
   });
 }
 
-type Stoppable = Pick<ComposeOptions, 'observe' | 'settings'> & {
-  readonly store: Store;
-  readonly drain: () => void;
-  readonly listener: Listener;
-  readonly operations: Operations;
-  readonly webhooks: Webhooks<Store>;
-  readonly received: Received;
-  readonly accounts: Accounts;
-  readonly rates: { close(): Promise<void> };
-  readonly stopRetention: () => Promise<void>;
-  readonly loop: LoopWatch;
-  readonly contentThreads: ContentThreads;
-};
+type Stoppable = Pick<ComposeOptions, 'settings'> &
+  Features & {
+    /** Readiness is negative from then on. */
+    readonly drain: () => void;
+    readonly listener: Listener;
+    readonly operations: Operations;
+    readonly rates: { close(): Promise<void> };
+    readonly stopRetention: () => Promise<void>;
+    readonly loop: LoopWatch;
+  };
 
 /** Stops in order of dependence: requests first, then the work that they started, the store last. */
 function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
@@ -257,8 +327,8 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
 function showGauges(
   metrics: Metrics,
   listener: Listener,
+  { accounts, webhooks, received, memory }: Omit<Features, 'contentThreads'>,
   store: Pick<Store, 'lines'> & { readonly unitsWaiting: () => number },
-  gauges: Accounts['gauges'],
 ): void {
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
   metrics.gauge('comity_requests_under_way', 'Requests under way.', () => listener.counts().requests);
@@ -271,7 +341,12 @@ function showGauges(
     'Changes that wait for earlier changes of the same row.',
     () => store.lines.waiting,
   );
-  for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
+  for (const { gauges } of [accounts, webhooks, received, memory]) {
+    for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
+  }
+  metrics.gaugeBy('comity_memory_bytes', 'Used part of the memory budget, by use.', 'use', () =>
+    memory.octetsByUse(),
+  );
 }
 
 function retentionRules(settings: Settings): readonly RetentionRule[] {

@@ -2,8 +2,11 @@
  * The OpenAPI document, generated from the declarations that the program serves: a collection that
  * changes changes its description with it. Statuses come from the decision graph (traits.ts), codes from the registry.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { Item, SchemeName, Tag } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
+import { contentTag } from '../resources/program/document.ts';
+import type { ProgramOptions } from '../resources/program/program-routes.ts';
 import { Components } from './components.ts';
 import { pathItem, type Setting } from './path-item.ts';
 import { addErrorSchemas } from './refusals.ts';
@@ -29,6 +32,40 @@ export type OpenApiOptions = {
   readonly eventTypes?: readonly DescribedEventType[];
   readonly version: OpenApiVersion;
 };
+
+/** How long one slice may hold the event loop. */
+const sliceMs = 10;
+
+/**
+ * The document as it is served: each version is made at its first request, in slices, because it takes 100 to 300 ms.
+ *
+ * @param optionsOf called at the first request for a version, when all resources exist
+ */
+export function createDocuments(optionsOf: () => Omit<OpenApiOptions, 'version'>): ProgramOptions['openApi'] {
+  const made = new Map<OpenApiVersion, Promise<{ content: Uint8Array; tag: string }>>();
+  return (version = '3.2') => {
+    if (version !== '3.2' && version !== '3.1') return undefined;
+    const known = made.get(version) ?? make({ ...optionsOf(), version });
+    made.set(version, known);
+    return known;
+  };
+}
+
+async function make(options: OpenApiOptions): Promise<{ content: Uint8Array; tag: string }> {
+  const steps = openApiSteps(options);
+  for (let begun = performance.now(); ; ) {
+    const step = steps.next();
+    if (step.done === true) {
+      await setImmediate();
+      // As octets, which all responses share without a copy.
+      const content = Buffer.from(JSON.stringify(step.value));
+      return { content, tag: contentTag(content) };
+    }
+    if (performance.now() - begun < sliceMs) continue;
+    await setImmediate();
+    begun = performance.now();
+  }
+}
 
 /** The document as plain JSON values, the same for the same options. */
 export function openApiDocument(options: OpenApiOptions): Item {

@@ -129,7 +129,7 @@ function accountResources(
     ...passwordResetResources(own),
     ...oauthResources(own),
     ...builtInCollections({ ...settings, ...servicesOfAccounts })(serving),
-    jwksResource(own),
+    jwksResource([]),
   ];
 }
 

@@ -9,9 +9,9 @@ import type { Operation, Proposal, Resource, Standing } from '../../kernel/resou
 import { contentTag } from '../../resources/program/document.ts';
 import { accountsTag } from '../account-schemas.ts';
 
-export type JwksOptions = {
-  /** Every public key, as entries of the set. */
-  readonly keys: () => readonly object[];
+export type PublishedKeys = {
+  /** Public keys, as entries of the set. */
+  published(): readonly object[];
   /** How long a copy may be kept. */
   readonly publishedSeconds: number;
 };
@@ -57,8 +57,8 @@ const jwkSet = {
 
 type Set_ = Proposal & { readonly content: string; readonly tag: string };
 
-export function jwksResource(options: JwksOptions): Resource {
-  const cacheControl = `public, max-age=${options.publishedSeconds}`;
+export function jwksResource(rings: readonly PublishedKeys[]): Resource {
+  const cacheControl = `public, max-age=${Math.min(...rings.map((ring) => ring.publishedSeconds))}`;
   const operation: Operation<Standing, never, Set_> = {
     documentation: {
       id: 'readJwkSet',
@@ -68,7 +68,7 @@ export function jwksResource(options: JwksOptions): Resource {
     permission: () => 'granted',
     standing: () => standing,
     propose: () => {
-      const content = JSON.stringify({ keys: options.keys() });
+      const content = JSON.stringify({ keys: rings.flatMap((ring) => ring.published()) });
       return { problem: null, content, tag: contentTag(content) };
     },
     validators: (_ask, _standing, proposal) => ({

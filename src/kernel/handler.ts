@@ -1,0 +1,71 @@
+/** The handler of all requests: the resources behind one router, and one walk for each request (§4). */
+import type { Settings } from '../config/settings.ts';
+import type { Handler } from '../http/message.ts';
+import type { ProblemCode } from '../http/problem-registry.ts';
+import { createHttpDateCache } from '../http/syntax/http-date.ts';
+import { memoryBounds } from '../memory/bounds.ts';
+import { anonymous } from '../model/principal.ts';
+import type { LoopWatch } from '../observe/loop-watch.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { MaybePromise } from '../store/store.ts';
+import type { CorsPolicy } from './answer/cors.ts';
+import { decodeContent } from './content/decode-content.ts';
+import { createIdempotency, type Sealing } from './idempotency.ts';
+import { createOperations, type Operations } from './operations/operations.ts';
+import type { StoredRequest } from './operations/stored-request.ts';
+import type { RateLimiter } from './rate-limit/rate-limiter.ts';
+import type { Authenticate, Resource } from './resource.ts';
+import { createRouter } from './router.ts';
+import { Walk } from './walk.ts';
+import type { WalkContext } from './walk-context.ts';
+import type { Carried } from './walk-start.ts';
+
+export type HandlerOptions = Services & {
+  readonly settings: Settings;
+  /** `/api/v1` */
+  readonly base: string;
+  readonly resources: readonly Resource[];
+  readonly authenticate: Authenticate;
+  /** The present principal of a stored request. */
+  readonly principalNow: (principal: NonNullable<StoredRequest['principal']>) => MaybePromise<Carried>;
+  readonly secretOf: Sealing['secretOf'];
+  readonly challengesFor: (problem: ProblemCode) => string;
+  /** From 0 to 31. */
+  readonly randomDigit: () => number;
+  readonly cors: CorsPolicy;
+  readonly rates: RateLimiter;
+  readonly loop: LoopWatch;
+};
+
+/** @throws {Error} if two resources have the same pattern */
+export function createHandler(options: HandlerOptions): {
+  readonly handler: Handler;
+  readonly operations: Operations;
+} {
+  const { settings, store, clock, newId, random, observe, randomDigit } = options;
+  const operations = createOperations(
+    { ...{ store, newId, clock, observe }, path: `${options.base}/operations`, random: randomDigit },
+    async (request, { principal }, companions) => {
+      const identify = () =>
+        principal === null ? { principal: anonymous } : options.principalNow(principal);
+      return new Walk(context, request, { identify, companions }).run();
+    },
+  );
+  const { authenticate, challengesFor, cors, rates, loop } = options;
+  const context: WalkContext = {
+    ...{ clock, operations, authenticate, challengesFor, cors, rates, loop },
+    router: createRouter(options.resources),
+    limits: { ...settings, traceEnabled: settings.traceMethod },
+    decodeContent: (bytes, codings, memory) =>
+      decodeContent(bytes, codings, { bytesMax: settings.decodedBytesMax, memory }),
+    lines: store.lines,
+    idempotency: createIdempotency({
+      ...{ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds },
+      sealing: { secretOf: options.secretOf, random },
+    }),
+    development: settings.development,
+    // Last-Modified of a busy collection repeats by the second.
+    formatDate: createHttpDateCache(memoryBounds.httpDates.entries),
+  };
+  return { handler: (request) => new Walk(context, request).run(), operations };
+}

@@ -1,0 +1,52 @@
+/** The memory of the whole program: the budget of what is under way, and the queues for work that takes memory. */
+import { MemoryBudget, type MemoryRefusal, type MemoryUse, memoryUses } from './budget.ts';
+import {
+  defaultMemoryBytes,
+  deliveriesPart,
+  pagesPart,
+  readMachineMemory,
+  workedOnPart,
+} from './machine-memory.ts';
+import { OctetLine } from './octet-line.ts';
+
+export type MemoryOptions = {
+  /** Octets; 0: as much as suits the machine. */
+  readonly memoryBytesMax: number;
+  /** What one party may use of it. */
+  readonly memorySharePercentMax: number;
+  readonly onRefused: (refusal: MemoryRefusal) => void;
+};
+
+export type ProgramMemory = {
+  /** For requests, streams and WebSockets. */
+  readonly budget: MemoryBudget;
+  /** For content that is being processed. */
+  readonly work: OctetLine;
+  /** For pages that come from another process, any number of which could be under way. */
+  readonly pages: OctetLine;
+  /** Separate from the budget, so that slow receivers take no memory from requests. */
+  readonly deliveries: MemoryBudget;
+  readonly octetsByUse: () => readonly (readonly [MemoryUse, number])[];
+  readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+};
+
+export function createMemory({
+  memoryBytesMax,
+  memorySharePercentMax: sharePercent,
+  onRefused,
+}: MemoryOptions): ProgramMemory {
+  const bytesMax = memoryBytesMax || defaultMemoryBytes(readMachineMemory());
+  const budget = new MemoryBudget({ bytesMax, sharePercent, onRefused });
+  const deliveries = new MemoryBudget({ bytesMax: Math.floor(bytesMax / deliveriesPart), sharePercent });
+  const work = new OctetLine(Math.floor(bytesMax / workedOnPart));
+  const pages = new OctetLine(Math.floor(bytesMax / pagesPart));
+  return {
+    ...{ budget, work, pages, deliveries },
+    octetsByUse: () => memoryUses.map((use) => [use, budget.bytes(use) + deliveries.bytes(use)]),
+    gauges: [
+      ['comity_memory_bytes_max', 'Size of the memory budget.', () => budget.bytesMax],
+      ['comity_work_bytes', 'Octets of content that is being processed.', () => work.bytes],
+      ['comity_work_waiting', 'Requests whose content waits to be processed.', () => work.waiting],
+    ],
+  };
+}

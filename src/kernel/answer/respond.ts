@@ -1,6 +1,6 @@
 /**
- * The end of a walk as a response: one builder per answer of the graph, and `problem` for every refusal.
- * The status comes from the answer table or the error registry; builders only fill it with fields and content.
+ * Turns the end of a walk into a response: one builder for each answer of the graph, and `problem` for every refusal.
+ * The status comes from the answer table or the error registry; builders add only fields and content.
  */
 import { type AnswerName, answers } from '../../http/conduct/answers.ts';
 import type { Step } from '../../http/conduct/decide.ts';
@@ -54,7 +54,9 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
   deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
 };
 
-/** Fields that depend on no answer: the resource's own, those of the rate limit, CORS, and the trace in development. */
+/**
+ * Adds the fields that every response may carry: the resource's own, rate limit, CORS, and the trace in development.
+ */
 function complete(context: WalkContext, ended: Ended, response: Response): Response {
   const { allowance } = ended;
   const { route, facts } = ended.reading;
@@ -83,7 +85,7 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
   };
 }
 
-/** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and carried out after the answer. */
+/** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and performed after the response. */
 async function acceptedResponse(status: number, context: WalkContext, ended: Ended): Promise<Response> {
   if (ended.ask === undefined) throw new Error('an asynchronous answer without a request');
   const operation = await context.operations.accept(ended.ask, ended.bytes);
@@ -104,8 +106,8 @@ async function acceptedResponse(status: number, context: WalkContext, ended: End
 }
 
 /**
- * 101 with a conversation (§4.13): the connection becomes a WebSocket. Status line and fields of the handshake are the server's, because
- * they differ between HTTP/1.1 and HTTP/2 (RFC 6455 §4.2.2, RFC 8441 §5).
+ * 101 with a conversation (§4.13): the connection becomes a WebSocket. The server writes the status line and the
+ * handshake fields, which differ between HTTP/1.1 and HTTP/2 (RFC 6455 §4.2.2, RFC 8441 §5).
  */
 function conversationResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
@@ -123,8 +125,8 @@ function answer(status: number, conversation: Conversation, { principal }: Ended
 }
 
 /**
- * 200 with text/event-stream (§6; HTML, server-sent events). Never cached, never content-coded: intermediaries
- * that buffer a coding would hold events back.
+ * 200 with text/event-stream (§6; HTML, server-sent events). Never cached and never content-coded: intermediaries that
+ * buffer a coding would hold events back.
  */
 function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;

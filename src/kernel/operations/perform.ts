@@ -1,6 +1,6 @@
 /**
- * Carries out one accepted request: walks it, and ends the operation in the same unit as the change that it made, or
- * in one of its own where it made none.
+ * Performs one accepted request: walks it, and ends the operation in the same unit as the change, or in a unit of its
+ * own if there was no change.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Request, Response } from '../../http/message.ts';
@@ -19,7 +19,7 @@ export type OperationDoc = {
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly result?: string;
-  /** The representation after the change, or the error body; served at `{id}/result` where nothing else has it. */
+  /** The representation after the change, or the error body; served at `{id}/result` if the result has no other URI. */
   readonly outcome?: unknown;
 };
 
@@ -30,18 +30,18 @@ export type CarryOut = (
 ) => Promise<Response>;
 
 export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
-  /** Of operations: `/api/v1/operations`. */
+  /** Path of the operations: `/api/v1/operations`. */
   readonly path: string;
   readonly carryOut: CarryOut;
   readonly stored: StoredRequest;
-  /** What stands of the operation, which has not ended. */
+  /** The row of the operation, which has not ended. */
   readonly row: Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
   readonly lease: Lease;
 };
 
 /**
- * Resolves when the operation has ended, or somebody else has it.
- * @throws StoreUnavailable when it could not be ended; the lease is still held then
+ * Resolves when the operation has ended or another process has its lease.
+ * @throws StoreUnavailable if the operation could not be ended; this process then still holds the lease
  */
 export async function perform(performance: Performance): Promise<void> {
   const { lease, path, stored } = performance;
@@ -69,7 +69,8 @@ export async function perform(performance: Performance): Promise<void> {
     if (made && answer.status < 400) return;
     await lease.settled();
     if (lease.lost) return;
-    // The lease was renewed while the unit that names the old revision was under way: nothing was done, so it is done again.
+    // The lease was renewed while a unit with the old revision was on its way: nothing was committed, so the walk is
+    // repeated.
     if (made && named !== lease.rev) continue;
     const failed = ending(performance, { status: 'failed', outcome: answer.body });
     await performance.store.commit({ changes: [failed, lease.end()], events: [] });
@@ -77,10 +78,13 @@ export async function perform(performance: Performance): Promise<void> {
   }
 }
 
-/** The pause before an operation that found no place in the line of its row tries again. */
+/** The pause before the next try of an operation that found the line of its row full. */
 const againMs = 1000;
 
-/** The answer; undefined where too many changes wait for the row; 500 where the program has a mistake, with which nobody would get any further another time. */
+/**
+ * Returns the response; undefined if the line of the row is full; 500 for an error of the program, which a retry would
+ * repeat.
+ */
 async function walked(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],

@@ -22,10 +22,7 @@ export type Tag = { readonly name: string; readonly description: string };
 
 /** A resource with a description of its own. */
 export type PathDocumentation = {
-  /**
-   * `RealtimeTickets`: the suffix of the operation ids of HEAD, OPTIONS and TRACE; distinct from the schema names of
-   * collections.
-   */
+  /** `RealtimeTickets`: the suffix of the operation ids of HEAD, OPTIONS and TRACE; no schema of a collection has it. */
   readonly name: string;
   /** What the path names, for sentences: `the types of events`. */
   readonly noun: string;

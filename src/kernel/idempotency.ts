@@ -39,9 +39,7 @@ export type Settled = { readonly made: Made; readonly rev: number } | { readonly
 export type Claim = {
   readonly status: 'first';
   readonly companion: Companion;
-  /**
-   * Frees the key, or settles it with the store's refusal; retried in the background while the store is unavailable.
-   */
+  /** Frees the key, or settles it with the store's refusal; retried in the background if the store is unavailable. */
   release(refused: Problem | undefined): Promise<void>;
 };
 
@@ -94,7 +92,7 @@ type Record_ = {
   readonly result: { made: Made; sealed?: string | null } | { refused: Problem } | null;
 };
 
-/** Identifies a request: method, target, content, and what the caller may see of the response. */
+/** Identifies a request: method, target, content and its type, and what the caller may see of the response. */
 export function fingerprintOf(ask: Ask, content: Uint8Array): string {
   const head = `${ask.request.method}\n${ask.request.target}\n${ask.request.fields.contentType ?? ''}\n${audienceOf(ask.principal)}\n`;
   return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
@@ -111,8 +109,8 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       const found = await store.read(idempotencyTable, id);
       const now = clock();
       const secret = isSecret ? (options.sealing?.secretOf(ask.request, ask.query) ?? null) : undefined;
-      const isFree = found === undefined || isOver(found, now, options.lifetimeSeconds);
-      if (!isFree && !(await isLeft(store, found))) return judge(found, fingerprint, secret);
+      const isFree = found === undefined || isExpired(found, now, options.lifetimeSeconds);
+      if (!isFree && !(await isAbandoned(store, found))) return judge(found, fingerprint, secret);
       const claiming: Claiming = {
         ...{ store, id, fingerprint, name: options.newId(), at: now, unsettled },
         seal: secret === undefined ? undefined : (text) => sealed(options, id, secret, text),
@@ -171,8 +169,7 @@ function claimed(claiming: Claiming, rev: number): Claim {
     },
     release: (refused) => {
       const unit = { changes: [change(refused === undefined ? undefined : { refused })], events: [] };
-      // Superseded: the earlier unit was committed, or another request took the claim over. Either way the record is
-      // right.
+      // Superseded: the earlier unit was committed, or another request took the claim over; the record is right.
       return unsettled.settle(id, () => store.commit(unit));
     },
   };
@@ -234,13 +231,13 @@ function sealedProblem({ location }: Made): Problem {
 }
 
 /** Returns true for a claim whose process has ended. */
-function isLeft(store: Pick<Store, 'hasEnded'>, { doc }: Row): MaybePromise<boolean> {
+function isAbandoned(store: Pick<Store, 'hasEnded'>, { doc }: Row): MaybePromise<boolean> {
   const { result, holder } = JSON.parse(doc) as Record_;
   return result === null && store.hasEnded(holder);
 }
 
 /** A claim lasts as long as its request may run, even if the lifetime of keys is shorter. */
-function isOver(row: Row, now: number, lifetimeSeconds: number): boolean {
+function isExpired(row: Row, now: number, lifetimeSeconds: number): boolean {
   const age = now - row.updatedAt;
   if (age <= claimSeconds * 1000 && age <= lifetimeSeconds * 1000) return false;
   const isClaim = (JSON.parse(row.doc) as Record_).result === null;

@@ -25,7 +25,7 @@ export type Ask = {
   readonly principal: Principal;
   /** The party for which work takes turns: the principal, or the address of an anonymous client. */
   readonly party: string;
-  /** The credential of the request; undefined for a stored request, which may outlive its credential. */
+  /** The credential of the caller; undefined if anonymous, and for a stored request, which may outlive its credential. */
   readonly known: Known | undefined;
   /** Time of arrival, milliseconds since the epoch. */
   readonly now: number;
@@ -120,14 +120,10 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly raw?: boolean;
   /** Maximum octets of content; replaces the setting `actionBytesMax`. */
   readonly contentBytesMax?: number;
-  /**
-   * Content may be as long as `bodyBytesMax` and `decodedBytesMax` allow, because the event loop does not process it.
-   */
+  /** Content may be as long as `bodyBytesMax` and `decodedBytesMax` allow: the event loop does not process it. */
   readonly longContent?: boolean;
   readonly contentOptional?: boolean;
-  /**
-   * The response reports what was done, such as a login. It is not a representation, and return=minimal cannot omit it.
-   */
+  /** The response reports what was done, such as a login: it is not a representation, and ignores return=minimal. */
   readonly reports?: boolean;
   /** A successful browser form gets 303 (§4.12). */
   readonly answersForms?: boolean;
@@ -169,10 +165,7 @@ export type Resource = {
   readonly offers: readonly string[];
   /** Every caller is anonymous here and credentials are not read, so that an expired one does not prevent a login. */
   readonly ignoresCredentials?: boolean;
-  /**
-   * Serves any caller on a connection of the reserve; elsewhere these serve only administrators
-   * (`connectionsReservedMax`).
-   */
+  /** Serves all callers on connections of the reserve (`connectionsReservedMax`), not administrators only. */
   readonly inReserve?: boolean;
   /** No rate limit counts its requests, except those with an invalid credential. */
   readonly unlimited?: boolean;

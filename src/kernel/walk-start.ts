@@ -21,7 +21,7 @@ export type Before = {
 /** The principal of a stored request, or why its credential is no longer valid. */
 export type Carried = { readonly principal: Principal } | { readonly problem: ProblemCode };
 
-const nobody: Identified = { principal: anonymous };
+const anonymousCaller: Identified = { principal: anonymous };
 const overloaded: Identified = { problem: 'unavailable' };
 
 export type Found = Identified | Carried;
@@ -39,8 +39,8 @@ export function identify(
   if (before.identify !== undefined) return before.identify();
   const identified = authenticate(context, request, reading);
   if (request.reserved !== true || reading.route?.resource.inReserve === true) return identified;
-  return whenKnown(identified, (who) =>
-    'problem' in who || isAdministrator(who.principal) ? who : overloaded,
+  return whenKnown(identified, (found) =>
+    'problem' in found || isAdministrator(found.principal) ? found : overloaded,
   );
 }
 
@@ -50,7 +50,7 @@ function authenticate(
   reading: MessageReading,
 ): MaybePromise<Identified> {
   const resource = reading.route?.resource;
-  if (resource?.ignoresCredentials === true) return nobody;
+  if (resource?.ignoresCredentials === true) return anonymousCaller;
   if (resource?.identify !== undefined)
     return resource.identify(request, reading.query, context.authenticate);
   return context.authenticate(request, reading.query);

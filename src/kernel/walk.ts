@@ -8,8 +8,8 @@
  *
  * The walk goes back in two cases. After a `superseded` result it waits for its turn at the row (`WalkTurn`),
  * authenticates again, and continues at `exists`. If another process meanwhile revoked or changed the credential, the
- * walk starts again; until that is confirmed, the walk reads at most the state. Values that are already known are not
- * awaited (`settle`).
+ * walk starts again; until the credential is confirmed, the walk reads at most the state. Known values are not awaited
+ * (`settle`).
  */
 
 import { decide, type Step } from '../http/conduct/decide.ts';
@@ -130,7 +130,7 @@ export class Walk {
       const confirmed = this.#known?.confirmed;
       if (confirmed !== undefined && !this.#isConfirmed && (step.kind !== 'want' || step.want !== 'state')) {
         if (step.kind === 'want') this.#node = step.node;
-        return confirmed.then((good) => this.#goOn(good, step));
+        return confirmed.then((good) => this.#continueConfirmed(good, step));
       }
       if (step.kind !== 'want') return this.#finish(step);
       this.#node = step.node;
@@ -153,7 +153,7 @@ export class Walk {
     }
   }
 
-  #goOn(good: boolean, step: Step): MaybePromise<Response> {
+  #continueConfirmed(good: boolean, step: Step): MaybePromise<Response> {
     if (!good) return new Walk(this.#context, this.#request, { allowance: this.#allowance }).run();
     this.#isConfirmed = true;
     // The trace already contains the end, so it is not decided again.
@@ -169,7 +169,7 @@ export class Walk {
       case 'idempotency':
         return this.#gatherIdempotency();
       case 'state':
-        return settle(this.#operation().standing(this.#asked()), (standing) => {
+        return settle(this.#operation().standing(this.#requireAsk()), (standing) => {
           this.#standing = standing;
           writeStanding(this.#facts, standing);
         });
@@ -187,11 +187,11 @@ export class Walk {
       const counted = countRequest(this.#context, this.#request, this.#reading, found, this.#before);
       this.#facts.rateExceeded = counted?.exceeded ?? false;
       this.#allowance = ('allowance' in found ? found.allowance : undefined) ?? counted ?? this.#allowance;
-      this.#recognise(found);
+      this.#recordCaller(found);
     });
   }
 
-  #recognise(identified: Found, now = this.#context.clock()): void {
+  #recordCaller(identified: Found, now = this.#context.clock()): void {
     if ('problem' in identified) {
       this.#problem = { code: identified.problem };
       this.#facts.credential = 'refused';
@@ -224,7 +224,7 @@ export class Walk {
   }
 
   async #gatherContent(): Promise<void> {
-    const taken = await takeContent(this.#context, this.#request, this.#reading, this.#asked());
+    const taken = await takeContent(this.#context, this.#request, this.#reading, this.#requireAsk());
     this.#bytes = taken.bytes;
     this.#facts.contentProblem = taken.ok ? null : taken.problem.code;
     if (taken.ok) this.#content = taken.content;
@@ -232,7 +232,7 @@ export class Walk {
   }
 
   async #gatherIdempotency(): Promise<void> {
-    const ask = this.#asked();
+    const ask = this.#requireAsk();
     const fingerprint = fingerprintOf(ask, this.#bytes ?? new Uint8Array());
     const isSecret = this.#operation().idempotent === 'sealed';
     const claim = await this.#context.idempotency.claim(ask, fingerprint, isSecret);
@@ -250,7 +250,7 @@ export class Walk {
       this.#facts.proposalProblem = null;
       return undefined;
     }
-    return settle(propose(this.#asked(), this.#stood(), this.#content), (proposal) => {
+    return settle(propose(this.#requireAsk(), this.#requireStanding(), this.#content), (proposal) => {
       this.#proposal = proposal;
       this.#facts.proposalProblem = proposal.problem === null ? null : proposal.problem.code;
       if (proposal.problem !== null) this.#problem = proposal.problem;
@@ -263,12 +263,12 @@ export class Walk {
     const { isConditional } = this.#reading;
     // Validators are computed only for a comparison: the version of a list costs a store read.
     if (validators === undefined || this.#facts.exists === false || !isConditional) {
-      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#asked().now);
+      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#requireAsk().now);
       return undefined;
     }
-    return settle(validators(this.#asked(), this.#stood(), this.#proposal), (found) => {
+    return settle(validators(this.#requireAsk(), this.#requireStanding(), this.#proposal), (found) => {
       this.#validators = found;
-      writeConditions(this.#facts, this.#request, found, this.#asked().now);
+      writeConditions(this.#facts, this.#request, found, this.#requireAsk().now);
     });
   }
 
@@ -276,8 +276,8 @@ export class Walk {
     const { act, changes } = this.#operation();
     if (act === undefined) throw new Error('an unsafe method without an act');
     this.#turn ??= new WalkTurn(this.#context.lines, this.#request, this.#reading.isConditional);
-    const busy = this.#turn.busyAt(changes?.(this.#asked()));
-    const result = busy ?? (await act(this.#asked(), this.#stood(), this.#proposal));
+    const busy = this.#turn.busyAt(changes?.(this.#requireAsk()));
+    const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
     if (!(result instanceof Overtaken)) return this.#settleResult(result);
     writeSuperseded(this.#facts);
     if (await this.#turn.take(result.row)) await this.#identifyAgain();
@@ -285,9 +285,9 @@ export class Walk {
 
   /** While the change waited, the credential may have been revoked, or the principal may have lost rights. */
   async #identifyAgain(): Promise<void> {
-    const { principal, now } = this.#asked();
+    const { principal, now } = this.#requireAsk();
     const found = await identifySurely(this.#context, this.#request, this.#reading, this.#before);
-    this.#recognise(found, now);
+    this.#recordCaller(found, now);
     if ('problem' in found || audienceOf(found.principal) !== audienceOf(principal)) this.#node = start;
   }
 
@@ -304,12 +304,12 @@ export class Walk {
 
   #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
     this.#turn?.release();
-    if (this.#claim !== undefined && step.kind === 'refuse') return this.#giveBack(step);
+    if (this.#claim !== undefined && step.kind === 'refuse') return this.#releaseClaim(step);
     return this.#respond(step);
   }
 
-  /** Frees the Idempotency-Key, unless the store refused the change: that refusal is its result. */
-  async #giveBack(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
+  /** Frees the Idempotency-Key, or settles it with the refusal if the change itself was refused. */
+  async #releaseClaim(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
     const isSettled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
     await this.#claim?.release(isSettled ? this.#problem : undefined);
     return this.#respond(step);
@@ -346,12 +346,12 @@ export class Walk {
     return operation;
   }
 
-  #asked(): Ask {
+  #requireAsk(): Ask {
     if (this.#ask === undefined) throw new Error('the walk asked before the principal was known');
     return this.#ask;
   }
 
-  #stood(): Standing {
+  #requireStanding(): Standing {
     if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
     return this.#standing;
   }
@@ -390,10 +390,10 @@ async function takeContent(
     if (mediaType === undefined) throw new Error('content without a media type');
   }
   const begun = loop.begin();
-  const asked = operation.understand(ask, bytes, mediaType ?? octetStream);
+  const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);
   loop.end(begun, request, route?.resource.pattern);
   // Verifying a signature takes 10 µs: without a promise, the walk saves a turn of the event loop.
-  const understood = asked instanceof Promise ? await asked : asked;
+  const understood = parsing instanceof Promise ? await parsing : parsing;
   return understood.ok
     ? { ok: true, bytes, content: understood.value }
     : { ok: false, bytes, problem: understood.problem };

@@ -24,8 +24,7 @@ const exposedFields =
 
 /**
  * @param list `*`, comma-separated origins, or empty for none
- * @param credentials `auto`: allowed if the origins are named. `on` with `*` has no effect here; the settings refuse
- * it.
+ * @param credentials `auto`: allowed if the origins are named. `on` with `*` has no effect; the settings refuse it.
  */
 export function corsPolicy(
   list: string,
@@ -57,9 +56,7 @@ export function allowedOrigin(policy: CorsPolicy, origin: string | undefined): s
   return policy.origins.has(origin) ? origin : undefined;
 }
 
-/**
- * The fields that allow an origin, in a preflight and in the response itself (§5.5). @param allowed by `allowedOrigin`
- */
+/** The fields that allow an origin, in a preflight and in the response itself (§5.5). */
 export function allowingFields(policy: CorsPolicy, allowed: string): readonly string[] {
   const fields = ['Access-Control-Allow-Origin', allowed];
   return policy.credentials ? [...fields, 'Access-Control-Allow-Credentials', 'true'] : fields;

@@ -39,9 +39,7 @@ export function problemResponse(context: WalkContext, code: ProblemCode, ended: 
   };
 }
 
-/**
- * The problem that a stage named, if it has this code; otherwise one with the details needed to correct the request.
- */
+/** The problem that a stage named, if it has this code; otherwise one with details to correct the request. */
 function describe(code: ProblemCode, ended: Ended): Problem {
   const { problem, reading, request } = ended;
   if (problem !== undefined && problem.code === code) return problem;

@@ -35,28 +35,26 @@ export function respond(context: WalkContext, end: End, ended: Ended): MaybeProm
 type Builder = (context: WalkContext, ended: Ended) => MaybePromise<Response>;
 
 const builders: Readonly<Record<AnswerName, Builder>> = {
-  server_options: (_room, ended) => serverOptionsResponse(answers.server_options.status, ended),
-  trace: (_room, ended) => traceResponse(answers.trace.status, ended),
+  server_options: (_context, ended) => serverOptionsResponse(answers.server_options.status, ended),
+  trace: (_context, ended) => traceResponse(answers.trace.status, ended),
   preflight: (context, ended) => preflightResponse(answers.preflight.status, context, ended),
   options: (context, ended) => optionsResponse(answers.options.status, context, ended),
-  stream: (_room, ended) => streamResponse(answers.stream.status, ended),
-  conversation: (_room, ended) => conversationResponse(answers.conversation.status, ended),
+  stream: (_context, ended) => streamResponse(answers.stream.status, ended),
+  conversation: (_context, ended) => conversationResponse(answers.conversation.status, ended),
   representation: (context, ended) => representationResponse(answers.representation.status, context, ended),
   not_modified: (context, ended) => notModifiedResponse(answers.not_modified.status, context, ended),
-  see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
+  see_other: (_context, ended) => seeOtherResponse(answers.see_other.status, ended),
   accepted: (context, ended) => acceptedResponse(answers.accepted.status, context, ended),
   queued: (context, ended) => madeResponse(answers.queued.status, context, ended),
   created: (context, ended) => madeResponse(answers.created.status, context, ended),
-  created_see_other: (_room, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
+  created_see_other: (_context, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
   changed: (context, ended) => madeResponse(answers.changed.status, context, ended),
   changed_silently: (context, ended) => madeResponse(answers.changed_silently.status, context, ended),
-  deleted: (_room, ended) => deletedResponse(answers.deleted.status, ended),
-  deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
+  deleted: (_context, ended) => deletedResponse(answers.deleted.status, ended),
+  deleted_representation: (_context, ended) => deletedResponse(answers.deleted_representation.status, ended),
 };
 
-/**
- * Adds the fields that every response may carry: the resource's own, rate limit, CORS, and the trace in development.
- */
+/** Adds the fields that any response may carry: the resource's own, rate limit, CORS, and the trace in development. */
 function complete(context: WalkContext, ended: Ended, response: Response): Response {
   const { allowance } = ended;
   const { route, facts } = ended.reading;

@@ -9,8 +9,8 @@ import { formatHttpMessage } from '../../http/syntax/http-message.ts';
 import type { Ended } from './ended.ts';
 
 /**
- * A field whose name has one of these words between its hyphens is secret: `X-Gitlab-Token`, `Stripe-Signature`,
- * `X-API-Key`.
+ * A field is secret if its name, split at hyphens and underscores, has one of these words: `X-Gitlab-Token`,
+ * `Stripe-Signature`, `X-API-Key`.
  */
 const secretWords: ReadonlySet<string> = new Set([
   ...[

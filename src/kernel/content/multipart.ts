@@ -1,8 +1,7 @@
 /**
  * Reads multipart/form-data (RFC 7578) as names and texts. Files are refused: collections hold none. Dicer, the parser
- * inside
- * @fastify/busboy, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8 into
- * U+FFFD; here both refuse the whole content.
+ * inside `@fastify/busboy`, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8
+ * into U+FFFD; here both refuse the whole content.
  */
 import { Dicer } from '@fastify/busboy';
 import type { FieldError, Problem } from '../../http/problem.ts';

@@ -1,5 +1,5 @@
 /**
- * Parses content by its media type (§4.4, §4.6, §4.9): JSON and the patch formats, forms, text, SQL. The router has
+ * Parses content by its media type (§4.4, §4.6, §4.9): JSON and the patch formats, forms, text, SQL. The graph has
  * already refused a type that the target does not accept (415); the check here only ensures that content is never
  * parsed as another type.
  */

@@ -199,8 +199,7 @@ function keywordMessage(error: SchemaError): string | undefined {
         .map((value) => JSON.stringify(value))
         .join(', ')}`;
     default:
-      // `~refine` carries the schema author's own sentence; for the remaining, rare keywords TypeBox's wording is good
-      // enough.
+      // `~refine` carries the schema author's own sentence; for the other, rare keywords TypeBox's wording suffices.
       return error.message;
   }
 }

@@ -16,7 +16,7 @@ import { operationRequestsTable, type StoredRequest } from './stored-request.ts'
 
 /**
  * Three renewals fit into a lease, so one may fail, and each may wait as long as the store allows. The operations of a
- * dead process pause for this time.
+ * dead process wait this long.
  */
 export const leaseMs = 30_000;
 
@@ -29,12 +29,12 @@ type Held = { readonly holder: string | null; readonly updatedAt: string };
 export function heldRow(
   stored: StoredRequest,
   holder: string | null,
-  asker: string | null,
+  owner: string | null,
   createdAt: number,
   at: number,
 ): NextRow {
   const held: StoredRequest & Held = { ...stored, holder, updatedAt: new Date(at).toISOString() };
-  return keptRow(JSON.stringify(held), asker, createdAt, at);
+  return keptRow(JSON.stringify(held), owner, createdAt, at);
 }
 
 export class Lease {
@@ -96,10 +96,7 @@ export class Lease {
     return { table: operationRequestsTable, id: this.#stored.id, expect: { rev: this.#rev }, next: null };
   }
 
-  /**
-   * Renews the lease if `renewalMs` have passed. Ignores failures: the next renewal or the next holder makes up for
-   * them.
-   */
+  /** Renews the lease if `renewalMs` have passed. Ignores failures: the next renewal or holder makes up for them. */
   renew(now: number): Promise<void> {
     if (!this.#lost && now - this.#renewedAt >= renewalMs) this.#write(this.#holder, now);
     return this.#writing;

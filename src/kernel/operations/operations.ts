@@ -27,10 +27,7 @@ import {
 } from './stored-request.ts';
 
 export type Operations = {
-  /**
-   * Stores the request and starts it; resolves when it is durable. @throws StoreUnavailable, also if too many are
-   * running
-   */
+  /** Stores the request and starts it; resolves when it is durable. @throws StoreUnavailable, also if too many run */
   accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }>;
   /** Takes over what other processes left pending, now and at intervals until `drain`. */
   resume(): void;

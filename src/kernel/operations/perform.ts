@@ -47,7 +47,7 @@ export async function perform(performance: Performance): Promise<void> {
   const { lease, path, stored } = performance;
   for (;;) {
     let made = false;
-    let named = lease.rev;
+    let expectedRev = lease.rev;
     const companions: readonly Companion[] = [
       (result) => {
         made = true;
@@ -56,22 +56,21 @@ export async function perform(performance: Performance): Promise<void> {
         return ending(performance, { status: 'succeeded', result: location, outcome });
       },
       () => {
-        named = lease.rev;
+        expectedRev = lease.rev;
         return lease.end();
       },
     ];
-    const answer = await walked(performance, companions);
+    const answer = await walkOnce(performance, companions);
     if (answer === undefined) {
-      await pause(againMs, undefined, { ref: false });
+      await pause(retryMs, undefined, { ref: false });
       if (lease.lost) return;
       continue;
     }
     if (made && answer.status < 400) return;
     await lease.settled();
     if (lease.lost) return;
-    // The lease was renewed while a unit with the old revision was on its way: nothing was committed, so the walk is
-    // repeated.
-    if (made && named !== lease.rev) continue;
+    // The lease was renewed while a unit with the old revision was on its way: nothing was committed, so walk again.
+    if (made && expectedRev !== lease.rev) continue;
     const failed = ending(performance, { status: 'failed', outcome: answer.body });
     await performance.store.commit({ changes: [failed, lease.end()], events: [] });
     return;
@@ -79,13 +78,10 @@ export async function perform(performance: Performance): Promise<void> {
 }
 
 /** The pause before the next try of an operation that found the line of its row full. */
-const againMs = 1000;
+const retryMs = 1000;
 
-/**
- * Returns the response; undefined if the line of the row is full; 500 for an error of the program, which a retry would
- * repeat.
- */
-async function walked(
+/** Returns the response; undefined if the line of the row is full; 500 for a bug, which a retry would repeat. */
+async function walkOnce(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],
 ): Promise<{ readonly status: number; readonly body: unknown } | undefined> {

@@ -54,8 +54,8 @@ export async function leaveAsItIs(
   if (row === undefined) throw new Error('nothing is there to be left');
   const { rev, updatedAt: modifiedAt } = row;
   const location = `${served.path}/${encodeURIComponent(id)}`;
-  const told = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
-  const made = { ...told, rev };
+  const result = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
+  const made = { ...result, rev };
   if (ask.companions.length === 0) return { made, rev };
   const changes = ask.companions.map((companion) => companion(made));
   const { outcome } = await served.store.commit({ changes, events: [] });

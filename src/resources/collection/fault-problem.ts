@@ -19,7 +19,7 @@ export function queryProblem(faults: readonly Fault[]): Problem {
   return { code: malformed ? 'content_malformed' : 'query_unprocessable', ...described(faults) };
 }
 
-/** A single fault becomes the message; several are also listed, each with its pointer. */
+/** The message joins all faults; those with a pointer are listed as well. */
 function described(faults: readonly Fault[]): Pick<Problem, 'message' | 'errors'> {
   const [first] = faults;
   if (first === undefined) return {};

@@ -54,10 +54,7 @@ export type ListPage = {
 
 export type Listing = {
   readonly listable: Listable;
-  /**
-   * Compiles for the fields that the principal may name, with a cache; `key` must hold all other inputs of the
-   * compiler.
-   */
+  /** Compiles for the fields that the principal may name, with a cache; `key` holds all other inputs of the compiler. */
   prepare(
     key: string,
     principal: Principal,
@@ -107,7 +104,7 @@ export type ListingOptions = {
   readonly listable: Listable;
   readonly caches: ListCaches;
   readonly mac: (text: string) => string;
-  /** A page ends at the first document beyond this many octets. */
+  /** A page ends with the document that reaches this many octets. */
   readonly pageBytesMax: number;
   /** The queue in which reads of pages wait; undefined: each is read immediately. */
   readonly pageLine: OctetLine | undefined;
@@ -148,8 +145,7 @@ export function createListing(options: ListingOptions): Listing {
     prepare(text, principal, compile) {
       const view = listable.view?.(principal);
       const mark = view === undefined ? '' : view.mark;
-      // A compiled query is as long again, so longer texts would not be cached, and a lookup costs as much as a copy of
-      // the text.
+      // Compiled, a text takes as much again: longer ones would not be cached, and a lookup costs as much as a copy.
       const key = 4 * text.length > prepared.entryOctetsMax ? undefined : `${listable.table} ${mark} ${text}`;
       const known = key === undefined ? undefined : prepared.get(key);
       if (known !== undefined) return known.value;

@@ -1,7 +1,4 @@
-/**
- * A collection with everything that serves it. Built once, at the start, and passed to each operation of the
- * collection.
- */
+/** A collection with everything that serves it. Built once, at the start, and passed to each of its operations. */
 
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
@@ -40,7 +37,7 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly bulkDeleteIdsMax: number;
   /** The maximum length of a representation, also after patches. */
   readonly documentCharactersMax: number;
-  /** A page ends at the first document beyond this many octets. */
+  /** A page ends with the document that reaches this many octets. */
   readonly pageBytesMax: number;
   /** Its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
   readonly announced: boolean;

@@ -1,10 +1,10 @@
 /**
- * An action (§4.1, §4.4): a route that is no plain reading or writing of a resource, such as logging in or rotating a secret. It is
- * declared once, in the file of its handler: the route, the validation of its input and its description in the OpenAPI document come from
- * that one value, so the schema that judges requests is the schema that is published.
+ * An action (§4.1, §4.4): a route that does more than read or write a resource, such as logging in or rotating a
+ * secret. The file of its handler declares it once. The route, the validation of the input and the OpenAPI description
+ * come from that declaration, so the published schema is the one that validates requests.
  *
- * An action takes part in neither Idempotency-Key nor respond-async, unless it makes a resource and says so: both keep answers, and these may
- * hold credentials.
+ * Actions do not support respond-async, and support Idempotency-Key only where they create a resource and declare it:
+ * both store responses, and those may contain credentials.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import type { SchemaNode } from '../config/schema-references.ts';
@@ -45,67 +45,65 @@ import type {
   Understood,
 } from './resource.ts';
 
-/** What became of the action. */
 export type Done =
   | {
-      /** Content of the answer; null: 204. */
+      /** Content of the response; null: 204. */
       readonly content: Readonly<Record<string, unknown>> | null;
-      /** Path of the resource that was made: 201 with Location. */
+      /** Path of the created resource: 201 with Location. */
       readonly created?: string;
-      /** Path of what tells how it goes: 202 with Location, for what is done after the answer. */
+      /** Path of the resource that shows the progress of work done after the response: 202 with Location. */
       readonly queued?: string;
       /** Further fields: Set-Cookie. */
       readonly fields?: readonly string[];
     }
   | { readonly refused: Problem; readonly allowance?: Allowance }
-  /** Another change came first: the action waits for its turn and is done anew. */
+  /** Another change came first: the walk waits for its turn and runs the action again. */
   | Overtaken;
 
 export type ActionInput<I extends TObject> = {
-  /** Of the schema in the OpenAPI document. */
+  /** The name of the schema in the OpenAPI document. */
   readonly name: string;
-  /** Objects in it that do not say otherwise take no further members. */
+  /** Objects in it refuse undeclared members unless they say otherwise. */
   readonly schema: I;
   readonly example: Static<I>;
-  /** No content is the same as an empty object. Default false: then 400. */
+  /** Missing content counts as an empty object. Default false: 400. */
   readonly optional?: boolean;
 };
 
 export type ActionLimits = ContentLimits & { readonly validationErrorsMax: number };
 
-/** What is done, by which method, and how it is described. */
+/** The part of an action that belongs to one method. */
 export type ActionOperation<I extends TObject = TObject, S extends Standing = Standing> = {
-  /** Default POST. The handler of a safe method changes nothing: it runs for a HEAD as well. */
+  /** Default POST. The handler of a safe method changes nothing; it also runs for HEAD. */
   readonly method?: 'GET' | 'POST' | 'QUERY';
   /** `operationId` of the OpenAPI document. */
   readonly id: string;
   readonly summary: string;
   readonly description?: string;
-  /** Absent: no content has a meaning, and what comes is not read. */
+  /** Absent: content has no meaning and is not read. */
   readonly input?: ActionInput<I>;
-  /** Absent: it answers without content. */
+  /** Absent: the response has no content. */
   readonly output?: { readonly schema: Item | TSchema; readonly example?: unknown };
-  /** 201 or 202 in place of 200. */
   readonly answers?: 'created' | 'queued';
-  /** Codes that the handler, `check` and the standing refuse with. */
+  /** Codes that the handler, `check` and the standing may refuse with. */
   readonly codes: readonly ProblemCode[];
-  /** Further fields of the answer. */
+  /** Further response fields. */
   readonly fields?: readonly OwnField[];
-  /** The security schemes that it takes; absent: all. */
+  /** The accepted security schemes; absent: all. */
   readonly schemes?: readonly SchemeName[];
-  /** Idempotency-Key is honoured, and the result kept encrypted. */
+  /** Idempotency-Key is supported, and the stored result is encrypted. */
   readonly idempotent?: 'sealed';
   /** Default: anyone. */
   readonly permission?: (principal: Principal) => Permission;
-  /** What stands at a path with captures; default: the action always does. */
+  /** The standing of a path with captures; default: the target always exists. */
   readonly standing?: (ask: Ask) => MaybePromise<S>;
-  /** The member of a collection that `standing` judges by its access rules. */
+  /** The member of a collection whose access rules `standing` applies. */
   readonly member?: MemberAccess;
-  /** Whether `standing` may find nothing. */
+  /** `standing` may find nothing. */
   readonly mayBeMissing?: boolean;
-  /** The row that it changes, where the request alone tells. */
+  /** The row that the action changes, if the request alone determines it. */
   readonly changes?: (ask: Ask) => RowName;
-  /** What is wrong with input that is sound by its schema; undefined: nothing. */
+  /** Validates what the schema cannot express; undefined: the input is valid. */
   readonly check?: (input: Static<I>, ask: Ask) => Problem | undefined;
   readonly handler: (ask: Ask, input: Static<I>, standing: S) => MaybePromise<Done>;
 };
@@ -113,14 +111,14 @@ export type ActionOperation<I extends TObject = TObject, S extends Standing = St
 export type Action<I extends TObject = TObject, S extends Standing = Standing> = ActionOperation<I, S> & {
   /** `/api/v1/endpoints/{id}/rotate-secret` */
   readonly path: string;
-  /** Of the parts of the path in braces. */
+  /** The captures of the path. */
   readonly parameters?: readonly Item[];
   readonly tag: Tag;
-  /** What the path names, in sentences: `the rotation of a secret`. */
+  /** What the path names, for sentences: `the rotation of a secret`. */
   readonly noun: string;
-  /** Ends the ids of OPTIONS and TRACE. Default: the name of the input. */
+  /** The suffix of the ids of OPTIONS and TRACE. Default: the name of the input. */
   readonly name?: string;
-  /** Default false: see `Resource`. */
+  /** See `Resource`. Default false. */
   readonly ignoresCredentials?: boolean;
 };
 
@@ -144,7 +142,7 @@ export function actionResource<I extends TObject, S extends Standing>(
   };
 }
 
-/** For a method of a resource that has others. */
+/** The operation alone, for a resource that has other methods. */
 export function actionOperation<I extends TObject, S extends Standing>(
   action: ActionOperation<I, S>,
   limits: ActionLimits,
@@ -170,7 +168,7 @@ export function actionOperation<I extends TObject, S extends Standing>(
   return operation as Operation;
 }
 
-/** Leaves a composed schema to the validator: closing one of its parts would refuse the members of another. */
+/** Leaves a composed schema to the validator: closing one part would refuse the members of another. */
 function closed(schema: TObject): TObject {
   return isComposed(schema as unknown as SchemaNode) ? schema : (closeSchema(schema) as TObject);
 }
@@ -179,10 +177,10 @@ function isSafe({ method }: Pick<ActionOperation, 'method'>): boolean {
   return method === 'GET' || method === 'QUERY';
 }
 
-/** Input that was found sound, or what is wrong with it. */
+/** Validated input, or the problem with it. */
 type Sound = Proposal & {
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Of a safe method, which has nothing to change. */
+  /** The result of a safe method, whose handler has already run. */
   readonly done?: Extract<Done, { readonly content: unknown }>;
 };
 
@@ -194,7 +192,7 @@ function changingStages<I extends TObject, S extends Standing>({ handler }: Acti
   };
 }
 
-/** The handler of a safe method runs where content is judged, so that it can refuse. */
+/** The handler of a safe method runs in the `propose` stage, so that it can refuse. */
 function readingStages<I extends TObject, S extends Standing>(
   { id, handler }: ActionOperation<I, S>,
   judged: ContentStages['propose'],
@@ -242,7 +240,7 @@ function contentStages<I extends TObject>(
   };
 }
 
-/** A missing member outranks an invalid one, as in a collection. */
+/** A missing member takes precedence over an invalid one, as in a collection. */
 function judge(validator: Validator, content: unknown): Sound {
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     const errors = [{ pointer: '', message: 'must be an object' }];
@@ -259,7 +257,7 @@ function resultOf(done: Done): Result {
   return done instanceof Overtaken || 'refused' in done ? done : { made: madeBy(done), rev: 0 };
 }
 
-/** The result of an action, for what is committed with it. */
+/** The result of an action in the form that its companions receive. */
 export function madeBy(done: Extract<Done, { readonly content: unknown }>): Made {
   return {
     outcome: 'made',
@@ -273,7 +271,7 @@ export function madeBy(done: Extract<Done, { readonly content: unknown }>): Made
   };
 }
 
-/** @param schema of the input, as it judges requests */
+/** @param schema of the input, closed as for validation */
 function documentationOf<I extends TObject, S extends Standing>(
   action: ActionOperation<I, S>,
   schema: TObject | undefined,

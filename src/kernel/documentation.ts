@@ -1,7 +1,7 @@
 /**
- * What the OpenAPI document says of a resource and of its operations. It stands beside the handlers, and src/openapi reads it there. What
- * an operation knows of itself (its media types, whether Idempotency-Key and respond-async are honoured, who may call it at all) is read
- * off the operation and not said again.
+ * Types for the part of the OpenAPI document that describes a resource and its operations. Handlers declare it beside
+ * their code, and src/openapi reads it there. It omits what the operation already declares: media types, support of
+ * Idempotency-Key and respond-async, and permissions.
  */
 import type { AnswerName } from '../http/conduct/answers.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -10,42 +10,40 @@ import type { Collection } from '../model/collection.ts';
 import type { Fields } from '../model/field.ts';
 
 /**
- * A part of the document: plain JSON, written as the OpenAPI Specification names its members. The document is checked as a whole against
- * the official schemas in test/openapi, so its parts carry no TypeScript twin of those schemas.
+ * A part of the OpenAPI document, as plain JSON. test/openapi checks the whole document against the official schemas,
+ * so the parts have no TypeScript types of their own.
  */
 export type Item = Readonly<Record<string, unknown>>;
 
 /** Media types of content, each with a Media Type Object. */
 export type Content = Readonly<Record<string, Item>>;
 
-/** The group of operations that a resource belongs to. */
 export type Tag = { readonly name: string; readonly description: string };
 
-/** A resource that is described by itself. */
+/** A resource with a description of its own. */
 export type PathDocumentation = {
-  /** `RealtimeTickets`: ends the operation ids of HEAD, OPTIONS and TRACE, and is taken by no schema of a declared collection. */
+  /** `RealtimeTickets`: the suffix of the operation ids of HEAD, OPTIONS and TRACE; no schema of a collection has it. */
   readonly name: string;
-  /** What the path names, in sentences: `the types of events`. */
+  /** What the path names, for sentences: `the types of events`. */
   readonly noun: string;
   readonly tag: Tag;
-  /** Of the path. */
   readonly parameters?: readonly Item[];
 };
 
-/** A path of a collection, which is described by the collection's declaration. */
+/** A path of a collection; the collection's declaration describes it. */
 export type CollectionDocumentation = {
   readonly part: 'collection' | 'member' | 'bulk-delete';
   readonly collection: Collection;
   readonly limits: CollectionLimits;
 } & CollectionVariant;
 
-/** What is particular to the description of a collection that the program brings itself. */
+/** Deviations of a built-in collection from the standard description. */
 export type CollectionVariant = {
-  /** Absent: made from the name of the collection. */
+  /** Absent: derived from the name of the collection. */
   readonly names?: CollectionNames;
-  /** Of the ids in examples. */
+  /** The prefix of ids in examples. */
   readonly idPrefix?: string;
-  /** How the description of an operation differs from that of any collection. */
+  /** Changes the standard description of an operation. */
   readonly revise?: Readonly<
     Partial<Record<CollectionOperation, (standard: OperationDocumentation) => OperationDocumentation>>
   >;
@@ -61,7 +59,7 @@ export type CollectionOperation =
   | 'remove'
   | 'bulk-delete';
 
-/** What a collection and what it holds is called in schemas and operation ids, and in sentences. */
+/** The names of a collection and its members, for schemas and operation ids, and for sentences. */
 export type CollectionNames = {
   readonly singular: string;
   readonly plural: string;
@@ -75,34 +73,34 @@ export type OperationDocumentation = {
   readonly id: string;
   readonly summary: string;
   readonly description?: string;
-  /** Of the query component, and header fields that no other operation has. */
+  /** Query parameters, and header fields that no other operation has. */
   readonly parameters?: readonly Item[];
-  /** A list that is paged: by `page` and `cursor` alone, or with a `limit` as well. */
+  /** A paged list, with `page` and `cursor`; with limits also `limit`. */
   readonly paged?: 'as-stored' | ListLimits;
-  /** A list that is paged, filtered by these fields, sorted and selected from. */
+  /** A paged list with filters on these fields, sorting and field selection. */
   readonly listed?: { readonly fields: Fields; readonly limits: ListLimits };
   readonly takes?: Content;
-  /** Content of the answers that have one; an answer that is missing here has none. */
+  /** Content of the responses by answer; an answer that is missing here has none. */
   readonly gives?: Readonly<Partial<Record<AnswerName, Content>>>;
-  /** It answers with content or without, as the case may be. */
+  /** Some responses have no content. */
   readonly silence?: 'sometimes';
   /** Further fields of 200 with a representation. */
   readonly representationFields?: readonly OwnField[];
-  /** Further fields of what comes of a change, and of a 303 to a read. */
+  /** Further fields of responses to a change, and of a 303 to a read. */
   readonly madeFields?: readonly OwnField[];
-  /** The security schemes that it takes; absent: all. */
+  /** The accepted security schemes; absent: all. */
   readonly schemes?: readonly SchemeName[];
-  /** Codes that its stages refuse with, besides those that its content, its conditions and its credentials raise. */
+  /** Codes that its stages refuse with, besides those for content, conditions and credentials. */
   readonly codes?: readonly ProblemCode[];
-  /** Whether it makes a resource: 201. */
+  /** It creates a resource: 201. */
   readonly creates?: 'always' | 'sometimes';
-  /** Whether what is asked for is done after the answer: 202. */
+  /** It is performed after the response: 202. */
   readonly queues?: 'always' | 'sometimes';
-  /** Whether the answer to a read lies elsewhere: 303. */
+  /** The result of a read is at another URI: 303. */
   readonly redirects?: 'always' | 'sometimes';
-  /** The member of a collection that its access rules decide about. */
+  /** The member of a collection whose access rules decide. */
   readonly member?: MemberAccess;
-  /** What else may be so of what stands at the path: it is not there, is hidden from the caller, or is seen and closed to the caller. */
+  /** Further possible standings: missing; hidden from the caller; visible but not permitted. */
   readonly mayBeMissing?: boolean;
   readonly mayBeHidden?: boolean;
   readonly mayBeClosed?: boolean;
@@ -113,7 +111,7 @@ export type MemberAccess = {
   readonly action: Action;
 };
 
-/** Header fields that an operation adds to those that the kernel gives its answers. */
+/** Header fields that an operation adds to those of the kernel. */
 export type OwnField =
   | 'Content-Disposition'
   | 'Content-Location'
@@ -127,7 +125,7 @@ export type OwnField =
   | 'X-Content-Type-Options'
   | 'X-Total-Count';
 
-/** Places of a credential, as the document names them. */
+/** Names of the security schemes in the document. */
 export type SchemeName = 'bearer' | 'basic' | 'apiKey' | 'apiKeyHeader' | 'apiKeyQuery' | 'cookieAuth';
 
 export type CollectionLimits = ListLimits & { readonly bulkDeleteIdsMax: number };
@@ -137,17 +135,17 @@ export type ListLimits = { readonly listLimitDefault: number; readonly listLimit
 const schemaName: unique symbol = Symbol('schemaName');
 const representedCollection: unique symbol = Symbol('representedCollection');
 
-/** The schema under a name of its own: the document keeps it once and refers to it. The same name must bring the same schema. */
+/** Names a schema: the document contains it once and refers to it. One name must always have the same schema. */
 export function named(name: string, schema: Item): Item {
   return { ...schema, [schemaName]: name };
 }
 
-/** Refers to the schema of what the collection serves. */
+/** Refers to the schema of the collection's representations. */
 export function representationOf({ name }: Pick<Collection, 'name'>): Item {
   return { [representedCollection]: name };
 }
 
-/** What `named` or `representationOf` made of a schema; undefined for any other. */
+/** Returns the mark that `named` or `representationOf` put on a schema; undefined for any other. */
 export function referenceIn(
   schema: object,
 ): { readonly name: string } | { readonly collection: string } | undefined {
@@ -156,12 +154,11 @@ export function referenceIn(
   return undefined;
 }
 
-/** A part of a path that a request fills. */
 export function pathParameter(name: string, description: string): Item {
   return { name, in: 'path', required: true, description, schema: { type: 'string' } };
 }
 
-/** The named schema of a page of a list. @param items schema of each */
+/** The named schema of one page of a list. @param items the schema of each item */
 export function pageSchema(name: string, description: string, items: Item): Item {
   return named(name, {
     description,
@@ -171,7 +168,6 @@ export function pageSchema(name: string, description: string, items: Item): Item
   });
 }
 
-/** Content in JSON with an example of it. */
 export function json(schema: Item, example?: unknown): Content {
   return { 'application/json': example === undefined ? { schema } : { schema, example } };
 }

@@ -1,12 +1,12 @@
 /**
- * Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). The first request with a key claims it durably;
- * its result is stored in the same unit as the change it made, so there is no moment at which one is there
- * without the other. A later request with the key gets the stored result, and the graph makes the same answer of it.
- * Keys are private to their principal. What a key goes through stands at `Record_`.
+ * Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07). The first request with a key claims it durably. Its
+ * result is stored in the same unit as the change, so neither exists without the other. A later request with the key
+ * gets the stored result, from which the graph makes the same response. Keys are private to their principal. `Record_`
+ * describes the states of a key.
  *
- * A result that holds a secret, such as a new API key, is kept encrypted under a key derived from the credential that asked (sealed-text.ts).
- * A repetition with that credential gets it again; one with another credential of the same principal is told 409 and where the result
- * lies (docs/decisions/0046).
+ * A result with a secret, such as a new API key, is encrypted under a key derived from the credential of the request
+ * (sealed-text.ts). A repetition with that credential gets the result; one with another credential of the same
+ * principal gets 409 and the location of the result (docs/decisions/0046).
  */
 import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -31,7 +31,7 @@ import { openText, sealText } from './sealed-text.ts';
 
 export const idempotencyTable = 'idempotency_keys';
 
-/** A claim older than this is over whoever made it; no request is allowed to run that long. */
+/** An older claim has expired, whichever process made it: no request may run that long. */
 export const claimSeconds = 120;
 
 export type Settled = { readonly made: Made; readonly rev: number } | { readonly refused: Problem };
@@ -39,7 +39,7 @@ export type Settled = { readonly made: Made; readonly rev: number } | { readonly
 export type Claim = {
   readonly status: 'first';
   readonly companion: Companion;
-  /** Frees the key, or settles it with the store's refusal; later, where the store does not answer now. */
+  /** Frees the key, or settles it with the store's refusal; retried in the background if the store is unavailable. */
   release(refused: Problem | undefined): Promise<void>;
 };
 
@@ -48,51 +48,51 @@ export type Idempotency = {
   claim(
     ask: Ask,
     fingerprint: string,
-    /** Whether the result holds a secret. */
+    /** The result contains a secret. */
     isSecret?: boolean,
   ): Promise<Claim | { status: 'replay'; result: Settled } | { status: 'running' } | { status: 'other' }>;
 };
 
 export type IdempotencyOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  /** How long a key is remembered; what the store keeps beyond that, until it is purged, counts no more. */
+  /** Lifetime of a key. Records that are older but not yet purged are ignored. */
   readonly lifetimeSeconds: number;
-  /** How results that hold secrets are kept; undefined: without what they hold. */
+  /** Encrypts results that contain secrets; undefined: these are stored without their content. */
   readonly sealing?: Sealing | undefined;
 };
 
 export type Sealing = {
-  /** The credential of the request where it cannot be guessed: a key or a token, but no password. */
+  /** The credential of the request if it cannot be guessed: a key or a token, never a password. */
   readonly secretOf: (request: Request, query: string | undefined) => string | undefined;
   readonly random: (count: number) => Buffer;
 };
 
 /**
- * What is known of a key.
+ * The states of a key.
  *
- *   free     no record, or one whose time is over: a request claims it, and of several that try at once one does
- *   claimed  by a request under way, which names the record's revision in the unit that settles it; others are told 409
- *   settled  with the result, which every later request gets until the key's time is over
+ *   free     no record, or an expired one: a request claims it; if several try at once, one succeeds
+ *   claimed  by a running request, whose settling unit expects the record's revision; other requests get 409
+ *   settled  with the result, which every later request gets until the key expires
  *
  *   free -> claimed     the claim, a unit of its own
- *   claimed -> settled  with the change itself, or with the store's refusal of it (a unique value taken, and the like)
- *   claimed -> free     the request was refused before the store was asked, lost every race, or failed
- *   claimed -> claimed  by another request once the process that claimed it has ended, or after `claimSeconds`: it settled nothing, hence
- *                       wrote nothing. One that was merely slow names a revision that no longer stands, so its change is refused
+ *   claimed -> settled  with the change itself, or with the store's refusal of it, such as a unique value in use
+ *   claimed -> free     the request was refused before its change, lost every race, or failed
+ *   claimed -> claimed  by another request, after the claiming process ended or after `claimSeconds`: it settled
+ *                       nothing and therefore wrote nothing. If it was only slow, it expects an old revision, so
+ *                       its change is refused
  *
- * After a failure of the store nobody knows whether the last unit was made. What puts the record right (unsettled-keys.ts) then goes on
- * in the background until the store answers: it frees the claim if the unit was not made, and changes nothing if it
- * was. So the client's next try is the first or gets the true result, and is told 409 for moments at most.
+ * After a failure of the store it is unknown whether the last unit was committed. `UnsettledKeys` then retries in the
+ * background until the store responds: it frees the claim if the unit was not committed, and changes nothing if it was.
+ * The client's next try is then the first or gets the true result, after 409 for moments at most.
  */
 type Record_ = {
   readonly fingerprint: string;
   readonly claim: string;
-  /** The process of the request (`Store.processId`). */
   readonly holder: string;
-  /** `sealed`: the content of the result, which `made` then leaves out; null where no credential could seal it. */
+  /** `sealed`: the encrypted content of the result, absent from `made`; null if no credential could seal it. */
   readonly result: { made: Made; sealed?: string | null } | { refused: Problem } | null;
 };
 
-/** What makes two requests the same: method, target, content, and what whoever asks may see of the answer. */
+/** Identifies a request: method, target, content and its type, and what the caller may see of the response. */
 export function fingerprintOf(ask: Ask, content: Uint8Array): string {
   const head = `${ask.request.method}\n${ask.request.target}\n${ask.request.fields.contentType ?? ''}\n${audienceOf(ask.principal)}\n`;
   return hash('sha256', `${hash('sha256', head, 'hex')}${hash('sha256', content, 'hex')}`, 'base64url');
@@ -109,15 +109,15 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       const found = await store.read(idempotencyTable, id);
       const now = clock();
       const secret = isSecret ? (options.sealing?.secretOf(ask.request, ask.query) ?? null) : undefined;
-      const isFree = found === undefined || isOver(found, now, options.lifetimeSeconds);
-      if (!isFree && !(await isLeft(store, found))) return judge(found, fingerprint, secret);
+      const isFree = found === undefined || isExpired(found, now, options.lifetimeSeconds);
+      if (!isFree && !(await isAbandoned(store, found))) return judge(found, fingerprint, secret);
       const claiming: Claiming = {
         ...{ store, id, fingerprint, name: options.newId(), at: now, unsettled },
         seal: secret === undefined ? undefined : (text) => sealed(options, id, secret, text),
       };
       const expect = found === undefined ? ({ absent: true } as const) : { rev: found.rev };
       const commit = await store.commit(claimUnit(claiming, expect)).catch((error) => {
-        // Whether the key is ours now nobody knows, and nobody will settle it.
+        // The claim may have been committed, and this request will not settle it.
         if (error instanceof StoreUnavailable) unsettled.add(id, () => forgetClaim(claiming));
         throw error;
       });
@@ -132,11 +132,11 @@ type Claiming = {
   readonly store: Store;
   readonly id: string;
   readonly fingerprint: string;
-  /** Of this claim alone. */
+  /** Unique to this claim. */
   readonly name: string;
   readonly at: number;
   readonly unsettled: UnsettledKeys;
-  /** Undefined: the result is no secret. */
+  /** Undefined: the result contains no secret. */
   readonly seal: ((text: string) => string | null) | undefined;
 };
 
@@ -169,7 +169,7 @@ function claimed(claiming: Claiming, rev: number): Claim {
     },
     release: (refused) => {
       const unit = { changes: [change(refused === undefined ? undefined : { refused })], events: [] };
-      // Superseded: the unit before was made after all, or somebody took the claim over. Either way the record is right.
+      // Superseded: the earlier unit was committed, or another request took the claim over; the record is right.
       return unsettled.settle(id, () => store.commit(unit));
     },
   };
@@ -181,8 +181,8 @@ function claimUnit(claiming: Claiming, expect: Change['expect']) {
 }
 
 /**
- * Frees a key that a claim may have taken. Asked by a claim once more, not by a read: units are made one
- * after the other, so the first one has been made by then, or never is.
+ * Frees a key that a claim may have taken. It repeats the claim instead of reading: the store commits units in order,
+ * so by then the first claim has been committed or never will be.
  */
 async function forgetClaim(claiming: Claiming): Promise<void> {
   const { store, id, name } = claiming;
@@ -192,14 +192,14 @@ async function forgetClaim(claiming: Claiming): Promise<void> {
   await store.commit({ changes: [{ table: idempotencyTable, id, expect: { rev }, next: null }], events: [] });
 }
 
-/** The revision of the record where this claim stands in it. */
+/** The record's revision if this claim holds it. */
 function ourRevision(commit: Commit, name: string): number | undefined {
   if (commit.outcome === 'committed') return commit.rev;
   if (commit.outcome !== 'superseded' || commit.current === undefined) return undefined;
   return (JSON.parse(commit.current.doc) as Record_).claim === name ? commit.current.rev : undefined;
 }
 
-/** @param secret what the request can open a sealed result with; null: nothing */
+/** @param secret the credential that can open a sealed result; null: none */
 function judge(
   row: Row,
   fingerprint: string,
@@ -213,7 +213,7 @@ function judge(
   const opened = closed === undefined ? kept.doc : openResult(closed, row.id, secret);
   if (opened === undefined) return { status: 'replay', result: { refused: sealedProblem(kept) } };
   const made = { ...kept, doc: opened };
-  // The unit that settled the record is the one that made the change, so both have the same revision.
+  // The unit that settled the record also made the change, so both have the same revision.
   return { status: 'replay', result: { made, rev: made.rev ?? row.rev } };
 }
 
@@ -230,14 +230,14 @@ function sealedProblem({ location }: Made): Problem {
   return { code: 'idempotency_result_sealed', context: { location } };
 }
 
-/** Whether the record is a claim whose process has ended. */
-function isLeft(store: Pick<Store, 'hasEnded'>, { doc }: Row): MaybePromise<boolean> {
+/** Returns true for a claim whose process has ended. */
+function isAbandoned(store: Pick<Store, 'hasEnded'>, { doc }: Row): MaybePromise<boolean> {
   const { result, holder } = JSON.parse(doc) as Record_;
   return result === null && store.hasEnded(holder);
 }
 
-/** A claim is not forgotten while its request may run, however short the time is that keys are remembered. */
-function isOver(row: Row, now: number, lifetimeSeconds: number): boolean {
+/** A claim lasts as long as its request may run, even if the lifetime of keys is shorter. */
+function isExpired(row: Row, now: number, lifetimeSeconds: number): boolean {
   const age = now - row.updatedAt;
   if (age <= claimSeconds * 1000 && age <= lifetimeSeconds * 1000) return false;
   const isClaim = (JSON.parse(row.doc) as Record_).result === null;
@@ -249,20 +249,21 @@ function recordRow({ store, fingerprint, name, at }: Claiming, result: Record_['
   return keptRow(JSON.stringify(record), null, at, at);
 }
 
-/** Between two rounds of tries: what a client on another process may be told 409 for once the store answers. */
+/** Pause between two rounds: a client of another process may get 409 for this long after the store recovers. */
 const roundMs = 500;
-/** What an answer waits for its key at most; a store that answers takes milliseconds. */
+/** The longest that a response waits for its key; a working store needs milliseconds. */
 const waitMs = 1000;
-/** Beyond these a key is left to its age. A request with one waits for the store, so there are hardly more. */
+/** Further keys are left to expire. A request with such a key waits for the store, so there are hardly more. */
 const keysMax = memoryBounds.unsettledKeys.entries;
 
 type Waiting = { readonly since: number; readonly settle: () => Promise<unknown>; trying?: Promise<void> };
 
 /**
- * Records of Idempotency-Keys that must still be put right, because the store did not answer when it was tried
- * (idempotency.ts). Each is tried again until the store answers, or until its claim is so old that anyone may take it over.
+ * Records of Idempotency-Keys whose settling failed because the store was unavailable. Each is retried until the store
+ * responds or the claim has expired.
  *
- * A request that brings such a key to this process puts it right first, so it is never told that itself is still running.
+ * A request with such a key in this process first waits for the retry, so it never gets 409 because of its own earlier
+ * try.
  */
 class UnsettledKeys {
   readonly #clock: () => number;
@@ -270,18 +271,18 @@ class UnsettledKeys {
   readonly #waiting = new Map<string, Waiting>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param ageMs after which a claim is over by itself */
+  /** @param ageMs after which a claim expires */
   constructor(clock: () => number, ageMs: number) {
     this.#clock = clock;
     this.#ageMs = ageMs;
   }
 
-  /** Leaves it to the rounds. @param settle is called again while it rejects with StoreUnavailable */
+  /** Leaves the record to the rounds. @param settle is called again while it rejects with StoreUnavailable */
   add(id: string, settle: () => Promise<unknown>): void {
     this.#keep(id, settle);
   }
 
-  /** Tries at once and waits for it, but not for long; after that it is left to the rounds. */
+  /** Tries immediately and waits at most `waitMs`; after that the rounds continue. */
   async settle(id: string, settle: () => Promise<unknown>): Promise<void> {
     const tried = this.#attempt(id, this.#keep(id, settle)).catch((error) => {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -289,7 +290,7 @@ class UnsettledKeys {
     await Promise.race([tried, pause(waitMs, undefined, { ref: false })]);
   }
 
-  /** Puts the record right now, where one is waiting. @throws StoreUnavailable */
+  /** Settles a waiting record immediately. @throws StoreUnavailable */
   async finish(id: string): Promise<void> {
     const entry = this.#waiting.get(id);
     if (entry !== undefined) await this.#attempt(id, entry);
@@ -343,7 +344,7 @@ class UnsettledKeys {
         try {
           await this.#attempt(id, entry);
         } catch {
-          // The store does not answer yet: so neither will it for the others.
+          // The store is still unavailable, so the other records would fail as well.
           return;
         }
       }

@@ -1,6 +1,6 @@
 /**
- * The facts that the message alone shows (the first group of facts.ts). Runs on every request, so nothing is
- * parsed that did not come.
+ * Reads the first group of facts.ts, which needs the message alone. Runs on every request, so absent fields cost no
+ * parsing.
  */
 
 import type { Facts } from '../http/conduct/facts.ts';
@@ -37,7 +37,6 @@ export type MessageLimits = {
   readonly traceEnabled: boolean;
 };
 
-/** What was read from the message on the way to its facts. */
 export type MessageReading = {
   readonly facts: Facts;
   readonly route: Route | undefined;
@@ -46,9 +45,9 @@ export type MessageReading = {
   readonly preferences: Preferences;
   readonly mediaType: MediaType | undefined;
   readonly codings: readonly string[];
-  /** Conditional fields came that count here. */
+  /** The request has conditional fields that apply here. */
   readonly isConditional: boolean;
-  /** Says which field is wrong and how, where `fieldsSound` is false. */
+  /** Explains which field is wrong if `fieldsSound` is false. */
   readonly fieldComplaint: string | undefined;
 };
 
@@ -92,7 +91,7 @@ type Parts = Pick<MessageReading, 'route' | 'operation' | 'preferences' | 'media
   readonly codings: readonly string[] | undefined;
 };
 
-/** One literal with every fact in it: an object that never changes its shape is read and written fastest. */
+/** One literal with every fact: objects whose shape never changes are fastest to read and write. */
 function factsOf(parts: Parts): Facts {
   const { request, limits, target, route, operation, preferences, mediaType, codings } = parts;
   const { method, fields } = request;
@@ -133,7 +132,7 @@ function factsOf(parts: Parts): Facts {
       fields.contentLength === undefined ||
       Number(fields.contentLength) <= contentBytesMax(operation, limits),
     matchRequired: operation?.matchRequired ?? false,
-    // A preference may be passed over: a request with an Idempotency-Key is answered with its result.
+    // A server may ignore a preference: a request with an Idempotency-Key gets its result.
     asyncAsked:
       preferences.respondAsync && operation?.asynchronous === true && fields.idempotencyKey === undefined,
     minimalAsked: preferences.return === 'minimal' && operation?.reports !== true,
@@ -185,19 +184,19 @@ function readTarget(request: Request, router: Router): TargetParts {
 
 type BytesLimits = Pick<MessageLimits, 'bodyBytesMax' | 'actionBytesMax'>;
 
-/** Octets of content that the operation takes as they are transferred. */
+/** Octets of content that the operation accepts, as transferred. */
 export function contentBytesMax(operation: Operation | undefined, limits: BytesLimits): number {
   return shortBytesMax(operation, limits) ?? limits.bodyBytesMax;
 }
 
-/** Octets of content of an operation that works on it at once, with content codings and without; undefined for others. */
+/** Octets of content, coded and decoded, of operations that process it on the event loop; undefined for others. */
 export function shortBytesMax(operation: Operation | undefined, limits: BytesLimits): number | undefined {
   if (operation?.contentBytesMax !== undefined) return operation.contentBytesMax;
   if (operation?.understand === undefined || operation.longContent === true) return undefined;
   return Math.min(limits.bodyBytesMax, limits.actionBytesMax);
 }
 
-/** HTTP/1.0 may come without Host; a Host that came must be one and valid in any version. */
+/** HTTP/1.0 does not require Host; in every version a Host must be single and valid. */
 function isHostValid({ fields, version }: Request): boolean {
   if (fields.host === undefined) return version === '1.0';
   return fields.hostCount === 1 && isHost(fields.host);
@@ -225,7 +224,7 @@ function complaint(request: Request, route: Route | undefined): string | undefin
   return undefined;
 }
 
-/** What else may come only once serves somebody else than who signs; these two say what the content is. */
+/** The sender's signature covers the content, so only the two fields that define the content must not be repeated. */
 function framingComplaint({ fields, rawFields }: Request): string | undefined {
   if (fields.repeated === undefined) return undefined;
   for (const name of ['content-length', 'content-type']) {
@@ -234,7 +233,10 @@ function framingComplaint({ fields, rawFields }: Request): string | undefined {
   return undefined;
 }
 
-/** Looks among all fields for one that nothing else reads: a partial PUT must not be taken for a whole one (RFC 9110 §14.5). */
+/**
+ * Searches the raw fields: a partial PUT must not pass for a whole one (RFC 9110 §14.5), and nothing else reads
+ * Content-Range.
+ */
 function hasField(rawFields: readonly string[], name: string): boolean {
   return countOf(rawFields, name) > 0;
 }
@@ -247,13 +249,13 @@ function countOf(rawFields: readonly string[], name: string): number {
   return count;
 }
 
-/** Errors take application/problem+json besides, so asking for it alone is no reason for 406. */
+/** Errors can also be application/problem+json, so accepting only that type does not cause 406. */
 function isAcceptable(accept: string | undefined, route: Route | undefined): boolean {
   if (accept === undefined || accept === '*/*' || route === undefined) return true;
   if (route.resource.judgedBySignature === true) return true;
-  // Its representation has whatever type it came with, which is known when it is read.
+  // The type of the representation is known only when it is read.
   if (route.resource.offers.includes('*/*')) return true;
-  // Clients that name one type name it as we do; reading the list takes 0.7 µs.
+  // Clients that name one type spell it as in `offers`; parsing the list takes 0.7 µs.
   if (route.resource.offers.includes(accept)) return true;
   return preferredMediaType(accept, [...route.resource.offers, 'application/problem+json']) !== undefined;
 }
@@ -262,7 +264,7 @@ function asksForStream(accept: string | undefined): boolean {
   return preferredMediaType(accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 
-/** Of a resource that is spoken to; what others are asked to become is passed over (RFC 9110 §7.8). */
+/** Of resources with `converse`; others ignore Upgrade (RFC 9110 §7.8). */
 function handshakeOf(request: Request, operation: Operation | undefined): Facts['handshake'] {
   if (operation?.converse === undefined) return 'absent';
   const handshake = readWebSocketHandshake(request);
@@ -273,7 +275,7 @@ function isForm(mediaType: MediaType | undefined): boolean {
   return mediaType?.type === 'application/x-www-form-urlencoded' || mediaType?.type === 'multipart/form-data';
 }
 
-/** Text is UTF-8 everywhere; another charset is a type this server does not take. */
+/** Text is UTF-8 everywhere, so a type with another charset is unsupported. */
 function isSupported(mediaType: MediaType | undefined, operation: Operation | undefined): boolean {
   if (mediaType === undefined || operation?.contentTypes?.includes(mediaType.type) !== true) return false;
   const charset = mediaType.parameters.get('charset')?.toLowerCase();
@@ -288,9 +290,9 @@ function idempotencyKey(
   return parseIdempotencyKey(field) === undefined ? 'malformed' : 'given';
 }
 
-/** What the walk writes into the facts as it gathers them (http/conduct/facts.ts), one function for each group. */
+/** The following functions write one group of facts each (http/conduct/facts.ts), as the walk gathers them. */
 export function writeStanding(facts: Facts, standing: Standing): void {
-  // A walk that looks again has no result yet.
+  // After `superseded` the walk has no result yet.
   facts.result = undefined;
   facts.exists = standing.exists;
   facts.visible = standing.visible;
@@ -299,8 +301,8 @@ export function writeStanding(facts: Facts, standing: Standing): void {
 }
 
 /**
- * @param request undefined where it has no conditions, or none that count
- * @param validators null where nothing stands that they could be of
+ * @param request undefined if it has no conditions, or none that apply
+ * @param validators null if no representation exists
  * @param now milliseconds since the epoch
  */
 export function writeConditions(
@@ -337,7 +339,7 @@ export function writeResult(facts: Facts, result: Exclude<Result, Overtaken>): v
   }
 }
 
-/** The graph goes back to `exists` after `superseded`; every fact from there on must be gathered again. */
+/** After `superseded` the graph continues at `exists`: every fact from there on must be gathered again. */
 export function writeSuperseded(facts: Facts): void {
   facts.result = 'superseded';
   facts.exists = undefined;

@@ -1,6 +1,6 @@
 /**
- * Evaluates the conditional fields against what stands (RFC 9110 §13.1). The order in which they count is the
- * graph's business; here each is only found true, false or absent.
+ * Evaluates the conditional fields against the current state (RFC 9110 §13.1): each is true, false or absent. The graph
+ * decides their precedence.
  */
 import type { Condition } from '../http/conduct/facts.ts';
 import type { RequestFields } from '../http/request-fields.ts';
@@ -24,8 +24,8 @@ export const unconditional: Conditions = {
 };
 
 /**
- * @param validators of the selected representation; null when none exists
- * @param safe GET, HEAD or QUERY: the only methods that If-Modified-Since applies to
+ * @param validators of the selected representation; null if none exists
+ * @param safe GET, HEAD or QUERY, the only methods to which If-Modified-Since applies
  */
 export function evaluateConditions(
   fields: RequestFields,
@@ -45,7 +45,6 @@ export function evaluateConditions(
   };
 }
 
-/** Whether any conditional field came. */
 export function isConditional(fields: RequestFields): boolean {
   return (
     fields.ifNoneMatch !== undefined ||
@@ -56,8 +55,8 @@ export function isConditional(fields: RequestFields): boolean {
 }
 
 /**
- * The listed tag that names the current state. In a read only a representation counts that the client accepts the coding of:
- * a 304 makes a cache use it for the answer (RFC 9110 §15.4.5, RFC 9111 §4.3.3), and Accept-Encoding may refuse it.
+ * Returns the listed tag that matches the current state. For a read, only codings that Accept-Encoding allows count: a
+ * 304 makes a cache reuse the stored representation (RFC 9110 §15.4.5, RFC 9111 §4.3.3).
  */
 export function heldTag({ ifNoneMatch, acceptEncoding }: RequestFields, tag: string): EntityTag | undefined {
   const list = ifNoneMatch === undefined ? undefined : parseEntityTagList(ifNoneMatch);
@@ -72,7 +71,7 @@ function matched(
 ): Condition {
   if (field === undefined) return 'absent';
   const list = parseEntityTagList(field);
-  // The message stage refuses a malformed list before this point.
+  // The graph has already refused a malformed list.
   if (list === undefined || validators === null) return 'false';
   if (list === '*') return 'true';
   const { tag } = validators;
@@ -84,7 +83,7 @@ function names(listed: EntityTag, tag: string, accepting?: Pick<RequestFields, '
   return coding !== undefined && (accepting === undefined || acceptsCoding(accepting.acceptEncoding, coding));
 }
 
-/** Last-Modified has whole seconds, so the comparison has too. */
+/** Compares whole seconds, the precision of Last-Modified. */
 function unmodified(field: string | undefined, modifiedAt: number | null, now: number): Condition {
   if (field === undefined || modifiedAt === null) return 'absent';
   const date = parseHttpDate(field, now);
@@ -98,21 +97,19 @@ function negate(condition: Condition): Condition {
 }
 
 /**
- * Entity tags of representations (RFC 9110 §8.8.3). The tag of a member is its `rev`; a content coding adds a
- * suffix, because a strong tag must differ between codings, and conditions accept any coding of the current state.
- *
- * Content codings the server applies, best first for equal weights.
+ * Content codings of responses, best first for equal weights. The entity tag of a member is its `rev`; a coding adds a
+ * suffix, because a strong tag must differ between codings (RFC 9110 §8.8.3), and conditions accept any coding of the
+ * current state.
  */
 export const codings = ['br', 'gzip', 'identity'] as const;
 
 export type Coding = (typeof codings)[number];
 
-/** The ETag field value of a representation under a coding. */
 export function entityTag(tag: string, coding: Coding): string {
   return formatEntityTag({ weak: false, opaque: coding === 'identity' ? tag : `${tag}-${coding}` });
 }
 
-/** The coding of the representation that an opaque tag names; undefined when it names another state. */
+/** Returns the coding that the tag's suffix names; undefined if the tag is of another state. */
 function codingNamed(opaque: string, tag: string): Coding | undefined {
   if (opaque === tag) return 'identity';
   if (!opaque.startsWith(tag)) return undefined;

@@ -1,7 +1,7 @@
 /**
- * What a resource is to the walk: a pattern, and for each method one operation.
- * An operation answers the walk's questions in stages; each stage gets the typed values of those before it
- * and returns its own, so that an operation can be read and tested from top to bottom.
+ * The contract between the walk and a resource: a path pattern, and one operation for each method. An operation works
+ * in stages. Each stage receives the typed values of the stages before it and returns its own, so that an operation can
+ * be read and tested from top to bottom.
  */
 
 import type { Allowance, ContentStream, Conversation, Request } from '../http/message.ts';
@@ -15,42 +15,41 @@ import type { Anonymous, Known, Principal } from '../model/principal.ts';
 import type { Change, MaybePromise, Overtaken, RowName } from '../store/store.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
 
-/** The request as operations see it, once the principal is known. */
+/** The request as operations see it, after authentication. */
 export type Ask = {
   readonly request: Request;
-  /** What the path captured, decoded: the id of a member, the token of a stored query. */
+  /** Decoded captures of the path: the id of a member, the token of a stored query. */
   readonly captures: readonly string[];
-  /** The query component, undecoded, without `?`. */
   readonly query: string | undefined;
   readonly preferences: Preferences;
   readonly principal: Principal;
-  /** Whom work is done for, where parties take turns: the principal, or the address of who is not known. */
+  /** The party for which work takes turns: the principal, or the address of an anonymous client. */
   readonly party: string;
-  /** The credential that it was known by; undefined for a stored request, which outlives its own. */
+  /** The credential of the caller; undefined if anonymous, and for a stored request, which may outlive its credential. */
   readonly known: Known | undefined;
-  /** Arrival, milliseconds since the epoch. */
+  /** Time of arrival, milliseconds since the epoch. */
   readonly now: number;
-  /** Changes that must commit with the result: the record of an Idempotency-Key, the end of an operation. */
+  /** Changes to commit with the result: the record of an Idempotency-Key, the end of an operation. */
   readonly companions: readonly Companion[];
 };
 
 export type Companion = (result: Made) => Change;
 
-/** What stands at the target before anything is done. */
+/** What exists at the target before the operation. */
 export type Standing = {
   readonly exists: boolean;
   readonly visible: boolean;
   readonly permitted: boolean;
-  /** Where the result lies instead (§4.12). */
+  /** The URI of the result if it is elsewhere (§4.12). */
   readonly elsewhere?: string | undefined;
 };
 
-/** What the content or the query component asks for; `problem` says why it cannot be had. */
+/** What the content or the query string asks for; `problem` explains why it is refused. */
 export type Proposal = {
   readonly problem: Problem | null;
-  /** Where the answer to a read lies instead (§4.12), as far as only the proposal can tell. */
+  /** The URI of the result of a read if the proposal shows that it is elsewhere (§4.12). */
   readonly elsewhere?: string | undefined;
-  /** Fields of that answer: Set-Cookie. */
+  /** Fields of that 303: Set-Cookie. */
   readonly elsewhereFields?: readonly string[];
 };
 
@@ -59,7 +58,7 @@ export type Validators = {
   readonly tag: string | null;
   /** Milliseconds since the epoch; null: no Last-Modified. */
   readonly modifiedAt: number | null;
-  /** What a 304 must repeat of the 200 besides validators (RFC 9110 §15.4.5). */
+  /** Fields of the 200 that a 304 repeats, besides validators (RFC 9110 §15.4.5). */
   readonly cacheControl?: string;
   readonly fields?: readonly string[];
 };
@@ -67,26 +66,26 @@ export type Validators = {
 export type Made = {
   readonly outcome: 'made';
   readonly created: boolean;
-  /** What was asked for is kept, and done after the answer: 202 with Location. Default false. */
+  /** The request is stored and performed after the response: 202 with Location. Default false. */
   readonly queued?: boolean;
-  /** Of what was made or changed; null when it is gone or has no URI. */
+  /** Of the created or changed resource; null if it is deleted or has no URI. */
   readonly location: string | null;
-  /** The representation after the change (of a deletion: before it); null where there is none. */
+  /** The representation after the change (of a deletion: before it); null if there is none. */
   readonly doc: string | null;
   readonly modifiedAt: number | null;
-  /** Revision of what stands, where the change left it as it was; otherwise that of the unit that made the change. */
+  /** The current revision, if the change left the resource as it was; absent: the revision of the unit. */
   readonly rev?: number;
-  /** False for PUT: the server adds members, so the answer must not carry validators (RFC 9110 §9.3.4). */
+  /** False if the response must not carry validators, as for PUT: the server adds members (RFC 9110 §9.3.4). */
   readonly validated: boolean;
-  /** Further fields of the answer: Set-Cookie. Never of a result that is kept for replay. */
+  /** Further response fields, such as Set-Cookie. Never part of a result that is stored for replay. */
   readonly fields?: readonly string[];
 };
 
 export type Result =
   | { readonly made: Made; readonly rev: number }
-  /** Another change came first; the walk waits for its turn and looks anew. */
+  /** Another change came first: the walk waits for its turn and continues at `exists`. */
   | Overtaken
-  /** `allowance`: of a limit narrower than that of the request, which the answer then tells of instead. */
+  /** `allowance`: of a narrower limit, which the response then shows instead of that of the request. */
   | { readonly refused: Problem; readonly allowance?: Allowance };
 
 export type Representation = {
@@ -94,64 +93,61 @@ export type Representation = {
   readonly mediaType: string;
   readonly validators: Validators;
   readonly cacheControl: string;
-  /** Further fields: Link, Location, Content-Location, X-Total-Count ... */
   readonly fields?: readonly string[];
   readonly preferencesApplied?: readonly (readonly [name: string, value: string])[];
 };
 
-/** Content as the operation understood it, or why it could not. */
 export type Understood<C> =
   | { readonly ok: true; readonly value: C }
   | { readonly ok: false; readonly problem: Problem };
 
 /**
- * Stages in order of the walk. Methods, not properties, so that an operation over its own types
- * fits where any operation is expected; the walk hands each stage only what the same operation returned.
+ * Stages in the order of the walk. They are methods, not properties, so that an operation over its own types fits where
+ * any operation is expected; the walk passes to each stage only what the same operation returned.
  */
 export type Operation<S extends Standing = Standing, C = unknown, P extends Proposal = Proposal> = {
-  /** Absent: the OpenAPI document describes it as any of a collection, or not at all. */
+  /** Absent: the OpenAPI document derives the description from the collection, or omits the operation. */
   readonly documentation?: OperationDocumentation;
-  /** Whether the principal may do this whatever stands here. */
+  /** Decides without regard to the target, before it is read. */
   permission(principal: Principal): Permission;
-  /** Media types of content that has a meaning here; absent: content has none. */
+  /** Media types of accepted content; absent: content has no meaning here. */
   readonly contentTypes?: readonly string[];
   /**
-   * Content is taken as it came, of any type or none, with its codings on, and may be empty; `understand` gets these octets, and
-   * application/octet-stream where no media type came or none that can be read (RFC 9110 §8.3). For senders that sign what they transmit
-   * (§4.14.1).
+   * Accepts content as received: of any type or none, still coded, possibly empty. `understand` gets these octets, and
+   * application/octet-stream if Content-Type is absent or malformed (RFC 9110 §8.3). For senders that sign what they
+   * transmit (§4.14.1).
    */
   readonly raw?: boolean;
-  /** Octets of content that are taken here, in place of the setting `actionBytesMax`. */
+  /** Maximum octets of content; replaces the setting `actionBytesMax`. */
   readonly contentBytesMax?: number;
-  /** Content may be as long as `bodyBytesMax` and `decodedBytesMax` allow: long content is not worked on by the event loop. */
+  /** Content may be as long as `bodyBytesMax` and `decodedBytesMax` allow: the event loop does not process it. */
   readonly longContent?: boolean;
-  /** Content has a meaning and may be left out. */
   readonly contentOptional?: boolean;
-  /** Its answer tells what was done, such as a login: it is no representation, and return=minimal cannot leave it out. */
+  /** The response reports what was done, such as a login: it is not a representation, and ignores return=minimal. */
   readonly reports?: boolean;
-  /** Whether the principal's form may be answered 303 (§4.12). */
+  /** A successful browser form gets 303 (§4.12). */
   readonly answersForms?: boolean;
-  /** Idempotency-Key is honoured (POST and PATCH). `sealed`: the result holds a secret, and is kept encrypted. */
+  /** Idempotency-Key is supported (POST and PATCH). `sealed`: the result contains a secret and is stored encrypted. */
   readonly idempotent?: boolean | 'sealed';
-  /** respond-async is honoured. */
+  /** respond-async is supported. */
   readonly asynchronous?: boolean;
-  /** Where PUT creates. */
+  /** PUT creates a missing resource. */
   readonly createsHere?: boolean;
-  /** 428 without If-Match. */
+  /** Without If-Match: 428. */
   readonly matchRequired?: boolean;
-  /** Understands decoded content. */
+  /** Parses decoded content; with `raw`, content as received. */
   understand?(ask: Ask, bytes: Uint8Array, mediaType: MediaType): MaybePromise<Understood<C>>;
   standing(ask: Ask): MaybePromise<S>;
   propose?(ask: Ask, standing: S, content: C | undefined): MaybePromise<P>;
   validators?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Validators>;
-  /** The row that it changes, where the request alone tells: changes of one row are made in turn. */
+  /** The row that it changes, if the request alone determines it: changes of one row take turns. */
   changes?(ask: Ask): RowName | undefined;
-  /** Makes the change, in one store unit with the companions of the ask. */
+  /** Makes the change, in one unit with the companions of the ask. */
   act?(ask: Ask, standing: S, proposal: P | undefined): Promise<Result>;
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
-  /** Streams instead of representing, where `streams`. */
+  /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
-  /** Is spoken to instead: whoever asks without the handshake of a WebSocket is told to bring one (§4.13). */
+  /** Opens a conversation instead; a request without a WebSocket handshake is told to upgrade (§4.13). */
   converse?(ask: Ask, standing: S): MaybePromise<Conversation>;
 };
 
@@ -162,30 +158,26 @@ export type Resource = {
   readonly pattern: string;
   /** Absent: the OpenAPI document does not describe it. */
   readonly documentation?: PathDocumentation | CollectionDocumentation;
-  /** HEAD is answered by GET, OPTIONS by the kernel; neither is listed here. */
+  /** HEAD uses GET, and the kernel answers OPTIONS; neither is listed. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /** Fields of every answer of this resource: Deprecation, Sunset, Link. */
+  /** Fields of every response of this resource: Deprecation, Sunset, Link. */
   readonly constantFields: readonly string[];
-  /** Media types of its representations, preferred first. */
   readonly offers: readonly string[];
-  /**
-   * Whoever asks is nobody here: a credential that came besides is not looked at, so that one which is over stands in nobody's way
-   * to a new one.
-   */
+  /** Every caller is anonymous here and credentials are not read, so that an expired one does not prevent a login. */
   readonly ignoresCredentials?: boolean;
-  /** Anyone is answered by a connection of the reserve, which others get only administrators to (`connectionsReservedMax`). */
+  /** Serves all callers on connections of the reserve (`connectionsReservedMax`), not administrators only. */
   readonly inReserve?: boolean;
-  /** Requests count against no rate limit, unless they bring a bad credential. */
+  /** No rate limit counts its requests, except those with an invalid credential. */
   readonly unlimited?: boolean;
   /**
-   * A program posts here what it signed, and that alone decides: what a request may say besides for the sake of a browser, a cache or a
-   * person has no effect. That is Accept (but for the form of a refusal), Origin and CORS, and conditional fields, since nothing is selected
-   * here that they could be about (RFC 9110 §13.2.1).
+   * Programs post signed content here, and only the signature decides. Fields meant for browsers, caches and people
+   * have no effect: Accept (except for the form of a refusal), Origin and CORS, and conditional fields, because no
+   * representation is selected to which they could apply (RFC 9110 §13.2.1).
    */
   readonly judgedBySignature?: boolean;
-  /** Takes the place of the limit on requests: what it says of this one, which counts whether it is good or not. */
+  /** Replaces the rate limits, and counts every request, whether valid or not. */
   readonly admit?: (request: Request, principal: Principal, nowMs: number) => Allowance | undefined;
-  /** Takes the place of how a caller is known everywhere else, which it is handed as `authenticate`. */
+  /** Replaces the usual authentication, which it receives as `authenticate`. */
   readonly identify?: (
     request: Request,
     query: string | undefined,
@@ -193,16 +185,14 @@ export type Resource = {
   ) => MaybePromise<Identified>;
 };
 
-/** Who asks: somebody known, nobody, or the bearer of a credential that is not good. */
+/** The caller: a known principal, anonymous, or a problem with its credential. */
 export type Identified =
   | Known
   | { readonly principal: Anonymous }
   | { readonly problem: ProblemCode; readonly allowance?: Allowance };
 
-/** @param query of the request target, undecoded */
 export type Authenticate = (request: Request, query: string | undefined) => MaybePromise<Identified>;
 
-/** Where a path leads. */
 export type Route = { readonly resource: Resource; readonly captures: readonly string[] };
 
 export type Preferences = {
@@ -211,7 +201,7 @@ export type Preferences = {
   readonly countExact: boolean;
 };
 
-/** The preferences of RFC 7240 that this server knows. Unknown ones are ignored, as RFC 7240 §2 asks. */
+/** The default of the known preferences of RFC 7240; unknown preferences are ignored (§2). */
 export const noPreferences: Preferences = { return: undefined, respondAsync: false, countExact: false };
 
 export function readPreferences(field: string | undefined): Preferences {

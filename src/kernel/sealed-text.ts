@@ -1,15 +1,15 @@
 /**
- * Texts that are kept encrypted under a secret which is not kept: AES-256-GCM, key and nonce derived by HKDF (RFC 5869) from the secret and a
- * fresh salt. Who reads the store learns nothing without the secret, which must therefore be too long to be guessed.
+ * Encrypts texts under a secret that is not stored: AES-256-GCM, with key and nonce derived by HKDF (RFC 5869) from the
+ * secret and a fresh salt. A reader of the store learns nothing without the secret, which must be too long to guess.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 
 export type Seal = {
   /** A key, a token or other text with at least 128 random bits. */
   readonly secret: string;
-  /** Keeps the uses of one secret apart. */
+  /** Separates different uses of one secret. */
   readonly purpose: string;
-  /** Of the row that holds the text: it opens in no other. */
+  /** The row that holds the text; the text cannot be opened in another. */
   readonly id: string;
 };
 
@@ -19,7 +19,7 @@ const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** @param random that many octets of good randomness */
+/** @param random returns that many random octets */
 export function sealText(text: string, seal: Seal, random: (count: number) => Buffer): string {
   const salt = random(saltBytes);
   const { key, nonce } = derive(seal, salt);
@@ -28,7 +28,7 @@ export function sealText(text: string, seal: Seal, random: (count: number) => Bu
   return Buffer.concat([salt, sealed, sealing.getAuthTag()]).toString('base64url');
 }
 
-/** Undefined: it was sealed with another secret, or is not what was sealed. */
+/** Decrypts the text; undefined if it was sealed with another secret or has been changed. */
 export function openText(sealed: string, seal: Seal): string | undefined {
   const octets = Buffer.from(sealed, 'base64url');
   if (octets.length < saltBytes + tagBytes) return undefined;
@@ -40,7 +40,7 @@ export function openText(sealed: string, seal: Seal): string | undefined {
     const text = Buffer.concat([opening.update(octets.subarray(saltBytes, -tagBytes)), opening.final()]);
     return text.toString('utf8');
   } catch {
-    // The tag is that of another key.
+    // The tag does not match: another key, or changed octets.
     return undefined;
   }
 }

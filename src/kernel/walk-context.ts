@@ -1,6 +1,4 @@
-/**
- * What the walk needs from outside, wired by compose.ts: no part of it is reached in any other way.
- */
+/** The dependencies of the walk, which compose.ts provides. The walk has no others. */
 
 import type { Request } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -15,13 +13,12 @@ import type { Authenticate } from './resource.ts';
 import type { Router } from './router.ts';
 
 export type WalkLimits = MessageLimits & {
-  /** Representations shorter than this are sent as they are. */
+  /** Shorter representations are not compressed. */
   readonly compressionBytesMin: number;
 };
 
 export type WalkContext = {
   readonly router: Router;
-  /** Of the store. */
   readonly lines: Pick<ChangeLines, 'isBusy' | 'turn'>;
   readonly limits: WalkLimits;
   readonly clock: () => number;
@@ -36,9 +33,9 @@ export type WalkContext = {
   readonly operations: Operations;
   readonly cors: CorsPolicy;
   readonly challengesFor: (problem: ProblemCode) => string;
-  /** Adds `Comity-Trace` to every answer. */
+  /** Adds `Comity-Trace` to every response. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;
-  /** Times the synchronous stretches of each walk. */
+  /** Times the synchronous parts of each walk. */
   readonly loop: Pick<LoopWatch, 'begin' | 'end'>;
 };

@@ -1,4 +1,4 @@
-/** What a walk begins with: what is settled already, and who asks. */
+/** The start of a walk: what is known before it, authentication, and the count against rate limits. */
 import type { Allowance, Request } from '../http/message.ts';
 
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -9,26 +9,26 @@ import type { MessageReading } from './message-facts.ts';
 import type { Companion, Identified } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
 
-/** What is settled before the walk begins. */
+/** What is known before the walk. */
 export type Before = {
-  /** Finds out whom a stored request is carried out for; it was authenticated and counted when it came. */
+  /** Identifies the principal of a stored request, which was authenticated and counted when it arrived. */
   readonly identify?: () => MaybePromise<Carried>;
   readonly companions?: readonly Companion[];
-  /** The request was counted by a walk that begins again. */
+  /** The allowance of a walk that starts again: the request was already counted. */
   readonly allowance?: Allowance | undefined;
 };
 
-/** Whom a stored request is carried out for, or why that is over. */
+/** The principal of a stored request, or why its credential is no longer valid. */
 export type Carried = { readonly principal: Principal } | { readonly problem: ProblemCode };
 
-const nobody: Identified = { principal: anonymous };
+const anonymousCaller: Identified = { principal: anonymous };
 const overloaded: Identified = { problem: 'unavailable' };
 
 export type Found = Identified | Carried;
 
 /**
- * Finds out who asks, perhaps still to be confirmed. On a connection of the reserve all but administrators are refused, unless the
- * resource is served there to anyone.
+ * Identifies the caller, perhaps subject to confirmation. A connection of the reserve serves only administrators,
+ * unless the resource serves all callers there.
  */
 export function identify(
   context: WalkContext,
@@ -39,8 +39,8 @@ export function identify(
   if (before.identify !== undefined) return before.identify();
   const identified = authenticate(context, request, reading);
   if (request.reserved !== true || reading.route?.resource.inReserve === true) return identified;
-  return whenKnown(identified, (who) =>
-    'problem' in who || isAdministrator(who.principal) ? who : overloaded,
+  return whenKnown(identified, (found) =>
+    'problem' in found || isAdministrator(found.principal) ? found : overloaded,
   );
 }
 
@@ -50,13 +50,13 @@ function authenticate(
   reading: MessageReading,
 ): MaybePromise<Identified> {
   const resource = reading.route?.resource;
-  if (resource?.ignoresCredentials === true) return nobody;
+  if (resource?.ignoresCredentials === true) return anonymousCaller;
   if (resource?.identify !== undefined)
     return resource.identify(request, reading.query, context.authenticate);
   return context.authenticate(request, reading.query);
 }
 
-/** Finds out who asks, where nothing is done meanwhile: what comes back is confirmed. */
+/** Identifies the caller and waits for the confirmation; used where no other work can overlap with it. */
 export async function identifySurely(
   context: WalkContext,
   request: Request,
@@ -69,7 +69,7 @@ export async function identifySurely(
   }
 }
 
-/** Counts the request against the limits, once: a stored request was counted when it came, as was one whose walk begins again. */
+/** Counts a request against the limits once: not again for a stored request or for a walk that starts again. */
 export function countRequest(
   context: WalkContext,
   request: Request,

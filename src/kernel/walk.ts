@@ -1,14 +1,15 @@
 /**
- * One request through the decision graph. The walk is always in one of three modes:
+ * One request on its way through the decision graph. The walk is always in one of three modes:
  *
- *   deciding   `decide` runs over the facts at hand until it ends or wants more;
- *   gathering  what it wants is fetched: principal, content, Idempotency-Key record, state, proposal,
- *              preconditions or result, each from the operation of the resource, each into the facts;
- *   answering  the end is turned into a response, the only place where bytes are made.
+ *   deciding   `decide` runs over the known facts until it ends or wants another one;
+ *   gathering  the wanted fact is fetched: principal, content, Idempotency-Key record, state, proposal,
+ *              preconditions or result, mostly from the operation of the resource;
+ *   answering  the end becomes a response; only here are responses built.
  *
- * A `superseded` result is one way back: the walk waits for its turn at the row (walk-turn.ts), asks again whose the credential is, and looks
- * anew from `exists` on. The other is a credential that another process revoked or changed meanwhile: the state may be read before that is
- * known, nothing else, and the walk begins again. What is there is not awaited (settle.ts).
+ * The walk goes back in two cases. After a `superseded` result it waits for its turn at the row (`WalkTurn`),
+ * authenticates again, and continues at `exists`. If another process meanwhile revoked or changed the credential, the
+ * walk starts again; until the credential is confirmed, the walk reads at most the state. Known values are not awaited
+ * (`settle`).
  */
 
 import { decide, type Step } from '../http/conduct/decide.ts';
@@ -41,9 +42,9 @@ import { type Before, countRequest, type Found, identify, identifySurely } from 
 type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
 
 /**
- * The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that comes to a busy row, or that another
- * came before, waits in the line of that row and then looks anew. One with a precondition never waits the first time that it lost:
- * looking anew decides it, mostly as 412.
+ * The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that finds a busy
+ * row, or that was superseded, waits in the line of the row and then continues at `exists`. A change with a
+ * precondition does not wait the first time that it is superseded: the new state decides it, mostly as 412.
  */
 class WalkTurn {
   readonly #lines: LinesOfRows;
@@ -52,20 +53,20 @@ class WalkTurn {
   #turn: Turn | undefined;
   #hasLost = false;
 
-  /** @param isConditional whether the request has a precondition */
+  /** @param isConditional the request has a precondition */
   constructor(lines: LinesOfRows, request: Request, isConditional: boolean) {
     this.#lines = lines;
     this.#request = request;
     this.#isConditional = isConditional;
   }
 
-  /** As if it had lost already, where others wait for the row and this walk does not yet. */
+  /** Counts as superseded if other changes wait for the row and this walk does not yet. */
   busyAt(row: RowName | undefined): Overtaken | undefined {
     if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
     return this.#lines.isBusy(row) ? new Overtaken(row) : undefined;
   }
 
-  /** Waits until the walk may try again. @returns whether it waited @throws LineUnavailable */
+  /** Waits for the turn. @returns false if it did not wait @throws LineUnavailable */
   async take(row: RowName): Promise<boolean> {
     if (this.#isConditional && !this.#hasLost) {
       this.#hasLost = true;
@@ -86,7 +87,7 @@ export class Walk {
   readonly #request: Request;
   readonly #reading: MessageReading;
   readonly #facts: Facts;
-  /** Kept only where someone will read it. */
+  /** Undefined outside development. */
   readonly #trace: NodeName[] | undefined;
   readonly #before: Before;
   #node: NodeName = start;
@@ -129,7 +130,7 @@ export class Walk {
       const confirmed = this.#known?.confirmed;
       if (confirmed !== undefined && !this.#isConfirmed && (step.kind !== 'want' || step.want !== 'state')) {
         if (step.kind === 'want') this.#node = step.node;
-        return confirmed.then((good) => this.#goOn(good, step));
+        return confirmed.then((good) => this.#continueConfirmed(good, step));
       }
       if (step.kind !== 'want') return this.#finish(step);
       this.#node = step.node;
@@ -143,7 +144,7 @@ export class Walk {
     }
   }
 
-  /** An error here must give back the turn and the claim like one of a gathering. */
+  /** Errors of the continued walk must release the turn and the claim as well. */
   #resume(): MaybePromise<Response> {
     try {
       return this.run();
@@ -152,10 +153,10 @@ export class Walk {
     }
   }
 
-  #goOn(good: boolean, step: Step): MaybePromise<Response> {
+  #continueConfirmed(good: boolean, step: Step): MaybePromise<Response> {
     if (!good) return new Walk(this.#context, this.#request, { allowance: this.#allowance }).run();
     this.#isConfirmed = true;
-    // The trace has the end already: it is not decided again.
+    // The trace already contains the end, so it is not decided again.
     return step.kind === 'want' ? this.run() : this.#finish(step);
   }
 
@@ -168,7 +169,7 @@ export class Walk {
       case 'idempotency':
         return this.#gatherIdempotency();
       case 'state':
-        return settle(this.#operation().standing(this.#asked()), (standing) => {
+        return settle(this.#operation().standing(this.#requireAsk()), (standing) => {
           this.#standing = standing;
           writeStanding(this.#facts, standing);
         });
@@ -186,11 +187,11 @@ export class Walk {
       const counted = countRequest(this.#context, this.#request, this.#reading, found, this.#before);
       this.#facts.rateExceeded = counted?.exceeded ?? false;
       this.#allowance = ('allowance' in found ? found.allowance : undefined) ?? counted ?? this.#allowance;
-      this.#recognise(found);
+      this.#recordCaller(found);
     });
   }
 
-  #recognise(identified: Found, now = this.#context.clock()): void {
+  #recordCaller(identified: Found, now = this.#context.clock()): void {
     if ('problem' in identified) {
       this.#problem = { code: identified.problem };
       this.#facts.credential = 'refused';
@@ -199,7 +200,7 @@ export class Walk {
     }
     if ('confirmed' in identified) {
       this.#known = identified;
-      // It is looked at before anything is answered, unless the walk fails for another reason first.
+      // Prevents an unhandled rejection if the walk fails for another reason before it awaits `confirmed`.
       identified.confirmed?.catch(() => undefined);
     }
     const { principal } = identified;
@@ -223,7 +224,7 @@ export class Walk {
   }
 
   async #gatherContent(): Promise<void> {
-    const taken = await takeContent(this.#context, this.#request, this.#reading, this.#asked());
+    const taken = await takeContent(this.#context, this.#request, this.#reading, this.#requireAsk());
     this.#bytes = taken.bytes;
     this.#facts.contentProblem = taken.ok ? null : taken.problem.code;
     if (taken.ok) this.#content = taken.content;
@@ -231,7 +232,7 @@ export class Walk {
   }
 
   async #gatherIdempotency(): Promise<void> {
-    const ask = this.#asked();
+    const ask = this.#requireAsk();
     const fingerprint = fingerprintOf(ask, this.#bytes ?? new Uint8Array());
     const isSecret = this.#operation().idempotent === 'sealed';
     const claim = await this.#context.idempotency.claim(ask, fingerprint, isSecret);
@@ -249,7 +250,7 @@ export class Walk {
       this.#facts.proposalProblem = null;
       return undefined;
     }
-    return settle(propose(this.#asked(), this.#stood(), this.#content), (proposal) => {
+    return settle(propose(this.#requireAsk(), this.#requireStanding(), this.#content), (proposal) => {
       this.#proposal = proposal;
       this.#facts.proposalProblem = proposal.problem === null ? null : proposal.problem.code;
       if (proposal.problem !== null) this.#problem = proposal.problem;
@@ -260,14 +261,14 @@ export class Walk {
   #gatherPreconditions(): Promise<void> | undefined {
     const { validators } = this.#operation();
     const { isConditional } = this.#reading;
-    // What nobody compares is not computed: the version of a list costs a store read.
+    // Validators are computed only for a comparison: the version of a list costs a store read.
     if (validators === undefined || this.#facts.exists === false || !isConditional) {
-      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#asked().now);
+      writeConditions(this.#facts, isConditional ? this.#request : undefined, null, this.#requireAsk().now);
       return undefined;
     }
-    return settle(validators(this.#asked(), this.#stood(), this.#proposal), (found) => {
+    return settle(validators(this.#requireAsk(), this.#requireStanding(), this.#proposal), (found) => {
       this.#validators = found;
-      writeConditions(this.#facts, this.#request, found, this.#asked().now);
+      writeConditions(this.#facts, this.#request, found, this.#requireAsk().now);
     });
   }
 
@@ -275,18 +276,18 @@ export class Walk {
     const { act, changes } = this.#operation();
     if (act === undefined) throw new Error('an unsafe method without an act');
     this.#turn ??= new WalkTurn(this.#context.lines, this.#request, this.#reading.isConditional);
-    const busy = this.#turn.busyAt(changes?.(this.#asked()));
-    const result = busy ?? (await act(this.#asked(), this.#stood(), this.#proposal));
+    const busy = this.#turn.busyAt(changes?.(this.#requireAsk()));
+    const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
     if (!(result instanceof Overtaken)) return this.#settleResult(result);
     writeSuperseded(this.#facts);
     if (await this.#turn.take(result.row)) await this.#identifyAgain();
   }
 
-  /** A credential may have ended, and its principal lost rights, while the change waited. */
+  /** While the change waited, the credential may have been revoked, or the principal may have lost rights. */
   async #identifyAgain(): Promise<void> {
-    const { principal, now } = this.#asked();
+    const { principal, now } = this.#requireAsk();
     const found = await identifySurely(this.#context, this.#request, this.#reading, this.#before);
-    this.#recognise(found, now);
+    this.#recordCaller(found, now);
     if ('problem' in found || audienceOf(found.principal) !== audienceOf(principal)) this.#node = start;
   }
 
@@ -303,12 +304,12 @@ export class Walk {
 
   #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
     this.#turn?.release();
-    if (this.#claim !== undefined && step.kind === 'refuse') return this.#giveBack(step);
+    if (this.#claim !== undefined && step.kind === 'refuse') return this.#releaseClaim(step);
     return this.#respond(step);
   }
 
-  /** A request refused before the store was asked, or that gave up on lost races, leaves its Idempotency-Key free. */
-  async #giveBack(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
+  /** Frees the Idempotency-Key, or settles it with the refusal if the change itself was refused. */
+  async #releaseClaim(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
     const isSettled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
     await this.#claim?.release(isSettled ? this.#problem : undefined);
     return this.#respond(step);
@@ -317,7 +318,7 @@ export class Walk {
   async #abandon(error: unknown): Promise<never> {
     this.#turn?.release();
     await this.#claim?.release(undefined).catch(() => {
-      // The claim expires by itself; the failure under way is the one to report.
+      // The claim expires by itself; the current error is the one to report.
     });
     throw error;
   }
@@ -345,12 +346,12 @@ export class Walk {
     return operation;
   }
 
-  #asked(): Ask {
+  #requireAsk(): Ask {
     if (this.#ask === undefined) throw new Error('the walk asked before the principal was known');
     return this.#ask;
   }
 
-  #stood(): Standing {
+  #requireStanding(): Standing {
     if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
     return this.#standing;
   }
@@ -358,14 +359,14 @@ export class Walk {
 
 type Taken =
   | { readonly ok: true; readonly bytes: Uint8Array; readonly content: unknown }
-  /** `bytes` where it came as far as that. */
+  /** `bytes`: decoded content, if decoding succeeded. */
   | { readonly ok: false; readonly bytes: Uint8Array | undefined; readonly problem: Problem };
 
 const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
 
 /**
- * The content of a request as its operation understands it: read, freed of its codings, and parsed (§4.4); or as it came, where the
- * operation is to judge these very octets (§4.14.1).
+ * Takes the content of a request: reads, decodes and parses it (§4.4); with `raw`, leaves the octets as received
+ * (§4.14.1).
  */
 async function takeContent(
   { limits, decodeContent, loop }: WalkContext,
@@ -377,7 +378,7 @@ async function takeContent(
   const received = await request.readContent(contentBytesMax(operation, limits));
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;
-  // Not before it is all here: who waits for the rest of its content keeps nobody waiting.
+  // Only complete content takes a turn, so a slow upload does not delay other requests.
   await request.memory?.takeTurn(bytes.length);
   if (operation.raw !== true) {
     const decoded = await decodeContent(bytes, codings, request.memory);
@@ -389,10 +390,10 @@ async function takeContent(
     if (mediaType === undefined) throw new Error('content without a media type');
   }
   const begun = loop.begin();
-  const asked = operation.understand(ask, bytes, mediaType ?? octetStream);
+  const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);
   loop.end(begun, request, route?.resource.pattern);
-  // Verifying a signature takes 10 us; a turn more is worth sparing.
-  const understood = asked instanceof Promise ? await asked : asked;
+  // Verifying a signature takes 10 µs: without a promise, the walk saves a turn of the event loop.
+  const understood = parsing instanceof Promise ? await parsing : parsing;
   return understood.ok
     ? { ok: true, bytes, content: understood.value }
     : { ok: false, bytes, problem: understood.problem };

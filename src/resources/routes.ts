@@ -1,6 +1,6 @@
 /**
- * The resources that the program's collections and its store make, in the order in which the OpenAPI document has them. How a collection
- * becomes resources is in collection/serving.ts.
+ * Lists the resources of the program's collections and of its store, in the order of the OpenAPI document.
+ * collection/serving.ts turns a collection into resources.
  */
 
 import { operationResources } from '../kernel/operations/operation-routes.ts';
@@ -23,9 +23,9 @@ import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
   readonly streamLimits: StreamLimits;
-  /** Serves the collections that the program brings itself, which emit no events, and what belongs beside them. */
+  /** The built-in collections, which emit no events, and further resources. */
   readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
-  /** What is done with events besides reading them: POST to the log, and paths below it. */
+  /** Publishing events: POST to the event log, and paths below it. */
   readonly postedEvents?: (serving: Serving) => {
     readonly post: Operation;
     readonly resources: readonly Resource[];

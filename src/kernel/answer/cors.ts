@@ -1,15 +1,16 @@
 /**
- * Cross-origin resource sharing (§4.8, §5.5): which origins may read answers, which fields they see, and whether their pages may send
- * the credentials of the browser. `*` is sent only where every origin is allowed; credentials are never combined with it.
+ * Cross-origin resource sharing (§4.8, §5.5): which origins may read responses, which fields they see, and whether
+ * their pages may send the browser's credentials. `*` is sent only if every origin is allowed, and never with
+ * credentials.
  *
- * Reading alone is decided here: what a page may change with the user's cookie is decided before (auth), by the same origins.
+ * Covers reading only: what a page may change with the user's cookie is decided earlier (auth), from the same origins.
  */
 
 export type CorsPolicy = {
   readonly enabled: boolean;
   /** `*`, or the exact serialized origins. */
   readonly origins: '*' | ReadonlySet<string>;
-  /** Whether their pages may send cookies; never with `*`. */
+  /** Pages of these origins may send cookies; never true with `*`. */
   readonly credentials: boolean;
   readonly maxAgeSeconds: number;
 };
@@ -22,8 +23,8 @@ const exposedFields =
   'Accept-Patch, Accept-Post, Accept-Query, Allow, API-Version, Deprecation, Sunset, Preference-Applied, X-Total-Count';
 
 /**
- * @param list `*`, or comma-separated origins, or empty for none
- * @param credentials `auto`: where the origins are named; `on` with `*` is refused before, and has no effect here
+ * @param list `*`, comma-separated origins, or empty for none
+ * @param credentials `auto`: allowed if the origins are named. `on` with `*` has no effect; the settings refuse it.
  */
 export function corsPolicy(
   list: string,
@@ -43,25 +44,25 @@ export function corsPolicy(
   };
 }
 
-/** The origins whose pages may send the credentials of the browser. */
+/** The origins whose pages may send the browser's credentials. */
 export function credentialedOrigins({ origins, credentials }: CorsPolicy): ReadonlySet<string> {
   return credentials && origins !== '*' ? origins : new Set();
 }
 
-/** The origin to allow; undefined where this one is not. */
+/** Returns the value of Access-Control-Allow-Origin; undefined if the origin is not allowed. */
 export function allowedOrigin(policy: CorsPolicy, origin: string | undefined): string | undefined {
   if (!policy.enabled || origin === undefined) return undefined;
   if (policy.origins === '*') return '*';
   return policy.origins.has(origin) ? origin : undefined;
 }
 
-/** What allows an origin, in a preflight as in the answer itself (§5.5). @param allowed of `allowedOrigin` */
+/** The fields that allow an origin, in a preflight and in the response itself (§5.5). */
 export function allowingFields(policy: CorsPolicy, allowed: string): readonly string[] {
   const fields = ['Access-Control-Allow-Origin', allowed];
   return policy.credentials ? [...fields, 'Access-Control-Allow-Credentials', 'true'] : fields;
 }
 
-/** Fields of an answer that is no preflight. Vary is sent whenever the answer would differ by origin. */
+/** CORS fields of a response other than a preflight. Vary is sent unless all origins get the same fields. */
 export function corsFields(policy: CorsPolicy, origin: string | undefined): readonly string[] {
   const allowed = allowedOrigin(policy, origin);
   const vary = policy.origins === '*' ? [] : ['Vary', 'Origin'];

@@ -1,6 +1,4 @@
-/**
- * A walk that has ended, as the builders of answers see it.
- */
+/** A finished walk, as the response builders see it. Stages that the walk did not reach are undefined. */
 
 import type { NodeName } from '../../http/conduct/node.ts';
 import type { Allowance, Request, Response } from '../../http/message.ts';
@@ -10,13 +8,12 @@ import { isAdministrator, type Principal } from '../../model/principal.ts';
 import type { MessageReading } from '../message-facts.ts';
 import type { Ask, Made, Proposal, Standing, Validators } from '../resource.ts';
 
-/** Everything a builder may look at. Stages the walk did not reach are undefined. */
 export type Ended = {
   readonly request: Request;
   readonly reading: MessageReading;
-  /** The nodes passed; undefined outside development. */
+  /** The visited nodes; undefined outside development. */
   readonly trace: readonly NodeName[] | undefined;
-  /** What the limit that the request was counted against says; undefined where none applies. */
+  /** State of the limit that counted the request; undefined if none applies. */
   readonly allowance: Allowance | undefined;
   readonly ask: Ask | undefined;
   readonly principal: Principal;
@@ -28,7 +25,7 @@ export type Ended = {
   readonly made: { readonly made: Made; readonly rev: number } | undefined;
 };
 
-/** Who holds an answer that stays open. */
+/** The holder of a response that stays open, such as a stream. */
 export function holderOf(principal: Principal): NonNullable<Response['holder']> {
   const id = principal.kind === 'anonymous' ? undefined : principal.id;
   return { id, isAdministrator: isAdministrator(principal) };

@@ -1,6 +1,6 @@
 /**
- * What a resource, or the server as a whole, supports (§4.8; RFC 9110 §9.3.7): Allow, the media types that each
- * method takes (Accept-Post, Accept-Patch of RFC 5789, Accept-Query of RFC 10008), and the size limit of §2.8.
+ * OPTIONS (§4.8; RFC 9110 §9.3.7): Allow, the media types that each method accepts (Accept-Post, Accept-Patch of RFC
+ * 5789, Accept-Query of RFC 10008), and the size limit of §2.8. Also builds the same fields for refusals.
  */
 
 import { knownMethods, type Response } from '../../http/message.ts';
@@ -13,7 +13,7 @@ import type { WalkContext } from '../walk-context.ts';
 import { allowedOrigin, allowedRequestFields, allowingFields } from './cors.ts';
 import type { Ended } from './ended.ts';
 
-/** What some resource or other supports, for `OPTIONS *`; TRACE besides where it is enabled. */
+/** The methods of all resources together, for `OPTIONS *`; TRACE is added if it is enabled. */
 export const serverMethods: readonly string[] = [...knownMethods].filter(
   (method) => method !== 'CONNECT' && method !== 'TRACE',
 );
@@ -29,15 +29,15 @@ export function optionsResponse(status: number, context: WalkContext, ended: End
   return { status, fields, content: null };
 }
 
-/** There is one field for all methods (§2.8): it tells of the one that `Accept` tells of. */
+/** One field covers all methods (§2.8): it describes the method that `Accept` describes. */
 function announcedBytesMax(context: WalkContext, ended: Ended): number {
   const operations = ended.reading.route?.resource.operations;
   return contentBytesMax(operations?.get('POST') ?? operations?.get('PUT'), context.limits);
 }
 
 /**
- * The methods that the resource supports for this caller: one that access rules close to the principal whatever
- * stands there is left out once the principal is known, because offering it would be untrue.
+ * The methods that the resource supports for this caller. Once the caller is known, methods that the access rules
+ * always deny it are left out.
  */
 export function allowedMethods(ended: Ended): readonly string[] {
   const { route, facts } = ended.reading;
@@ -53,7 +53,7 @@ export function allowedMethods(ended: Ended): readonly string[] {
   return methods;
 }
 
-/** Accept-* for one method, or for all of them with OPTIONS. */
+/** Accept-* for one method, or for all methods with OPTIONS. */
 export function contentFields(ended: Ended, method: string): readonly string[] {
   const operations = ended.reading.route?.resource.operations;
   const typesOf = (name: string) =>
@@ -80,8 +80,8 @@ function contentTypesOf(operation: Operation | undefined): readonly string[] | u
 }
 
 /**
- * A cross-origin preflight (§4.8; Fetch, CORS preflight): answered without a credential, because browsers send none.
- * An origin that is not allowed gets the plain answer without CORS fields, which the browser takes as a no.
+ * A cross-origin preflight (§4.8; Fetch, CORS preflight), answered without a credential because browsers send none. An
+ * origin that is not allowed gets the response without CORS fields, which the browser treats as a refusal.
  */
 export function preflightResponse(status: number, context: WalkContext, ended: Ended): Response {
   const methods = allowedMethods(ended).join(', ');

@@ -1,7 +1,7 @@
 /**
- * A refusal (§2.2, §7): the plain error body, or application/problem+json (RFC 9457) where Accept prefers it,
- * with the fields that its status demands: Allow with 405, WWW-Authenticate with 401, what would have been accepted
- * with 415, the current ETag with 412, Retry-After with 429 and 503.
+ * Refusals (§2.2, §7): the plain error body, or application/problem+json (RFC 9457) if Accept prefers it, with the
+ * fields that the status requires: Allow with 405, WWW-Authenticate with 401, the accepted types or codings with 415,
+ * the current ETag with 412, Retry-After with 429 and 503.
  */
 import type { Response } from '../../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../../http/problem.ts';
@@ -14,7 +14,7 @@ import type { WalkContext } from '../walk-context.ts';
 import type { Ended } from './ended.ts';
 import { allowedMethods, contentFields } from './options-response.ts';
 
-/** Seconds after which a refused client may sensibly come back. */
+/** Seconds after which a refused client may retry. */
 const retryAfterSeconds = 1;
 
 export function problemResponse(context: WalkContext, code: ProblemCode, ended: Ended): Response {
@@ -39,7 +39,7 @@ export function problemResponse(context: WalkContext, code: ProblemCode, ended: 
   };
 }
 
-/** The particular problem where a stage named one, with what a reader needs to mend the request. */
+/** The problem that a stage named, if it has this code; otherwise one with details to correct the request. */
 function describe(code: ProblemCode, ended: Ended): Problem {
   const { problem, reading, request } = ended;
   if (problem !== undefined && problem.code === code) return problem;
@@ -81,7 +81,7 @@ function demandedFields(context: WalkContext, code: ProblemCode, ended: Ended): 
     case 426:
       return ['Upgrade', 'websocket', 'Connection', 'Upgrade'];
     default:
-      // RFC 6455 §4.4: which version is spoken here.
+      // RFC 6455 §4.4: the supported version.
       if (code === 'handshake_invalid') return ['Sec-WebSocket-Version', '13'];
       if (code === 'idempotency_key_in_use') return ['Retry-After', String(retryAfterSeconds)];
       if (code === 'idempotency_result_sealed')

@@ -1,6 +1,6 @@
 /**
- * 200 with the selected representation (§4.2), under the content coding that Accept-Encoding prefers, and 303 to it
- * where it lies elsewhere (§4.12). A strong entity tag goes with each coding of its own.
+ * 200 with the selected representation (§4.2) in the content coding that Accept-Encoding prefers, 303 if it is at
+ * another URI (§4.12), 304, and the responses to changes. Each content coding has a strong entity tag of its own.
  */
 
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -45,12 +45,12 @@ function encoded(
   representation: Representation,
 ): MaybePromise<Response> {
   const { content, cacheControl } = representation;
-  // What must not be transformed on its way (RFC 9111 §5.2.2.6) is not transformed here: it may bear a coding already.
+  // no-transform (RFC 9111 §5.2.2.6): the content may already have a coding.
   if (content.length < context.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
     return { status, fields: fieldsOf(context, representation), content };
   }
   const coding = chooseCoding(ended.request.fields.acceptEncoding);
-  // The content, and what comes of it; where there is no memory for both, it goes as it is.
+  // Memory for the content and its compressed copy; without it, the content is sent uncompressed.
   const hasRoom = coding !== 'identity' && ended.request.memory?.hold(2 * content.length) !== false;
   if (coding === 'identity' || !hasRoom) {
     return { status, fields: fieldsOf(context, representation), content };
@@ -68,7 +68,7 @@ function encoded(
 function fieldsOf(context: WalkContext, representation: Representation): string[] {
   const { tag, modifiedAt } = representation.validators;
   const { mediaType, cacheControl } = representation;
-  // Every representation is sent whole, and a client need not try (RFC 9110 §14.3).
+  // Tells clients not to try ranges: every representation is sent whole (RFC 9110 §14.3).
   const fields = [
     'Content-Type',
     mediaType,
@@ -89,8 +89,8 @@ function fieldsOf(context: WalkContext, representation: Representation): string[
 }
 
 /**
- * `Last-Modified` of an answer (RFC 9110 §8.8.2.1): never later than the answer itself. A resource that another machine wrote, whose
- * clock goes ahead of ours, gets the time of the answer until ours has come that far.
+ * `Last-Modified` of a response (RFC 9110 §8.8.2.1), never later than the response itself: a machine with a faster
+ * clock may have written the resource.
  *
  * @param modifiedAt milliseconds since the epoch
  */
@@ -98,13 +98,12 @@ export function lastModified(context: Pick<WalkContext, 'clock' | 'formatDate'>,
   return context.formatDate(Math.min(modifiedAt, context.clock()));
 }
 
-/** A list of 20 products, 5358 octets: 454 in 68 µs by brotli 4, 611 in 50 µs by gzip 6 (two-core machine). */
+/** A list of 20 products, 5358 octets: 454 in 68 µs with brotli 4, 611 in 50 µs with gzip 6 (two-core machine). */
 const brotliQuality = 4;
 
 /**
- * Content codings of answers (RFC 9110 §8.4.1, §12.5.3): which one, and the coding itself, off the event loop.
- *
- * Where Accept-Encoding allows nothing that we have, the representation is sent as it is (RFC 9110 §12.5.3).
+ * Chooses the content coding (RFC 9110 §8.4.1). If Accept-Encoding allows none of ours, the representation is sent
+ * without one (§12.5.3).
  */
 function chooseCoding(acceptEncoding: string | undefined): Coding {
   if (acceptEncoding === undefined) return 'identity';
@@ -120,7 +119,7 @@ function encode(content: string | Uint8Array, coding: Exclude<Coding, 'identity'
   return promise;
 }
 
-/** 304 (RFC 9110 §15.4.5): the fields that the 200 would have had of ETag, Cache-Control, Vary, Content-Location, and no content. */
+/** 304 (RFC 9110 §15.4.5): the validators, Cache-Control, Vary and Content-Location of the 200, without content. */
 export function notModifiedResponse(status: number, context: WalkContext, ended: Ended): Response {
   const validators = ended.validators;
   const fields = ['Vary', 'Accept, Accept-Encoding'];
@@ -133,7 +132,7 @@ export function notModifiedResponse(status: number, context: WalkContext, ended:
   return { status, fields, content: null };
 }
 
-/** The tag that the client holds, which a 200 carried with its content coding. */
+/** The tag that the client sent, which a 200 carried with its content coding. */
 function matchedTag(fields: RequestFields, tag: string): string {
   const plain = entityTag(tag, 'identity');
   if (fields.ifNoneMatch === undefined || fields.ifNoneMatch === plain) return plain;
@@ -142,8 +141,8 @@ function matchedTag(fields: RequestFields, tag: string): string {
 }
 
 /**
- * Answers after a change that was made: 201 with Location (§4.4.2, §4.5.3), 200 with the representation or 204 without
- * (§4.5, §4.6, §4.7), and 303 after a browser form (§4.12).
+ * Responses to a successful change: 201 with Location (§4.4.2, §4.5.3), 202 with Location, 200 with the representation,
+ * or 204 without (§4.5, §4.6, §4.7).
  */
 export function madeResponse(status: number, context: WalkContext, ended: Ended): Response {
   const { made, rev } = resultOf(ended);
@@ -165,7 +164,7 @@ export function madeResponse(status: number, context: WalkContext, ended: Ended)
   return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
 }
 
-/** §4.7: nothing, or what was deleted. */
+/** §4.7: no content, or the deleted representation. */
 export function deletedResponse(status: number, ended: Ended): Response {
   const { made } = resultOf(ended);
   const applied = preferencesApplied(ended);
@@ -177,7 +176,7 @@ export function deletedResponse(status: number, ended: Ended): Response {
   };
 }
 
-/** Post, redirect, get: reloading the page repeats only the GET. */
+/** Post/redirect/get (§4.12): reloading the page repeats only the GET. */
 export function seeOtherAfterForm(status: number, ended: Ended): Response {
   const { made } = resultOf(ended);
   return {

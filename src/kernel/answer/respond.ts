@@ -1,6 +1,6 @@
 /**
- * The end of a walk as a response: one builder per answer of the graph, and `problem` for every refusal.
- * The status comes from the answer table or the error registry; builders only fill it with fields and content.
+ * Turns the end of a walk into a response: one builder for each answer of the graph, and `problem` for every refusal.
+ * The status comes from the answer table or the error registry; builders add only fields and content.
  */
 import { type AnswerName, answers } from '../../http/conduct/answers.ts';
 import type { Step } from '../../http/conduct/decide.ts';
@@ -35,26 +35,26 @@ export function respond(context: WalkContext, end: End, ended: Ended): MaybeProm
 type Builder = (context: WalkContext, ended: Ended) => MaybePromise<Response>;
 
 const builders: Readonly<Record<AnswerName, Builder>> = {
-  server_options: (_room, ended) => serverOptionsResponse(answers.server_options.status, ended),
-  trace: (_room, ended) => traceResponse(answers.trace.status, ended),
+  server_options: (_context, ended) => serverOptionsResponse(answers.server_options.status, ended),
+  trace: (_context, ended) => traceResponse(answers.trace.status, ended),
   preflight: (context, ended) => preflightResponse(answers.preflight.status, context, ended),
   options: (context, ended) => optionsResponse(answers.options.status, context, ended),
-  stream: (_room, ended) => streamResponse(answers.stream.status, ended),
-  conversation: (_room, ended) => conversationResponse(answers.conversation.status, ended),
+  stream: (_context, ended) => streamResponse(answers.stream.status, ended),
+  conversation: (_context, ended) => conversationResponse(answers.conversation.status, ended),
   representation: (context, ended) => representationResponse(answers.representation.status, context, ended),
   not_modified: (context, ended) => notModifiedResponse(answers.not_modified.status, context, ended),
-  see_other: (_room, ended) => seeOtherResponse(answers.see_other.status, ended),
+  see_other: (_context, ended) => seeOtherResponse(answers.see_other.status, ended),
   accepted: (context, ended) => acceptedResponse(answers.accepted.status, context, ended),
   queued: (context, ended) => madeResponse(answers.queued.status, context, ended),
   created: (context, ended) => madeResponse(answers.created.status, context, ended),
-  created_see_other: (_room, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
+  created_see_other: (_context, ended) => seeOtherAfterForm(answers.created_see_other.status, ended),
   changed: (context, ended) => madeResponse(answers.changed.status, context, ended),
   changed_silently: (context, ended) => madeResponse(answers.changed_silently.status, context, ended),
-  deleted: (_room, ended) => deletedResponse(answers.deleted.status, ended),
-  deleted_representation: (_room, ended) => deletedResponse(answers.deleted_representation.status, ended),
+  deleted: (_context, ended) => deletedResponse(answers.deleted.status, ended),
+  deleted_representation: (_context, ended) => deletedResponse(answers.deleted_representation.status, ended),
 };
 
-/** Fields that depend on no answer: the resource's own, those of the rate limit, CORS, and the trace in development. */
+/** Adds the fields that any response may carry: the resource's own, rate limit, CORS, and the trace in development. */
 function complete(context: WalkContext, ended: Ended, response: Response): Response {
   const { allowance } = ended;
   const { route, facts } = ended.reading;
@@ -83,7 +83,7 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
   };
 }
 
-/** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and carried out after the answer. */
+/** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and performed after the response. */
 async function acceptedResponse(status: number, context: WalkContext, ended: Ended): Promise<Response> {
   if (ended.ask === undefined) throw new Error('an asynchronous answer without a request');
   const operation = await context.operations.accept(ended.ask, ended.bytes);
@@ -104,8 +104,8 @@ async function acceptedResponse(status: number, context: WalkContext, ended: End
 }
 
 /**
- * 101 with a conversation (§4.13): the connection becomes a WebSocket. Status line and fields of the handshake are the server's, because
- * they differ between HTTP/1.1 and HTTP/2 (RFC 6455 §4.2.2, RFC 8441 §5).
+ * 101 with a conversation (§4.13): the connection becomes a WebSocket. The server writes the status line and the
+ * handshake fields, which differ between HTTP/1.1 and HTTP/2 (RFC 6455 §4.2.2, RFC 8441 §5).
  */
 function conversationResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
@@ -123,8 +123,8 @@ function answer(status: number, conversation: Conversation, { principal }: Ended
 }
 
 /**
- * 200 with text/event-stream (§6; HTML, server-sent events). Never cached, never content-coded: intermediaries
- * that buffer a coding would hold events back.
+ * 200 with text/event-stream (§6; HTML, server-sent events). Never cached and never content-coded: intermediaries that
+ * buffer a coding would hold events back.
  */
 function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;

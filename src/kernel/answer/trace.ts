@@ -1,13 +1,17 @@
 /**
- * TRACE (§4.11; RFC 9110 §9.3.8): the request as received, as message/http; over HTTP/2 with a request line made of `:path`. This server is the
- * last recipient whatever Max-Forwards says, and be it no number, since it forwards TRACE to no one. What is likely to be secret is
- * left out, by name: fields that carry credentials, in whatever sender's or proxy's spelling, and parameters of the target.
+ * TRACE (§4.11; RFC 9110 §9.3.8): returns the request as received, as message/http; over HTTP/2 with a request line
+ * made from `:path`. This server forwards TRACE to no other, so it is the last recipient whatever Max-Forwards says,
+ * even if that is not a number. Likely secrets are left out by name: fields that carry credentials, and parameters of
+ * the target.
  */
 import type { Request, Response } from '../../http/message.ts';
 import { formatHttpMessage } from '../../http/syntax/http-message.ts';
 import type { Ended } from './ended.ts';
 
-/** Words between the hyphens of a name that make its field secret: `X-Gitlab-Token`, `Stripe-Signature`, `X-API-Key`. */
+/**
+ * A field is secret if its name, split at hyphens and underscores, has one of these words: `X-Gitlab-Token`,
+ * `Stripe-Signature`, `X-API-Key`.
+ */
 const secretWords: ReadonlySet<string> = new Set([
   ...[
     'apikey',
@@ -22,13 +26,13 @@ const secretWords: ReadonlySet<string> = new Set([
   ],
   ...['credential', 'credentials', 'csrf', 'jwt', 'key', 'passphrase', 'password', 'secret', 'session'],
   ...['sig', 'signature', 'ticket', 'token', 'xsrf'],
-  // A URL of ours that may hold one of the parameters below.
+  // Its value may be one of our URLs, with one of the parameters below.
   'referer',
 ]);
 
 const wordEnd = /[-_]/;
 
-/** `api_key` and `ticket` are credentials too (§5.2, §9); the others are of logins and mails. */
+/** `api_key` and `ticket` are credentials too (§5.2, §9); the others occur in logins and mails. */
 const secretParameters: ReadonlySet<string> = new Set([
   'access_token',
   'api_key',
@@ -46,7 +50,6 @@ export function traceResponse(status: number, ended: Ended): Response {
   };
 }
 
-/** The content of the answer. */
 export function traceMessage(request: Pick<Request, 'method' | 'target' | 'version' | 'rawFields'>): string {
   const { method, target, version, rawFields } = request;
   return formatHttpMessage({

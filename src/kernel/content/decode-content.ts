@@ -1,7 +1,8 @@
 /**
- * Undoes `Content-Encoding` (RFC 9110 §8.4): gzip, deflate, br and zstd, several of them in any order. `deflate` is the zlib format
- * (RFC 9110 §8.4.1.2); the raw form that some old clients send is refused. zstd windows end at 8 MiB (RFC 9659). Gzip members and zstd
- * frames may follow each other; other octets after the end of a stream are refused, so that no octet of a request goes unread.
+ * Undoes `Content-Encoding` (RFC 9110 §8.4): gzip, deflate, br and zstd, several of them in any order. `deflate` is the
+ * zlib format (RFC 9110 §8.4.1.2); the raw form that some old clients send is refused. zstd windows end at 8 MiB (RFC
+ * 9659). Gzip members and zstd frames may follow each other; other octets after the end of a stream are refused, so
+ * that no octet of a request goes unread.
  */
 import {
   brotliDecompress,
@@ -74,9 +75,9 @@ const codingTable: ReadonlyMap<string, Coding> = new Map<string, Coding>([
 ]);
 
 /**
- * Decodes content that was coded with `codings` in that order (as `parseContentCoding` returns them). A decoding that exceeds
- * `bytesMax` stops with `content_too_large`. Empty content stays empty. Short content is decoded at once, longer on the thread pool,
- * where `bytesMax` is held in the memory budget until the size is known.
+ * Decodes content that was coded with `codings` in that order (as `parseContentCoding` returns them). A decoding that
+ * exceeds `bytesMax` stops with `content_too_large`. Empty content stays empty. Short content is decoded at once,
+ * longer on the thread pool, where `bytesMax` is held in the memory budget until the size is known.
  */
 export function decodeContent(
   bytes: Uint8Array,

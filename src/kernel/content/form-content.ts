@@ -1,7 +1,8 @@
 /**
- * Converts the names and texts of a form to a document, typed by the collection's schema (form-shape.ts). A text becomes a number by
- * the grammar of JSON, or a boolean from `true` or `false`; one that fits no type of its field stays a text, so that validation refuses
- * it with a pointer. Undeclared names become members as well, for validation to refuse; only `__proto__` is refused here, as in JSON.
+ * Converts the names and texts of a form to a document, typed by the collection's schema (form-shape.ts). A text
+ * becomes a number by the grammar of JSON, or a boolean from `true` or `false`; one that fits no type of its field
+ * stays a text, so that validation refuses it with a pointer. Undeclared names become members as well, for validation
+ * to refuse; only `__proto__` is refused here, as in JSON.
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
@@ -54,8 +55,8 @@ function unknownPlace(name: string): FormPlace {
 }
 
 /**
- * Returns the object that holds the last member of the path, created if missing; undefined if another field put a text in its way. Only
- * the schema declares longer paths, so no name from a client is followed here.
+ * Returns the object that holds the last member of the path, created if missing; undefined if another field put a text
+ * in its way. Only the schema declares longer paths, so no name from a client is followed here.
  */
 function makeParent(root: Members, path: readonly string[]): Members | undefined {
   let parent = root;

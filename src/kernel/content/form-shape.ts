@@ -1,7 +1,7 @@
 /**
- * Form names and the types of their texts, read once from a collection's schema (§4.4). Each name maps to a path in the document:
- * `price` is a number, `tags` or `tags[]` an array by repetition, `address[city]` a member of a nested object (also `address.city`, the
- * name that filters use). Arrays of objects have no name in a form; JSON carries them.
+ * Form names and the types of their texts, read once from a collection's schema (§4.4). Each name maps to a path in the
+ * document: `price` is a number, `tags` or `tags[]` an array by repetition, `address[city]` a member of a nested object
+ * (also `address.city`, the name that filters use). Arrays of objects have no name in a form; JSON carries them.
  */
 import type { TObject } from 'typebox';
 import type { BodyFormat, Collection } from '../../model/collection.ts';

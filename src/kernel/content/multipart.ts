@@ -1,7 +1,7 @@
 /**
- * Reads multipart/form-data (RFC 7578) as names and texts. Files are refused: collections hold none. Dicer, the parser inside
- * @fastify/busboy, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8 into U+FFFD; here both
- * refuse the whole content.
+ * Reads multipart/form-data (RFC 7578) as names and texts. Files are refused: collections hold none. Dicer, the parser
+ * inside `@fastify/busboy`, cuts the parts. Busboy itself skips parts that it does not understand and turns bad UTF-8
+ * into U+FFFD; here both refuse the whole content.
  */
 import { Dicer } from '@fastify/busboy';
 import type { FieldError, Problem } from '../../http/problem.ts';
@@ -51,7 +51,9 @@ export async function readMultipart(
   return cut.ok ? readParts(cut.parts) : cut;
 }
 
-/** Waits for all parts. Dicer always emits `finish`, however broken the content is, after `error` for an unfinished one. */
+/**
+ * Waits for all parts. Dicer always emits `finish`, however broken the content is, after `error` for an unfinished one.
+ */
 function cutParts(bytes: Uint8Array, boundary: string, limits: ContentLimits): Promise<Cut> {
   return new Promise((resolve) => {
     const config: Dicer.Config & { readonly maxHeaderSize: number } = {
@@ -169,9 +171,9 @@ function tooManyParts(partsMax: number): Problem {
 type Disposition = { readonly name: string; readonly isFile: boolean };
 
 /**
- * Reads the Content-Disposition of a part (RFC 7578 §4.2), as browsers and curl write it, from octets as Latin-1. In a quoted string a
- * backslash escapes only a quote or a backslash: browsers send others literally. Undefined if it is not `form-data` with one UTF-8
- * name.
+ * Reads the Content-Disposition of a part (RFC 7578 §4.2), as browsers and curl write it, from octets as Latin-1. In a
+ * quoted string a backslash escapes only a quote or a backslash: browsers send others literally. Undefined if it is not
+ * `form-data` with one UTF-8 name.
  */
 function parseDisposition(value: string): Disposition | undefined {
   const semicolon = value.indexOf(';');

@@ -1,6 +1,7 @@
 /**
- * Parses content by its media type (§4.4, §4.6, §4.9): JSON and the patch formats, forms, text, SQL. The router has already refused a
- * type that the target does not accept (415); the check here only ensures that content is never parsed as another type.
+ * Parses content by its media type (§4.4, §4.6, §4.9): JSON and the patch formats, forms, text, SQL. The graph has
+ * already refused a type that the target does not accept (415); the check here only ensures that content is never
+ * parsed as another type.
  */
 import type { Problem } from '../../http/problem.ts';
 import { parseJson } from '../../http/syntax/json.ts';
@@ -31,9 +32,9 @@ const formatsByType: ReadonlyMap<string, ContentFormat> = new Map([
 ]);
 
 /**
- * Parses decoded content. With a shape, forms and text become a document of that collection; without one (a QUERY), a form becomes the
- * list of its pairs and the others are refused. Only multipart is asynchronous. Empty content is an empty text, and `content_missing`
- * in every other format.
+ * Parses decoded content. With a shape, forms and text become a document of that collection; without one (a QUERY), a
+ * form becomes the list of its pairs and the others are refused. Only multipart is asynchronous. Empty content is an
+ * empty text, and `content_missing` in every other format.
  */
 export function parseContent(
   bytes: Uint8Array,

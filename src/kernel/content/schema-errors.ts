@@ -1,7 +1,7 @@
 /**
- * Words TypeBox's validation errors for clients (§2.2, §7): one sentence for each fault, with a JSON Pointer. Errors inside
- * alternatives become one sentence about the alternatives, unless only one alternative fits the type of the value: then its own errors
- * are reported.
+ * Words TypeBox's validation errors for clients (§2.2, §7): one sentence for each fault, with a JSON Pointer. Errors
+ * inside alternatives become one sentence about the alternatives, unless only one alternative fits the type of the
+ * value: then its own errors are reported.
  */
 import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -199,7 +199,7 @@ function keywordMessage(error: SchemaError): string | undefined {
         .map((value) => JSON.stringify(value))
         .join(', ')}`;
     default:
-      // `~refine` carries the schema author's own sentence; for the remaining, rare keywords TypeBox's wording is good enough.
+      // `~refine` carries the schema author's own sentence; for the other, rare keywords TypeBox's wording suffices.
       return error.message;
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Validates a document against its collection's schema. Missing and invalid are reported separately, because a
- * missing required field is 400 in POST and PUT and everything else is 422. Bounds of indexed text and U+0000, which no schema
- * expresses, are checked here as well. TypeBox compiles the schema once, with `new Function` where the process allows that; otherwise
- * (`--disallow-code-generation-from-strings`) it interprets the schema: 17 µs for a product instead of 0.2.
+ * Validates a document against its collection's schema. Missing and invalid are reported separately, because a missing
+ * required field is 400 in POST and PUT and everything else is 422. Bounds of indexed text and U+0000, which no schema
+ * expresses, are checked here as well. TypeBox compiles the schema once, with `new Function` where the process allows
+ * that; otherwise (`--disallow-code-generation-from-strings`) it interprets the schema: 17 µs for a product instead of
+ * 0.2.
  */
 
 import type { TSchema } from 'typebox';
@@ -85,9 +86,9 @@ const ofMembers = ['properties', 'patternProperties'] as const;
 const parts = ['items', 'prefixItems', 'additionalItems', 'additionalProperties', 'anyOf', 'oneOf'] as const;
 
 /**
- * Returns a copy of the schema in which every object is closed unless it allows other properties: an undeclared property is a mistake
- * of the client (422). Only for schemas that describe each object in one place; unknown-members.ts finds the unknown members of
- * composed ones. `not` and `contains` only test a value and stay open.
+ * Returns a copy of the schema in which every object is closed unless it allows other properties: an undeclared
+ * property is a mistake of the client (422). Only for schemas that describe each object in one place;
+ * unknown-members.ts finds the unknown members of composed ones. `not` and `contains` only test a value and stay open.
  */
 export function closeSchema(schema: TSchema): TSchema {
   return close(schema as SchemaNode);
@@ -125,9 +126,9 @@ type Entry = {
 };
 
 /**
- * Compiles the defaults of a schema: "fields left out are removed or reset" (§4.5). A property with a `default` is reset to it, also
- * inside nested objects and the objects of given arrays; any other stays absent. `anyOf` and other alternatives are not entered.
- * Undefined if the schema has no defaults.
+ * Compiles the defaults of a schema: "fields left out are removed or reset" (§4.5). A property with a `default` is
+ * reset to it, also inside nested objects and the objects of given arrays; any other stays absent. `anyOf` and other
+ * alternatives are not entered. Undefined if the schema has no defaults.
  */
 function compileDefaults(schema: TSchema): FillDefaults | undefined {
   return compile(schema as Schema);
@@ -177,9 +178,9 @@ type FaultSample = {
 const cutsMax = 20;
 
 /**
- * Copies an invalid document for the search for faults, and ends arrays once `valuesMax` values are copied; objects are never cut.
- * TypeBox detects an invalid document of a megabyte in a millisecond, but lists errors at 1 µs an item even when it no longer keeps
- * them: half a million bad items would hold the event loop for 0.7 s.
+ * Copies an invalid document for the search for faults, and ends arrays once `valuesMax` values are copied; objects are
+ * never cut. TypeBox detects an invalid document of a megabyte in a millisecond, but lists errors at 1 µs an item even
+ * when it no longer keeps them: half a million bad items would hold the event loop for 0.7 s.
  */
 function sampleForFaults(value: unknown, valuesMax: number): FaultSample {
   const sampling = new Sampling(valuesMax);
@@ -224,8 +225,8 @@ class Sampling {
 }
 
 /**
- * Refuses U+0000 in every text and member name with either store, because PostgreSQL cannot store it. One fault for each text; for a
- * member name the pointer is that of the object.
+ * Refuses U+0000 in every text and member name with either store, because PostgreSQL cannot store it. One fault for
+ * each text; for a member name the pointer is that of the object.
  */
 function nullCharacterFaults(value: unknown): readonly FieldError[] {
   if (!holdsNull(value)) return none;
@@ -260,8 +261,8 @@ function collect(value: unknown, path: readonly string[], faults: FieldError[]):
 const bytesPerUnitMax = 3;
 
 /**
- * Refuses texts that are too long for their indexes (config/collections.ts). Bytes are counted only where the number of UTF-16 units,
- * at most three bytes each, does not decide.
+ * Refuses texts that are too long for their indexes (config/collections.ts). Bytes are counted only where the number of
+ * UTF-16 units, at most three bytes each, does not decide.
  */
 function textFaults(bounds: readonly TextBound[], value: unknown): readonly FieldError[] {
   let faults: FieldError[] | undefined;

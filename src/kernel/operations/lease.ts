@@ -1,41 +1,40 @@
 /**
- * Who carries out an accepted request. The row of the request names its holder and when the lease was last renewed;
- * every change of that row gives it a new revision, and whoever ends the operation names the revision that it knows. So of
- * several processes that believe they hold it, one ends it.
+ * The lease on an accepted request: the right to perform it. The row of the request names the holder and the time of
+ * the last renewal. Every change of the row gives it a new revision, and the unit that ends the operation expects the
+ * revision that its process knows. So if several processes believe they hold the lease, only one ends the operation.
  *
- *   held        renewed from time to time; ended by its holder, together with the change
- *   given back  by a holder that stops or failed: anyone may take it at once
- *   run out     `leaseMs` after the last renewal, for instance because the holder died: anyone may take it
+ *   held        renewed at intervals; the holder ends it together with the change
+ *   given back  by a holder that stops or failed: any process may take it immediately
+ *   expired     `leaseMs` after the last renewal, for instance because the holder died: any process may take it
  *
- * Times are those of each machine's own clock. Where clocks differ by more than the lease, a lease may be taken from a holder that is
- * alive: its work was for nothing, the operation still ends once.
+ * Each machine uses its own clock. If clocks differ by more than the lease, a process may take the lease from a live
+ * holder: the holder's work is lost, but the operation still ends once.
  */
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, NextRow, Row, Store } from '../../store/store.ts';
 import { operationRequestsTable, type StoredRequest } from './stored-request.ts';
 
 /**
- * Three renewals fit into a lease, so one may fail, and each may wait as long as the store lets it. An operation of a
- * process that died stands still this long.
+ * Three renewals fit into a lease, so one may fail, and each may wait as long as the store allows. The operations of a
+ * dead process wait this long.
  */
 export const leaseMs = 30_000;
 
-/** Time after which a lease is renewed. */
 const renewalMs = leaseMs / 3;
 
-/** What the row holds besides the request. `updatedAt` stands in it as in every row that is listed by it. */
+/** What the row holds besides the request. The row repeats `updatedAt` because it is listed by that field. */
 type Held = { readonly holder: string | null; readonly updatedAt: string };
 
-/** The row of a request that `holder` carries out from now on. @param at milliseconds since the epoch */
+/** The row of a request that `holder` performs from now on. @param at milliseconds since the epoch */
 export function heldRow(
   stored: StoredRequest,
   holder: string | null,
-  asker: string | null,
+  owner: string | null,
   createdAt: number,
   at: number,
 ): NextRow {
   const held: StoredRequest & Held = { ...stored, holder, updatedAt: new Date(at).toISOString() };
-  return keptRow(JSON.stringify(held), asker, createdAt, at);
+  return keptRow(JSON.stringify(held), owner, createdAt, at);
 }
 
 export class Lease {
@@ -62,7 +61,7 @@ export class Lease {
     this.#renewedAt = row.updatedAt;
   }
 
-  /** Takes what was given back or has run out. Undefined where somebody else was faster. */
+  /** Takes a lease that was given back or has expired. Undefined if another process was faster. */
   static async take(
     store: Store,
     stored: StoredRequest,
@@ -77,35 +76,35 @@ export class Lease {
     return new Lease(store, stored, holder, { ...row, updatedAt: now, rev: commit.rev });
   }
 
-  /** Of the row, as this process knows it. */
+  /** The revision of the row, as far as this process knows. */
   get rev(): number {
     return this.#rev;
   }
 
-  /** True once it was given back, or somebody else has taken it. */
+  /** True once the lease was given back or another process has taken it. */
   get lost(): boolean {
     return this.#lost;
   }
 
-  /** Waits for a renewal under way, which gives the row another revision. */
+  /** Waits for a running renewal, which changes the row's revision. */
   async settled(): Promise<void> {
     await this.#writing;
   }
 
-  /** Part of the unit that ends the operation. */
+  /** The change that ends the request; part of the unit that ends the operation. */
   end(): Change {
     return { table: operationRequestsTable, id: this.#stored.id, expect: { rev: this.#rev }, next: null };
   }
 
-  /** Renews where it is time to. A failure is none yet: the next renewal, or whoever takes the lease over, makes up for it. */
+  /** Renews the lease if `renewalMs` have passed. Ignores failures: the next renewal or holder makes up for them. */
   renew(now: number): Promise<void> {
     if (!this.#lost && now - this.#renewedAt >= renewalMs) this.#write(this.#holder, now);
     return this.#writing;
   }
 
-  /** Lets anyone take it at once. */
+  /** Lets any process take the lease immediately. */
   giveBack(): Promise<void> {
-    // A lease that was last renewed at the epoch has run out on every clock, and stands first in the list.
+    // A lease renewed at the epoch has expired on every clock, and is first in the list.
     if (!this.#lost) this.#write(null, 0);
     return this.#writing;
   }
@@ -125,7 +124,7 @@ export class Lease {
     });
   }
 
-  /** An earlier renewal whose answer never came may have been made all the same. */
+  /** An earlier renewal may have been committed although its response was lost. */
   #recognise(current: Row | undefined): void {
     if (current !== undefined && (JSON.parse(current.doc) as Held).holder === this.#holder) {
       this.#rev = current.rev;

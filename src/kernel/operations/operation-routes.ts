@@ -1,6 +1,7 @@
 /**
- * `operations/{id}` and `operations/{id}/result` as resources: how an asynchronous request goes, and what came of it.
- * Only who asked (and an administrator) sees them. A succeeded operation answers 303 to its result (§4.12).
+ * The resources `operations/{id}` and `operations/{id}/result`: the progress and the outcome of an asynchronous
+ * request. Visible only to the principal that sent it and to administrators. A succeeded operation responds 303 to its
+ * result (§4.12).
  */
 import { permission, permits } from '../../model/access.ts';
 import type { MaybePromise, Row, Store } from '../../store/store.ts';
@@ -11,10 +12,8 @@ import { operationsTable } from './stored-request.ts';
 type OperationStanding = Standing & { readonly row: Row | undefined };
 
 const cacheControl = 'private, no-store';
-/** A pending operation is worth asking about again after this. */
 const retryAfterSeconds = '1';
 
-/** An asynchronous request, as the OpenAPI document describes it. */
 export const operationSchema = named('Operation', {
   description: 'How an asynchronous request goes.',
   type: 'object',
@@ -61,7 +60,7 @@ export function operationResources(store: Store, path: string): readonly Resourc
     documentation: readDocumentation,
     permission: (principal) => permission('owner', 'read', principal),
     standing: (ask) => standing(store, ask, true),
-    // Whoever sees more than 303 here sees an operation that is pending or failed.
+    // An operation that succeeded responds 303, so this one is pending or failed.
     represent: (_ask, { row }) => represent(row, row?.doc ?? '', statusOf(row) === 'pending'),
   };
   const result: Operation<OperationStanding> = {

@@ -1,10 +1,12 @@
 /**
- * Asynchronous requests (§4.1, §4.7; RFC 7240 §4.1). `accept` stores the whole request durably before 202 is sent; the
- * request is then walked again without `respond-async`, and the end of the operation commits in the same unit as the change
- * it made. So an accepted request happens exactly once, whatever dies in between and however many processes
- * share the store: each holds a lease on what it carries out (lease.ts), and looks round for what others left (sweep.ts).
+ * Asynchronous requests (§4.1, §4.7; RFC 7240 §4.1). `accept` stores the whole request durably before the 202 is sent.
+ * The request is then walked again without `respond-async`, and the end of the operation commits in the same unit as
+ * the change. So an accepted request takes effect exactly once, whichever processes die and however many share the
+ * store: each holds a lease on the requests that it performs (lease.ts), and looks for requests that others left
+ * (`sweepLeft`).
  *
- * States of an operation: `pending` -> `succeeded` (with `result`, where the outcome is) or `failed` (with `outcome`, the error).
+ * States of an operation: `pending` -> `succeeded` (with `result`, the URI of the outcome) or `failed` (with `outcome`,
+ * the error).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryBounds } from '../../memory/bounds.ts';
@@ -25,31 +27,31 @@ import {
 } from './stored-request.ts';
 
 export type Operations = {
-  /** Stores the request and begins it; resolves when it is durable. @throws StoreUnavailable, also where too much is under way */
+  /** Stores the request and starts it; resolves when it is durable. @throws StoreUnavailable, also if too many run */
   accept(ask: Ask, bytes: Uint8Array | undefined): Promise<{ location: string; doc: string }>;
-  /** Takes up what other processes left pending, now and from time to time until `drain`. */
+  /** Takes over what other processes left pending, now and at intervals until `drain`. */
   resume(): void;
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is running. */
   idle(): Promise<void>;
-  /** Waits for what is under way, then gives the rest back, for another process or the next start. */
+  /** Waits for running requests, then gives the leases of the rest back, for another process or the next start. */
   drain(waitMs: number): Promise<void>;
 };
 
 export type OperationsRoom = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
   readonly path: string;
-  /** From 0 to 31, asked once: keeps the rounds of several processes apart. */
+  /** From 0 to 31, called once: spreads the rounds of several processes. */
   readonly random: () => number;
 };
 
-/** Between two rounds, more or less by half: what was given back waits at most this long and a half. */
+/** Between two rounds, ± 50 %: a lease that was given back waits at most 1.5 times as long. */
 const roundMs = 5000;
 
-/** What is known of an operation that has not ended. */
+/** An operation that has not ended. */
 type Pending = Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
 
 type UnderWay = { readonly lease: Lease; readonly run: Promise<void> };
 
-/** @param carryOut walks a request; given late, because the walk itself knows the operations */
+/** @param carryOut walks a request; passed separately, because the walk itself needs the operations */
 export function createOperations(room: OperationsRoom, carryOut: CarryOut): Operations {
   return new ProcessOperations(room, carryOut);
 }
@@ -57,16 +59,16 @@ export function createOperations(room: OperationsRoom, carryOut: CarryOut): Oper
 class ProcessOperations implements Operations {
   readonly #room: OperationsRoom;
   readonly #carryOut: CarryOut;
-  /** This process, among all that ever hold a lease. */
+  /** Identifies this process among all holders of leases, past and present. */
   readonly #holder: string;
   readonly #everyMs: number;
   readonly #underWay = new Map<string, UnderWay>();
-  /** Of the requests under way. */
+  /** Octets of the running requests. */
   #octets = 0;
   #round: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  /** A store of one process alone holds no lease of anyone alive but this one. */
+  /** In a store of a single process every lease but its own is left from an earlier process. */
   #leftByThePast: boolean;
 
   constructor(room: OperationsRoom, carryOut: CarryOut) {
@@ -165,29 +167,27 @@ class ProcessOperations implements Operations {
   }
 }
 
-/** Requests looked at together; each may be as long as content may be, so octets end a page as well. */
+/** Bounds of a page: each request may be as long as content may be, so octets end a page as well. */
 const pageRowsMax = 10;
 const pageBytesMax = 1024 * 1024;
 
-/** Later than every lease. */
 const never = Date.UTC(9999, 11, 31);
 
 type Sweep = Pick<Services, 'store' | 'clock'> & {
   readonly holder: string;
-  /** Whether every lease but ours belongs to a process that is gone. */
+  /** Every lease but ours belongs to a process that has ended. */
   readonly all: boolean;
-  /** Whether this process is carrying the operation out. */
   readonly isOurs: (id: string) => boolean;
   readonly isStopped: () => boolean;
   readonly begin: (stored: StoredRequest, operation: Row, lease: Lease) => Promise<void>;
 };
 
 /**
- * Finds requests whose lease was given back or has run out, and takes them over, a page at a time and the next page
- * only when that one is done: a process that died with thousands pending does not fall on the others all at once.
- * An index by time makes the usual round, which finds nothing, one step.
+ * One round. Finds requests whose lease was given back or has expired, and takes them over page by page; the next page
+ * waits until this one is done, so that one process does not take over all the requests of a dead one at once. With an
+ * index by time, the usual round, which finds nothing, takes one step.
  *
- * One round. @throws StoreUnavailable
+ * @throws StoreUnavailable
  */
 async function sweepLeft(sweep: Sweep): Promise<void> {
   const { store, clock } = sweep;
@@ -216,7 +216,7 @@ async function sweepLeft(sweep: Sweep): Promise<void> {
   }
 }
 
-/** Wrapped, so that nobody waits for the end who awaits the beginning. */
+/** Returns an object, so that awaiting the start does not await the end. */
 async function takeUp(
   sweep: Sweep,
   stored: StoredRequest,
@@ -228,7 +228,7 @@ async function takeUp(
   if (row === undefined || row.updatedAt > before) return undefined;
   const operation = await store.read(operationsTable, stored.id);
   if (operation === undefined) {
-    // Its time was over before anyone could end it, and nobody can ask after it any more.
+    // The operation expired before it ended, and can no longer be read.
     const forgotten = { table: operationRequestsTable, id: row.id, expect: { rev: row.rev }, next: null };
     await store.commit({ changes: [forgotten], events: [] });
     return undefined;

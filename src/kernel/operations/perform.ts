@@ -1,6 +1,6 @@
 /**
- * Carries out one accepted request: walks it, and ends the operation in the same unit as the change that it made, or
- * in one of its own where it made none.
+ * Performs one accepted request: walks it, and ends the operation in the same unit as the change, or in a unit of its
+ * own if there was no change.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Request, Response } from '../../http/message.ts';
@@ -19,7 +19,7 @@ export type OperationDoc = {
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly result?: string;
-  /** The representation after the change, or the error body; served at `{id}/result` where nothing else has it. */
+  /** The representation after the change, or the error body; served at `{id}/result` if the result has no other URI. */
   readonly outcome?: unknown;
 };
 
@@ -30,24 +30,24 @@ export type CarryOut = (
 ) => Promise<Response>;
 
 export type Performance = Pick<Services, 'store' | 'clock' | 'observe'> & {
-  /** Of operations: `/api/v1/operations`. */
+  /** Path of the operations: `/api/v1/operations`. */
   readonly path: string;
   readonly carryOut: CarryOut;
   readonly stored: StoredRequest;
-  /** What stands of the operation, which has not ended. */
+  /** The row of the operation, which has not ended. */
   readonly row: Pick<Row, 'doc' | 'owner' | 'createdAt' | 'rev'>;
   readonly lease: Lease;
 };
 
 /**
- * Resolves when the operation has ended, or somebody else has it.
- * @throws StoreUnavailable when it could not be ended; the lease is still held then
+ * Resolves when the operation has ended or another process has its lease.
+ * @throws StoreUnavailable if the operation could not be ended; this process then still holds the lease
  */
 export async function perform(performance: Performance): Promise<void> {
   const { lease, path, stored } = performance;
   for (;;) {
     let made = false;
-    let named = lease.rev;
+    let expectedRev = lease.rev;
     const companions: readonly Companion[] = [
       (result) => {
         made = true;
@@ -56,32 +56,32 @@ export async function perform(performance: Performance): Promise<void> {
         return ending(performance, { status: 'succeeded', result: location, outcome });
       },
       () => {
-        named = lease.rev;
+        expectedRev = lease.rev;
         return lease.end();
       },
     ];
-    const answer = await walked(performance, companions);
+    const answer = await walkOnce(performance, companions);
     if (answer === undefined) {
-      await pause(againMs, undefined, { ref: false });
+      await pause(retryMs, undefined, { ref: false });
       if (lease.lost) return;
       continue;
     }
     if (made && answer.status < 400) return;
     await lease.settled();
     if (lease.lost) return;
-    // The lease was renewed while the unit that names the old revision was under way: nothing was done, so it is done again.
-    if (made && named !== lease.rev) continue;
+    // The lease was renewed while a unit with the old revision was on its way: nothing was committed, so walk again.
+    if (made && expectedRev !== lease.rev) continue;
     const failed = ending(performance, { status: 'failed', outcome: answer.body });
     await performance.store.commit({ changes: [failed, lease.end()], events: [] });
     return;
   }
 }
 
-/** The pause before an operation that found no place in the line of its row tries again. */
-const againMs = 1000;
+/** The pause before the next try of an operation that found the line of its row full. */
+const retryMs = 1000;
 
-/** The answer; undefined where too many changes wait for the row; 500 where the program has a mistake, with which nobody would get any further another time. */
-async function walked(
+/** Returns the response; undefined if the line of the row is full; 500 for a bug, which a retry would repeat. */
+async function walkOnce(
   { carryOut, stored, observe }: Performance,
   companions: readonly Companion[],
 ): Promise<{ readonly status: number; readonly body: unknown } | undefined> {

@@ -1,6 +1,6 @@
 /**
- * A request as it waits to be carried out: enough to walk it again, and no credential. It names what its caller was known by, so that
- * whether that still holds can be asked when the request is carried out.
+ * An accepted request that waits to be performed: what a walk needs, without a credential. It names the credential that
+ * identified the caller, so that its validity can be checked again.
  */
 import type { Request } from '../../http/message.ts';
 import { readRequestFields } from '../../http/request-fields.ts';
@@ -20,12 +20,11 @@ export type StoredRequest = {
     readonly roles: readonly string[];
     readonly tenant: string | null;
     readonly scheme?: Scheme;
-    /** The API key that was used; null: another credential. */
+    /** The API key that was used; null: another kind of credential. */
     readonly key?: string | null;
   } | null;
 };
 
-/** @param id of the operation */
 export function storedRequest(id: string, ask: Ask, bytes: Uint8Array | undefined): StoredRequest {
   const { request, principal, known } = ask;
   const kept: string[] = [];
@@ -71,16 +70,16 @@ export function requestOf(stored: StoredRequest): Request {
   };
 }
 
-/** As it was when the request came. */
+/** The principal as it was when the request arrived. */
 export function principalOf({ principal }: Pick<StoredRequest, 'principal'>): Principal {
   return principal === null ? anonymous : authenticated(principal);
 }
 
-/** The two tables of operations: what is served, and the requests that wait to be carried out (lease.ts). */
+/** The two tables of operations: the operations as served, and the requests to perform (lease.ts). */
 export const operationsTable = 'operations';
 export const operationRequestsTable = 'operation_requests';
 
-/** When a lease was last renewed: what requests are found by, hence an index of their table. */
+/** The time of a lease's last renewal; indexed, because requests are found by it. */
 export const renewedAtField: Field = madeField('updatedAt');
 export const requestIdField: Field = madeField('id');
 

@@ -1,7 +1,8 @@
 /**
- * The address that a caller without a principal is counted by. IPv6 counts by /64, the smallest network that a customer receives; an
- * IPv4-mapped IPv6 address counts as IPv4. Behind a declared proxy it is the last address of X-Forwarded-For, the one that the proxy
- * itself saw and appended; clients can forge those before it. If that is not an address, the peer's counts, which is the proxy's.
+ * The address that a caller without a principal is counted by. IPv6 counts by /64, the smallest network that a customer
+ * receives; an IPv4-mapped IPv6 address counts as IPv4. Behind a declared proxy it is the last address of
+ * X-Forwarded-For, the one that the proxy itself saw and appended; clients can forge those before it. If that is not an
+ * address, the peer's counts, which is the proxy's.
  */
 import type { Request } from '../../http/message.ts';
 import { isIpv4Address, parseIpv6Address } from '../../http/syntax/ip-address.ts';

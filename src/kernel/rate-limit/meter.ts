@@ -1,9 +1,9 @@
 /**
  * One rate limit for callers of one kind: admits or refuses a request, and returns the allowance for the response.
  *
- * Counters live in two maps, for this window and the one before, and disappear with their map. In a full map a caller below half of its
- * limit is forgotten to make room: a sender with that many addresses has as many limits anyway. If a few looks find no such caller, new
- * callers share one counter (`crowd`).
+ * Counters live in two maps, for this window and the one before, and disappear with their map. In a full map a caller
+ * below half of its limit is forgotten to make room: a sender with that many addresses has as many limits anyway. If a
+ * few looks find no such caller, new callers share one counter (`crowd`).
  *
  * A refused request is not counted, so that Retry-After holds for a client that keeps sending.
  */
@@ -37,9 +37,9 @@ export class Counter {
 }
 
 /**
- * The length of a fixed window. A sliding window is made of two fixed ones: requests admitted in the previous minute count with the
- * share of it that the last sixty seconds still cover, as if they were evenly spread (docs/decisions/0019). Whole numbers, so that a
- * refusal and its Retry-After never disagree.
+ * The length of a fixed window. A sliding window is made of two fixed ones: requests admitted in the previous minute
+ * count with the share of it that the last sixty seconds still cover, as if they were evenly spread
+ * (docs/decisions/0019). Whole numbers, so that a refusal and its Retry-After never disagree.
  */
 export const windowMs = 60_000;
 
@@ -48,7 +48,9 @@ export function stillCounted(before: number, elapsedMs: number): number {
   return Math.floor((before * (windowMs - elapsedMs - 1)) / windowMs);
 }
 
-/** Returns the milliseconds from `elapsedMs` until one more request would be admitted; 0: now. @param limit at least 1 */
+/**
+ * Returns the milliseconds from `elapsedMs` until one more request would be admitted; 0: now. @param limit at least 1
+ */
 export function waitMs(limit: number, admitted: number, before: number, elapsedMs: number): number {
   if (admitted < limit) return Math.max(0, fadedAt(before, limit - 1 - admitted) - elapsedMs);
   return windowMs - elapsedMs + fadedAt(admitted, limit - 1);

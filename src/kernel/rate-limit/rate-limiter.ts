@@ -1,8 +1,9 @@
 /**
- * Rate limits (§7, RFC 6585 §4): a number of reads and of writes a minute, by principal, or by address for requests without valid
- * credentials. The administrator key is not counted, so that an operator is never locked out. A request never waits for the database:
- * it is judged by what this process knows, and reconcile.ts learns in the background what other processes admitted. Responses carry
- * `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10) and `X-RateLimit-Remaining`.
+ * Rate limits (§7, RFC 6585 §4): a number of reads and of writes a minute, by principal, or by address for requests
+ * without valid credentials. The administrator key is not counted, so that an operator is never locked out. A request
+ * never waits for the database: it is judged by what this process knows, and reconcile.ts learns in the background what
+ * other processes admitted. Responses carry `RateLimit` and `RateLimit-Policy`
+ * (draft-ietf-httpapi-ratelimit-headers-10) and `X-RateLimit-Remaining`.
  */
 
 import { hash } from 'node:crypto';

@@ -1,11 +1,12 @@
 /**
- * Exchanges counters with other processes: one exchange an interval, over the counters that changed; no request waits for it.
+ * Exchanges counters with other processes: one exchange an interval, over the counters that changed; no request waits
+ * for it.
  *
- * Two modes: `resting` (nothing is queued; no timer runs) and `gathering` (a timer or an exchange is pending; counters queued meanwhile
- * start the next). So exchanges never overlap, and a slow database receives fewer.
+ * Two modes: `resting` (nothing is queued; no timer runs) and `gathering` (a timer or an exchange is pending; counters
+ * queued meanwhile start the next). So exchanges never overlap, and a slow database receives fewer.
  *
- * A failed exchange may have been committed, so its counts are not sent again: other processes may count too little, but no caller is
- * charged twice, and this process keeps its own count.
+ * A failed exchange may have been committed, so its counts are not sent again: other processes may count too little,
+ * but no caller is charged twice, and this process keeps its own count.
  */
 import { type Store, StoreUnavailable } from '../../store/store.ts';
 import { type Counter, windowMs } from './meter.ts';

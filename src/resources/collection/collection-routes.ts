@@ -1,6 +1,4 @@
-/**
- * The three resources of a collection: the collection itself, its members, and bulk deletion (§4.1).
- */
+/** The three resources of a collection: the collection, its members, and bulk deletion (§4.1). */
 
 import { formatHttpDate } from '../../http/syntax/http-date.ts';
 import { formatLink } from '../../http/syntax/link.ts';
@@ -18,14 +16,14 @@ import { bulkDeleteOperation, removeOperation } from './remove.ts';
 
 import type { Served } from './served.ts';
 
-/** Where a built-in collection differs from a declared one. */
+/** How a built-in collection differs from a declared one. */
 export type CollectionResourcesOptions = {
   readonly documentation?: Omit<CollectionDocumentation, 'part'>;
-  /** The operations that there are; the others are 405, or 404 where nothing is left of a resource. Default all. */
+  /** The available operations; others are 405, or 404 if a resource has none left. Default all. */
   readonly operations?: ReadonlySet<CollectionOperation>;
-  /** In place of the POST to the collection. */
+  /** Replaces the POST to the collection. */
   readonly create?: Operation;
-  /** Default: as the rule for deletions says. */
+  /** Default: the access rule for deletions. */
   readonly bulkDeletePermission?: (principal: Principal) => Permission;
 };
 
@@ -76,7 +74,7 @@ export function collectionResources(
   ];
 }
 
-/** RFC 9745 and RFC 8594, where the declaration says so. */
+/** Deprecation (RFC 9745) and Sunset (RFC 8594), as declared. */
 function deprecationFields({ deprecation }: Collection): readonly string[] {
   if (deprecation === undefined) return [];
   const fields = ['Deprecation', formatDeprecation(Date.parse(deprecation.since))];

@@ -1,6 +1,6 @@
 /**
- * Puts a unit through the store with the companions of the ask, and says what became of it in terms of the
- * collection: which field was taken, which reference dangles, how many dependants stand in the way (§7).
+ * Commits a unit with the companions of the ask, and translates the store's outcome into the terms of the collection:
+ * which field is taken, which reference is missing, how many dependants prevent a deletion (§7).
  */
 import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -11,7 +11,7 @@ import type { Accompaniment, Served } from './served.ts';
 import type { MemberStanding } from './standing.ts';
 import { madeOf } from './write-result.ts';
 
-/** @param standing rows that the changes were computed from, in their order; undefined for those that are made */
+/** @param standing the rows from which the changes were computed, in the same order; undefined for new ones */
 export async function commitUnit(
   served: Served,
   ask: Ask,
@@ -35,15 +35,15 @@ export async function commitUnit(
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome === 'depended-on') return { refused: await dependence(served, ask, unit, commit) };
   if (commit.outcome !== 'superseded') return { refused: refusal(served, commit) };
-  // A companion that was superseded means that another process took this request over: it answers, not we.
+  // If a companion was superseded, another process took this request over and responds in its place.
   if (commit.change >= accompanied.changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return overtaken({ changes: accompanied.changes, events: [] }, commit);
 }
 
 /**
- * The result of a change that leaves the resource as it is (§4.5, §4.6): no revision, no event, the present validators. What goes with the
- * request is kept all the same, such as the record of its Idempotency-Key.
- * @param validated whether the answer has validators
+ * The result of a change that leaves the resource as it is (§4.5, §4.6): no new revision, no event, the current
+ * validators. The companions of the request, such as the record of its Idempotency-Key, are committed nevertheless.
+ * @param validated the response has validators
  */
 export async function leaveAsItIs(
   served: Served,
@@ -54,8 +54,8 @@ export async function leaveAsItIs(
   if (row === undefined) throw new Error('nothing is there to be left');
   const { rev, updatedAt: modifiedAt } = row;
   const location = `${served.path}/${encodeURIComponent(id)}`;
-  const told = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
-  const made = { ...told, rev };
+  const result = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
+  const made = { ...result, rev };
   if (ask.companions.length === 0) return { made, rev };
   const changes = ask.companions.map((companion) => companion(made));
   const { outcome } = await served.store.commit({ changes, events: [] });
@@ -76,7 +76,7 @@ async function unseenField(
   return undefined;
 }
 
-/** The changes, and after them what the resource demands besides. */
+/** Returns the changes, followed by those that the resource adds. */
 async function accompany(
   served: Served,
   ask: Ask,
@@ -117,7 +117,10 @@ function danglingProblem(served: Served, name: string): Problem {
   };
 }
 
-/** Everything that names the resource stands in the way; what is not for the principal to see is not counted (§5.1). */
+/**
+ * Describes why a deletion is refused: all dependants prevent it, but only those visible to the principal are counted
+ * (§5.1).
+ */
 async function dependence(
   served: Served,
   ask: Ask,

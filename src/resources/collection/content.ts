@@ -1,6 +1,4 @@
-/**
- * Which content a collection takes with which method (§4.4.1, §4.6), and its reading into a value.
- */
+/** The content that a collection accepts for each method (§4.4.1, §4.6), and its parsing. */
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Parsed } from '../../kernel/content/parsed.ts';
 import type { Understood } from '../../kernel/resource.ts';
@@ -16,19 +14,19 @@ export const mediaTypeOf: Readonly<Record<BodyFormat, string>> = {
   text: 'text/plain',
 };
 
-/** Media types of a complete resource: POST and PUT. */
+/** Media types of a complete resource, for POST and PUT. */
 export function bodyTypes(collection: Collection): readonly string[] {
   return [...collection.formats].map((format) => mediaTypeOf[format]);
 }
 
-/** `application/json` means a merge patch here. */
+/** `application/json` means a merge patch. */
 export const patchTypes: readonly string[] = [
   'application/merge-patch+json',
   'application/json-patch+json',
   'application/json',
 ];
 
-/** A complete resource: the value alone matters, whatever its format was. */
+/** Parses a complete resource; its format no longer matters afterwards. */
 export function understandBody(
   served: Served,
   bytes: Uint8Array,

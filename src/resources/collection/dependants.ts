@@ -1,6 +1,6 @@
 /**
- * How many resources stand in the way of a deletion, as far as the principal may know (§4.7.3, §5.1). The deletion is refused because of all
- * of them; the count tells of those alone that it sees, and in which it sees the field that refers.
+ * Counts the resources that prevent a deletion, as far as the principal may know (§4.7.3, §5.1): only those that it may
+ * see, and whose referring field it may see. All of them prevent the deletion.
  */
 import { visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -18,7 +18,7 @@ export function countDependants(
   principal: Principal,
 ): MaybePromise<number> {
   const collection = collections.get(table);
-  // The program's own tables are not for clients to know of.
+  // Internal tables are not revealed to clients.
   if (collection === undefined) return 0;
   const field = fieldNamed(collection, name);
   const visible = allOf([collection.access.read, collection.hidden.get(field.name)].map(filterOf));

@@ -1,6 +1,6 @@
 /**
- * Faults of a compiled query as problems. In a query component every fault is 400; in the content of a QUERY what does not
- * parse is 400 and what cannot be executed is 422 (RFC 10008).
+ * Turns the faults of a compiled query into problems. In a query string every fault is 400. In the content of a QUERY,
+ * syntax errors are 400, and queries that cannot be executed are 422 (RFC 10008).
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Fault } from '../query/list-query.ts';
@@ -19,7 +19,7 @@ export function queryProblem(faults: readonly Fault[]): Problem {
   return { code: malformed ? 'content_malformed' : 'query_unprocessable', ...described(faults) };
 }
 
-/** One fault is the message; several are listed, each with its place. */
+/** The message joins all faults; those with a pointer are listed as well. */
 function described(faults: readonly Fault[]): Pick<Problem, 'message' | 'errors'> {
   const [first] = faults;
   if (first === undefined) return {};

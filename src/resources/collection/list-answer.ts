@@ -1,7 +1,7 @@
 /**
- * A list page as a representation: body, Link (RFC 8288), and the count where it was asked for (§4.2).
- * `first`, `prev` and `next` carry cursors, so walking a long list costs the same on every page; `last` is
- * known only with a count and is the one link that has to skip.
+ * A page of a list as a representation: body, Link (RFC 8288), and the count if requested (§4.2). `first`, `prev` and
+ * `next` contain cursors, so every page of a long list costs the same; only `last`, which is known only with a count,
+ * has to skip.
  */
 import { formatLink } from '../../http/syntax/link.ts';
 import { formatQueryString, parseQueryString } from '../../http/syntax/query-string.ts';
@@ -15,9 +15,9 @@ import { alteredCursor, parameterProblem } from './fault-problem.ts';
 import type { Listing, ListPage, Prepared } from './listing.ts';
 
 export type ListTarget = {
-  /** Path that GET repeats the list at. */
+  /** Path at which GET repeats the list. */
   readonly path: string;
-  /** Query component of that path without `page` and `cursor`, ending in `&` unless empty. */
+  /** The query string of that path without `page` and `cursor`; ends in `&` unless empty. */
   readonly parameters: string;
 };
 
@@ -25,13 +25,13 @@ export type ListAnswer = {
   readonly listing: Listing;
   readonly prepared: Prepared;
   readonly position: Position;
-  /** Undefined: no GET repeats the list, so there are no links. */
+  /** Undefined if no GET repeats the list; then there are no links. */
   readonly target: ListTarget | undefined;
   readonly cacheControl: string;
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
-/** `Prefer: count=exact` changes what a list answers, so a cache must look at it (RFC 7240 §2). */
+/** `Prefer: count=exact` changes the response, so caches must compare the field (RFC 7240 §2). */
 export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
@@ -69,7 +69,7 @@ function representation(answer: ListAnswer, page: ListPage, total: number | unde
   };
 }
 
-/** The field value of `Link`: `first`, `prev` and `next` where there are such pages, and `last` with a count. */
+/** The value of `Link`: `first`; `prev` and `next` if those pages exist; `last` with a count. */
 export function listLinks(
   { path, parameters }: ListTarget,
   asked: Pick<Asked, 'limit' | 'page' | 'position'>,
@@ -114,7 +114,6 @@ export type ListOptions = {
 
 const open: Standing = { exists: true, visible: true, permitted: true };
 
-/** GET and HEAD of a collection (§4.2): a page of the resources that the principal may read. */
 export function listOperation(options: ListOptions): Operation<Standing, never, ListProposal> {
   const { listing, cacheControl } = options;
   return {
@@ -134,7 +133,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
   };
 }
 
-/** Compiles a query component against the listing. */
+/** Compiles a query string for the listing. */
 export function proposeList(options: ListOptions, query: string, principal: Principal): ListProposal {
   const { listing, limits } = options;
   const prepared = listing.prepare(`GET ${query}`, principal, (target) => {
@@ -151,7 +150,7 @@ export function proposeList(options: ListOptions, query: string, principal: Prin
   return { problem: null, list: { prepared, position, target } };
 }
 
-/** What a link to another page repeats: the query as it was written, unless it names a page or carries a credential. */
+/** The parameters that links to other pages repeat: the query as sent, without page, cursor and credential. */
 function keptParameters(query: string, source: Asked['source']): string {
   if (query === '' || source === undefined || source.length === 0) return '';
   const written = query.includes('page=') || query.includes('cursor=') || query.includes('api_key=');

@@ -1,9 +1,9 @@
 /**
- * Lists: from what was asked to a page of representations (§4.2, §4.9). GET, QUERY, stored queries and the event log all list
- * through here, so visibility, cursors, links and caches are the same for each.
+ * Lists: from a request to a page of representations (§4.2, §4.9). GET, QUERY, stored queries and the event log share
+ * this file, so visibility, cursors, links and caches are the same for all.
  *
- * Three things are kept between requests, each in a cache bounded in octets: what a text compiled to, the store's plan of it for each
- * audience, and finished pages under the table's version, which a write changes and so invalidates.
+ * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
+ * finished pages under the version of the table, which every write changes.
  */
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
@@ -21,34 +21,32 @@ import { shapeOf } from '../query/shape.ts';
 
 import { seenBy, type View } from './view.ts';
 
-/** A table whose rows can be listed. */
 export type Listable = Target & {
-  /** The rows that the principal may read. */
   readonly visibility: (principal: Principal) => Filter;
-  /** What of the fields and of the rows it is shown; absent: all. */
+  /** Which fields, and which parts of the rows, the principal sees; absent: all. */
   readonly view?: (principal: Principal) => ListView;
 };
 
 export type ListView = {
-  /** Tells the views apart that know other fields; empty for all of them. */
+  /** Distinguishes views with different fields; empty if all are visible. */
   readonly mark: string;
-  /** Those that may be named. */
+  /** Fields that queries may name. */
   readonly fields: Fields;
-  /** Takes out of representations what is not shown; undefined where nothing is. */
+  /** Removes hidden members from representations; undefined if none are hidden. */
   readonly show: ShowDocs | undefined;
 };
 
-/** A text that was compiled. */
+/** A compiled query. */
 export type Prepared = {
   readonly asked: Asked;
-  /** Table, filter, order and selection: what a cursor is bound to. */
+  /** Table, filter, order and selection, to which cursors are bound. */
   readonly shape: string;
 };
 
 export type ListPage = {
-  /** Octets where it is long: several clients are then sent it without a copy. */
+  /** A long body is a Buffer: several clients can then be sent it without copies. */
   readonly body: string | Buffer;
-  /** The validator of this page in the snapshot it was read from. */
+  /** The validator of this page in the snapshot from which it was read. */
   readonly tag: string;
   readonly nextCursor: string | null;
   readonly previousCursor: string | null;
@@ -56,36 +54,35 @@ export type ListPage = {
 
 export type Listing = {
   readonly listable: Listable;
-  /** Compiles through the cache against the fields that the principal may name; `key` holds everything else that the compiler looks at. */
+  /** Compiles for the fields that the principal may name, with a cache; `key` holds all other inputs of the compiler. */
   prepare(
     key: string,
     principal: Principal,
     compile: (target: Target) => Compiled,
   ): Prepared | { readonly faults: readonly Fault[] };
-  /** The position that was asked for; undefined: the cursor is not one of ours for this query. */
+  /** Returns the requested position; undefined if the cursor was altered or belongs to another query. */
   position(prepared: Prepared): Position | undefined;
-  /** From the finished pages where the table has not changed since, else from the store. */
+  /** Returns a cached page if the table has not changed since, otherwise reads it from the store. */
   page(prepared: Prepared, principal: Principal, position: Position, party: string): MaybePromise<ListPage>;
-  /** The tag that `page` would give now, without reading the page. */
+  /** The tag that `page` would return now, without reading the page. */
   tag(principal: Principal): MaybePromise<string>;
-  /** A finished page under an earlier tag, while it is still kept. */
+  /** A cached page with an earlier tag, if it is still in the cache. */
   kept(prepared: Prepared, position: Position, tag: string): ListPage | undefined;
   count(prepared: Prepared, principal: Principal, party: string): MaybePromise<number>;
 };
 
-/** What all listings of a program share. */
+/** The caches that all listings of the program share. */
 export type ListCaches = {
   readonly pages: OctetCache<ListPage>;
   readonly prepared: OctetCache<Weighed<Prepared>>;
   readonly plans: OctetCache<Weighed<Plan>>;
 };
 
-/** A value with the octets that it holds. */
 type Weighed<Value> = { readonly value: Value; readonly octets: number };
 
 export type ListCacheSettings = { readonly resultCacheBytesMax: number; readonly planCacheBytesMax: number };
 
-/** Objects, closures and short texts of one page, compiled text or plan, besides what is counted of it. */
+/** Estimated octets of an entry's objects, closures and short texts, besides those counted individually. */
 const entryOctets = 1024;
 
 export function createListCaches({ resultCacheBytesMax, planCacheBytesMax }: ListCacheSettings): ListCaches {
@@ -107,13 +104,13 @@ export type ListingOptions = {
   readonly listable: Listable;
   readonly caches: ListCaches;
   readonly mac: (text: string) => string;
-  /** Octets of documents after which a page takes no further one. */
+  /** A page ends with the document that reaches this many octets. */
   readonly pageBytesMax: number;
-  /** Where pages wait to be read; undefined: each is read at once. */
+  /** The queue in which reads of pages wait; undefined: each is read immediately. */
   readonly pageLine: OctetLine | undefined;
 };
 
-/** A longer page is kept as octets. */
+/** A longer page is cached as octets. */
 const textBytesMax = 64 * 1024;
 
 export function createListing(options: ListingOptions): Listing {
@@ -148,7 +145,7 @@ export function createListing(options: ListingOptions): Listing {
     prepare(text, principal, compile) {
       const view = listable.view?.(principal);
       const mark = view === undefined ? '' : view.mark;
-      // What it compiles to is as long again, so a longer text would not be kept; to look for one costs as much as to copy it.
+      // Compiled, a text takes as much again: longer ones would not be cached, and a lookup costs as much as a copy.
       const key = 4 * text.length > prepared.entryOctetsMax ? undefined : `${listable.table} ${mark} ${text}`;
       const known = key === undefined ? undefined : prepared.get(key);
       if (known !== undefined) return known.value;
@@ -157,7 +154,7 @@ export function createListing(options: ListingOptions): Listing {
       const { asked } = compiled;
       const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}` };
       if (key !== undefined) {
-        // Values may be slices of the text, which keep it.
+        // Values may be slices of the text, which keep the whole text in memory.
         prepared.set(key, { value: entry, octets: weigh(asked) + octetsOfText(text) });
       }
       return entry;
@@ -177,13 +174,13 @@ export function createListing(options: ListingOptions): Listing {
   };
 }
 
-/** Octets that a filter or what was asked holds; declared fields are held anyway. */
+/** Weighs the octets of filters and compiled queries, without declared fields, which exist anyway. */
 function weigherOf({ fields }: Listable): (value: unknown) => number {
   const declared = new Set<unknown>(fields.values());
   return (value) => entryOctets + octetsOfValue(value, (object) => declared.has(object));
 }
 
-/** The store's plan of an entry for an audience. */
+/** The store's plan of a query for an audience, with a cache. */
 function createPlans(
   { store, listable, caches, pageBytesMax }: ListingOptions,
   weigh: (value: unknown) => number,
@@ -195,7 +192,7 @@ function createPlans(
     if (known !== undefined) return known.value;
     const filter = filterOf(listable, entry, principal);
     const plan = store.plan({ table: listable.table, filter, sort, limit, bytesMax: pageBytesMax });
-    // The values stand in the filter, and once more as parameters.
+    // The plan holds the values twice: in the filter and as parameters.
     caches.plans.set(key, { value: plan, octets: 2 * weigh(filter) });
     return plan;
   };
@@ -224,7 +221,9 @@ function filterOf(listable: Listable, entry: Prepared, principal: Principal): Fi
   return allOf([listable.visibility(principal), entry.asked.filter]);
 }
 
-/** @param page never copied: to read its first and last key costs a look into a document, and most pages need one or none */
+/**
+ * @param page is not copied: its first and last key are read lazily from documents, and most pages need one key or none
+ */
 function finish(
   mac: (text: string) => string,
   entry: Prepared,
@@ -252,21 +251,20 @@ function pageKey(entry: Prepared, position: Position, tag: string): string {
   return `${tag} ${entry.asked.limit} ${entry.shape} ${at}`;
 }
 
-/** Version of the table, and a mark of who sees it: two audiences must not share a tag. */
+/** Version of the table plus a mark of the audience: two audiences must not share a tag. */
 function tagOf(version: string, principal: Principal): string {
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;
 }
 
-/** How to show the rows of one table. */
 export type ShowDocs = (docs: readonly string[]) => MaybePromise<readonly string[]>;
 
 /**
- * A page of representations as one principal sees them. Where a rule looks at the owner, which representations do not tell, the rows are
- * asked for it: point reads, made in one turn.
+ * Shows a page of representations as one principal may see them. If a rule depends on the owner, which representations
+ * do not contain, the rows are read as well, with point reads that are started together.
  *
- * Undefined where everything is shown.
+ * Undefined if everything is visible.
  */
 export function showDocs(store: Store, table: string, view: View): ShowDocs | undefined {
   if (view.mark === '') return undefined;
@@ -277,7 +275,7 @@ export function showDocs(store: Store, table: string, view: View): ShowDocs | un
     );
 }
 
-/** Calls back with the owner of each row; null where the row is another one meanwhile, or gone. */
+/** Calls `use` with the owner of each row; null if the row has been deleted or replaced by another. */
 export function withOwners<T>(
   store: Store,
   table: string,
@@ -293,7 +291,7 @@ export function withOwners<T>(
   return use(owners(rows as readonly (Row | undefined)[]));
 }
 
-/** Somebody else may have made a resource of the same id since the page was read; its times tell. */
+/** Since the page was read, the id may have been deleted and created anew; `createdAt` then differs. */
 function ownerOf(row: Row | undefined, doc: string | undefined): string | null {
   if (row === undefined || doc === undefined) return null;
   if (row.doc === doc) return row.owner;

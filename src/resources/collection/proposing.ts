@@ -1,6 +1,6 @@
 /**
- * Content to the fields of a resource: on the event loop where content and resource are short, on a thread where they are not
- * (content-threads). Both give the same answers.
+ * Create, patch and replace operations of a collection, and how content becomes fields: on the event loop if content
+ * and resource are short, otherwise on a thread (content-threads). Both give the same results.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
@@ -24,11 +24,11 @@ import { madeOf } from './write-result.ts';
 
 export type FieldsProposal = Proposal & {
   readonly fields: FieldsOrWritten;
-  /** The resource has these fields already. */
+  /** The resource already has these fields. */
   readonly unchanged?: boolean | undefined;
 };
 
-/** The content as a value, or as octets that are known to be good. */
+/** Parses the content, or only checks long content on a thread and keeps its octets. */
 export function understandContent(
   served: Served,
   ask: Ask,
@@ -48,7 +48,7 @@ export function understandContent(
   return served.parse(bytes, mediaType);
 }
 
-/** @param content as `understandContent` gave it */
+/** @param content as returned by `understandContent` */
 export function proposeFields(
   served: Served,
   ask: Ask,
@@ -79,10 +79,10 @@ function isLong(
   return (current?.length ?? 0) * growthOf(content) > inlineBytesMax;
 }
 
-/** Copies that are looked at: beyond so many the product is long for any document. */
+/** More copies are not counted: with 16, the product is long for any document. */
 const copiesMax = 16;
 
-/** How many times the length of the resource a JSON Patch may take: a move takes it once, a copy may double it. */
+/** Bounds the growth of the resource by a JSON Patch: each move adds its length once, each copy may double it. */
 function growthOf(content: unknown): number {
   if (typeof content !== 'object' || content === null || !('value' in content)) return 1;
   if (!Array.isArray(content.value)) return 1;
@@ -108,7 +108,7 @@ function writtenOf(outcome: Outcome): FieldsProposal {
 
 const open: Standing = { exists: true, visible: true, permitted: true };
 
-/** POST to a collection (§4.4): 201 with Location and the representation; the server assigns the id. */
+/** POST to a collection (§4.4): 201 with Location and the representation. The server assigns the id. */
 export function createOperation(served: Served): Operation<Standing, unknown, FieldsProposal> {
   const { collection } = served;
   return {
@@ -124,7 +124,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Fi
       const owner = makersOwner(served, ask.principal);
       return proposeFields(served, ask, { change: 'create', id: '', current: undefined, owner }, content);
     },
-    // The target of a POST is the collection, and what stands there is its list (RFC 9110 §13.1).
+    // The target of a POST is the collection, whose representation is its list (RFC 9110 §13.1).
     validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
     act: async (ask, _standing, proposal) => {
       const id = served.newId();
@@ -147,19 +147,19 @@ export function createOperation(served: Served): Operation<Standing, unknown, Fi
   };
 }
 
-/** Whose a new resource of this collection is. */
+/** The owner of a new resource of this collection. */
 export function makersOwner({ owner }: Pick<Served, 'owner'>, principal: Principal): string | null {
   return owner === undefined ? ownerOf(principal) : owner;
 }
 
-/** Whose the resources are that a principal makes. */
+/** The owner of resources that this principal creates by default. */
 export function ownerOf(principal: Principal): string | null {
   return principal.kind === 'authenticated' ? principal.id : null;
 }
 
 /**
- * PATCH (§4.6; RFC 5789): a merge patch or a JSON Patch, applied to what stands and committed only if that still
- * stands, so a patch is atomic and two patches never overwrite each other.
+ * PATCH (§4.6; RFC 5789): a merge patch or a JSON Patch. It is applied to the current resource and committed only if
+ * that has not changed, so a patch is atomic and two patches never overwrite each other.
  */
 export function patchOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
   const { collection } = served;
@@ -206,8 +206,8 @@ function write(served: Served, ask: Ask, standing: MemberStanding, fields: Field
 }
 
 /**
- * PUT (§4.5): replaces the whole resource, or creates it where the collection says so. The answer carries no
- * validators, because the server adds members to what was sent (RFC 9110 §9.3.4).
+ * PUT (§4.5): replaces the whole resource, or creates it if the collection allows that. The response has no validators,
+ * because the server adds members to the content (RFC 9110 §9.3.4).
  */
 export function replaceOperation(served: Served): Operation<MemberStanding, unknown, FieldsProposal> {
   const { collection } = served;

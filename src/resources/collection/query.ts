@@ -1,7 +1,8 @@
 /**
- * QUERY of a collection (§4.9; RFC 10008): the same lists as GET, asked for in the content. The answer names the stored query
- * in Location, which GET repeats, and this very result in Content-Location, which GET gives while it is kept. Where the query could not
- * be stored, the answer has neither, nor links to other pages: `nextCursor` goes into the next QUERY.
+ * QUERY of a collection (§4.9; RFC 10008): the same lists as GET, requested in the content. Location names the stored
+ * query, which GET repeats; Content-Location names this result, which GET returns while it is current or cached. If
+ * the query could not be stored, the response has neither, and no links to other pages: the client sends `nextCursor`
+ * in its next QUERY.
  */
 
 import { type JsonLimits, parseJson } from '../../http/syntax/json.ts';
@@ -35,7 +36,7 @@ export type QueryProposal = Proposal & {
         readonly prepared: Prepared;
         readonly position: Position;
         readonly stored: StoredQuery;
-        /** Where GET repeats it, if it is stored. */
+        /** The path at which GET repeats the query, if it is stored. */
         readonly location?: string;
       }
     | undefined;
@@ -46,10 +47,9 @@ export type QueryOptions = {
   readonly listing: Listing;
   readonly limits: QueryTextLimits;
   readonly storedQueries: StoredQueries;
-  /** `/api/v1/queries` */
   readonly queriesPath: string;
   readonly addressOf: CallerAddress;
-  /** Of the QUERY, and of whoever repeats it. */
+  /** For the QUERY, and for the GET that repeats it. */
   readonly permission: (principal: Principal) => Permission;
 };
 
@@ -109,7 +109,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
   };
 }
 
-/** Stores the query before anything is answered: Location must work when the client has it. */
+/** Stores the query before the response, because Location must work when the client receives it. */
 function keepQuery(
   { storedQueries, queriesPath, addressOf }: QueryOptions,
   { principal, request, now }: Ask,
@@ -123,7 +123,7 @@ function keepQuery(
   );
 }
 
-/** Compiles the text of a query, through the listing's cache. */
+/** Compiles the text of a query with the cache of the listing. */
 export function proposeQuery(options: QueryOptions, content: QueryText, principal: Principal): QueryProposal {
   const { collection, listing, storedQueries } = options;
   const prepared = listing.prepare(`${content.mediaType} ${content.text}`, principal, (target) =>
@@ -138,18 +138,18 @@ export function proposeQuery(options: QueryOptions, content: QueryText, principa
   return { problem: null, query: { prepared, position, stored } };
 }
 
-/** The version of the table and the query itself: two queries to one URI must not share a tag. */
+/** The tag of the list plus a part of the query's token: two queries to one URI must not share a tag. */
 function queryTag(listTag: string | null, token: string): string {
   return `${listTag}.${token.slice(0, tokenTagCharacters)}`;
 }
 
-/** Where the query repeats, and where this result lies: in the 200 and in its 304 (RFC 9110 §15.4.5). */
+/** The URIs of the stored query and of this result, for the 200 and its 304 (RFC 9110 §15.4.5). */
 function locationFields(location: string | undefined, listTag: string): readonly string[] {
   if (location === undefined) return [];
   return ['Location', location, 'Content-Location', `${location}/results/${listTag}`];
 }
 
-/** 48 bits of the token are enough to tell queries to one URI apart. */
+/** 48 bits of the token suffice to distinguish queries to one URI. */
 const tokenTagCharacters = 8;
 
 function withToken(answer: MaybePromise<Representation>, token: string): MaybePromise<Representation> {
@@ -164,18 +164,14 @@ function hasParameters(query: string | undefined): boolean {
   return query.split('&').some((pair) => pair !== '' && !pair.startsWith('api_key='));
 }
 
-/**
- * The three media types of QUERY content (§4.9.2), and the compiler behind each.
- *
- * In the order of Accept-Query, where it means nothing.
- */
+/** The media types of QUERY content (§4.9.2), in the order of Accept-Query, where order has no meaning. */
 const queryTypes: readonly string[] = [
   'application/x-www-form-urlencoded',
   'application/json',
   'application/sql',
 ];
 
-/** The content of a QUERY with the compiler of its media type. */
+/** The content of a QUERY, with the compiler for its media type. */
 export type QueryText = {
   readonly mediaType: string;
   readonly text: string;
@@ -189,8 +185,8 @@ export type QueryTextLimits = QueryLimits & {
 };
 
 /**
- * Finds the compiler. The one for SQL is loaded when the first SQL comes: its parser is 5 MB of memory and
- * 20 ms of start that most programs never need.
+ * Returns the content with its compiler. The SQL compiler is loaded on first use: its parser takes 5 MB of memory and
+ * 20 ms of start, which most programs never need.
  */
 export function readQueryText(mediaType: string, text: string): MaybePromise<QueryText> {
   if (mediaType === 'application/json') return { mediaType, text, compile: compileJsonText };

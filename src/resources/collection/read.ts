@@ -1,6 +1,6 @@
 /**
- * GET and HEAD of a member (§4.2, §4.3): the stored bytes as they are, or the members that `fields` selects.
- * Selection never changes the entity tag: it is part of the target, and a later If-Match must still fit.
+ * GET and HEAD of a member (§4.2, §4.3): the stored bytes, or the members that `fields` selects. A selection does not
+ * change the entity tag: it is part of the target URI, and a later If-Match must still match.
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Operation, Proposal } from '../../kernel/resource.ts';

@@ -1,5 +1,6 @@
 /**
- * DELETE (§4.7): gone, or hidden with `deletedAt` set where the collection deletes softly. Dependants block both.
+ * DELETE (§4.7) and bulk deletion. A collection with soft deletion hides the resource and sets `deletedAt`; others
+ * remove it. Dependants prevent both.
  */
 
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
@@ -35,7 +36,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
   };
 }
 
-/** What a row becomes when it is deleted, and the representation that tells of it. */
+/** Returns the row after the deletion, and the representation for the response and the event. */
 export function removal(
   served: Served,
   row: Row,
@@ -64,11 +65,11 @@ type Ids = Proposal & { readonly ids: readonly string[] };
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 /**
- * POST {collection}/bulk-delete (§2.4, §4.4.4): deletes the named resources that exist and that the principal may
- * delete, all in one unit, and says how many those were. An id that the principal may not see or delete is not
- * counted, exactly as one that does not exist, so the count tells nothing about other people's resources.
+ * POST {collection}/bulk-delete (§2.4, §4.4.4): in one unit, deletes the named resources that exist and that the
+ * principal may delete, and returns their number. Ids that the principal may not see or delete do not count, like
+ * missing ones, so the count reveals nothing about other resources.
  *
- * @param permitted who may ask at all; whether each resource may be deleted is decided one by one
+ * @param permitted decides who may call it; each resource is checked individually
  */
 export function bulkDeleteOperation(
   served: Served,

@@ -1,6 +1,6 @@
 /**
- * An operation of a collection whose new fields a built-in resource looks at once more, before they are compared with conditions and
- * stored: where a schema alone cannot say what is good, such as a time that must lie ahead.
+ * Wraps an operation of a collection so that a built-in resource can check and change the new fields before
+ * preconditions and the store: for rules beyond a schema, such as a time that must be in the future.
  */
 import type { Problem } from '../../http/problem.ts';
 import type { Ask, Operation, Proposal, Standing } from '../../kernel/resource.ts';
@@ -11,22 +11,22 @@ export type NewFields = Readonly<Record<string, unknown>>;
 
 export type Revision = {
   readonly ask: Ask;
-  /** What stands; undefined where the request makes something new. */
+  /** The current row; undefined if the request creates the resource. */
   readonly before: Row | undefined;
-  /** As understood: an object for POST and PUT, format and value of a patch for PATCH. */
+  /** As parsed: an object for POST and PUT, format and value of a patch for PATCH. */
   readonly content: unknown;
-  /** Sound by the schema. */
+  /** Valid by the schema. */
   readonly fields: NewFields;
 };
 
 export type Revise = (revision: Revision) => MaybePromise<Revised | { readonly refused: Problem }>;
 
-/** `secret`: what goes with the fields and is not served with them; the operation that revises them knows what it is. */
+/** `secret`: stored with the fields but not served; its type is known to the operation that revises them. */
 export type Revised = { readonly fields: NewFields; readonly secret?: unknown };
 
 export type FieldsProposal = Proposal & Revised & { readonly unchanged?: boolean };
 
-/** Members that are undefined are none. */
+/** Members with the value undefined count as absent. */
 function saysTheSame(fields: NewFields, { doc, deletedAt }: Row): boolean {
   const kept = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
   return deletedAt === null && isUnchanged(kept, JSON.parse(doc) as NewFields);
@@ -44,7 +44,7 @@ export function revised(operation: Operation, revise: Revise): Operation {
       const { row: before } = standing as Standing & { readonly row?: Row };
       const found = await revise({ ask, before, content, fields: proposal.fields });
       if ('refused' in found) return { ...proposal, problem: found.refused, fields: {} };
-      // A new secret is a change, although the document does not show it.
+      // A new secret is a change, although the document does not contain it.
       const unchanged =
         before !== undefined && found.secret === undefined && saysTheSame(found.fields, before);
       return { ...proposal, ...found, unchanged };

@@ -1,6 +1,4 @@
-/**
- * From the fields of a resource to the row that is stored and the event that tells of it (§2.1, §6).
- */
+/** Builds the stored row of a resource and the event of its change (§2.1, §6). */
 import { searchText } from '../../model/collection.ts';
 import { type Change as ChangeKind, eventDocument, eventType } from '../../model/event.ts';
 import type { EventEntry, NextRow } from '../../store/store.ts';
@@ -50,7 +48,7 @@ export function eventOf(
   };
 }
 
-/** A resource's time moves forward even when the clock does not: `updatedAt` is never before what stood. */
+/** `updatedAt` never moves backwards, even if the clock does. */
 export function timeAfter(clock: () => number, before: number): number {
   return Math.max(clock(), before);
 }

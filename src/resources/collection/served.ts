@@ -1,6 +1,4 @@
-/**
- * A collection together with what serves it. Built once by compose.ts and handed to each operation of the collection.
- */
+/** A collection with everything that serves it. Built once, at the start, and passed to each of its operations. */
 
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
@@ -18,17 +16,15 @@ import type { View } from './view.ts';
 
 export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly collection: Collection;
-  /** `/api/v1/products` */
   readonly path: string;
   readonly validator: Validator;
-  /** Where long content is worked on; undefined: on the event loop, whatever its length. */
+  /** Processes long content; undefined: the event loop processes content of any length. */
   readonly threads: CollectionThreads | undefined;
   readonly listing: Listing;
-  /** What of a resource a principal sees. */
   readonly view: (principal: Principal) => View;
-  /** How many resources that the principal sees name this one in a field of another collection. */
+  /** Counts the resources of other collections that refer to this one and that the principal may see. */
   readonly countDependants: (dependence: Dependence, principal: Principal) => MaybePromise<number>;
-  /** The field by which a change names a resource that the principal may not see, if one does. */
+  /** The field by which a change refers to a resource that the principal may not see, if any. */
   readonly unseenReference: (
     principal: Principal,
     change: { readonly before: Row | undefined; readonly next: NextRow | null },
@@ -36,22 +32,22 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly parse: (bytes: Uint8Array, mediaType: MediaType) => MaybePromise<Parsed>;
   readonly parsePatch: (bytes: Uint8Array, mediaType: MediaType) => ParsedPatch;
   readonly patchLimits: PatchLimits;
-  /** Whether its resources may be as long as content may be at all: those of the program itself are short. */
+  /** Its resources may be as long as content may be; those of built-in collections are short. */
   readonly longContent: boolean;
   readonly bulkDeleteIdsMax: number;
-  /** A representation may not grow beyond this, by however many patches. */
+  /** The maximum length of a representation, also after patches. */
   readonly documentCharactersMax: number;
-  /** Octets of documents after which a page takes no further one. */
+  /** A page ends with the document that reaches this many octets. */
   readonly pageBytesMax: number;
-  /** Whether its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
+  /** Its writes append events (§6). Those of accounts and keys go into the audit trail instead. */
   readonly announced: boolean;
-  /** Whose the resources are that it makes; absent: those of who asks. */
+  /** The owner of new resources; absent: the principal that creates them. */
   readonly owner?: string | null;
-  /** What else a built-in resource demands of a change, and what must commit with it. */
+  /** Further checks of a change by a built-in resource, and changes that must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };
 
-/** Resources of a table that name one in a field, as the store counted them. */
+/** Resources of a table that refer to another one, as the store counted them. */
 export type Dependence = {
   readonly table: string;
   readonly field: string;
@@ -59,13 +55,13 @@ export type Dependence = {
   readonly count: number;
 };
 
-/** A change of one resource, as it is about to be committed. */
+/** A change of one resource that is about to be committed. */
 export type Written = {
   readonly ask: Ask;
   readonly id: string;
-  /** Undefined: the change creates it. */
+  /** Undefined: the change creates the resource. */
   readonly before: Row | undefined;
-  /** Null: the change removes it. */
+  /** Null: the change removes the resource. */
   readonly next: NextRow | null;
 };
 

@@ -1,6 +1,6 @@
 /**
- * From a collection to the resources that serve it, with the caches that all collections share. Declared collections and those that
- * the program brings itself (accounts, keys, the audit trail) are served by the same operations; a `Variant` says where one differs.
+ * Builds the resources that serve a collection, with the caches that all collections share. Declared and built-in
+ * collections (accounts, keys, the audit trail) use the same operations; a `Variant` holds the differences.
  */
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { ContentLimits } from '../../kernel/content/content-limits.ts';
@@ -30,15 +30,13 @@ import { subjectOf } from './standing.ts';
 import { createViews, fieldNamed, type View } from './view.ts';
 
 export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  /** `/api/v1` */
   readonly base: string;
-  /** The declared ones, by name. */
   readonly collections: ReadonlyMap<string, Collection>;
   /** Keyed with the store's own secret. */
   readonly mac: (text: string) => string;
   readonly queryLimits: QueryTextLimits;
   readonly contentLimits: ContentLimits;
-  /** Absent: all content is worked on by the event loop. */
+  /** Absent: the event loop processes all content. */
   readonly longContent?: ContentThreads;
   readonly validationErrorsMax: number;
   readonly patchOperationsMax: number;
@@ -51,17 +49,16 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly storedQueryBytesMax: number;
   readonly storedQueriesPerOwnerBytesMax: number;
   readonly storedQueriesBytesMax: number;
-  /** Whom an anonymous caller's stored queries count for. */
+  /** The address for which the stored queries of an anonymous caller count. */
   readonly addressOf: CallerAddress;
-  /** Where pages from a store of several processes wait, since any number could be on their way; absent: nowhere. */
+  /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
   readonly pageLine?: OctetLine;
 };
 
-/** What all collections share. Made once. */
+/** What all collections share; built once. */
 export type Serving = ServingOptions & {
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
-  /** A listing over the caches that all of them share. */
   readonly listingOf: (listable: Listing['listable']) => Listing;
 };
 
@@ -80,16 +77,16 @@ export function createServing(options: ServingOptions): Serving {
   };
 }
 
-/** Where a built-in collection differs from a declared one. */
+/** How a built-in collection differs from a declared one. */
 export type Variant = {
-  /** Default true: writes append events. */
+  /** Writes append events. Default true. */
   readonly announced?: boolean;
   readonly accompany?: Served['accompany'];
-  /** Who may list, QUERY, repeat stored queries and delete in bulk at all. Default: as the rules say. */
+  /** Who may list, QUERY, repeat stored queries and delete in bulk. Default: the access rules. */
   readonly listPermission?: (principal: Principal) => Permission;
-  /** The operations that there are. Default all. */
+  /** The available operations. Default all. */
   readonly operations?: ReadonlySet<CollectionOperation>;
-  /** In place of the POST to the collection. */
+  /** Replaces the POST to the collection. */
   readonly create?: (served: Served) => Operation;
   readonly documentation?: CollectionVariant;
 };
@@ -98,11 +95,10 @@ export type ServedCollection = {
   readonly served: Served;
   /** In the order of the OpenAPI document: the collection, its members, bulk deletion. */
   readonly resources: readonly Resource[];
-  /** What repeats its stored queries; routes.ts takes it. */
+  /** For the routes that repeat its stored queries (routes.ts). */
   readonly query: QueryOptions;
 };
 
-/** The resources of one collection. */
 export function serveCollection(
   serving: Serving,
   collection: Collection,
@@ -123,7 +119,6 @@ export function serveCollection(
   return { served, resources, query };
 }
 
-/** A collection with everything that its operations need. */
 export function servedOf(serving: Serving, collection: Collection, variant: Variant = {}): Served {
   const shape = contentShape(collection);
   const { contentLimits, store, collections } = serving;
@@ -153,7 +148,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
   };
 }
 
-/** With the depth that content may have. */
+/** Patches have the depth limit of content. */
 export function patchLimitsOf({
   patchOperationsMax: operationsMax,
   contentLimits: { jsonDepthMax: depthMax },
@@ -213,10 +208,11 @@ function listableOf(
 }
 
 /**
- * Whether a change names a resource that its maker may not see (§5.1). It is refused as if nothing stood there: the answer would tell that it
- * does, and the reference would keep its owner from deleting it. A reference that stood before is not judged again.
+ * Finds a reference to a resource that the principal may not see (§5.1). Such a change is refused as if the target did
+ * not exist: the response would otherwise reveal it, and the reference would prevent its owner from deleting it.
+ * Unchanged references are not checked again.
  *
- * @returns the field that holds such a reference
+ * @returns the field of such a reference
  */
 async function unseenReference(
   store: Store,

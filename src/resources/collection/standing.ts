@@ -1,6 +1,6 @@
 /**
- * What stands at a member's path, and whether the principal may see and do (§4.7.1, §5.1).
- * A softly deleted resource does not exist (§4.7.4), but its row is what the next change is computed from.
+ * The standing of a member: whether it exists, and whether the principal may see and change it (§4.7.1, §5.1). A softly
+ * deleted resource does not exist (§4.7.4), but the next change is computed from its row.
  */
 import type { TObject } from 'typebox';
 import type { Problem } from '../../http/problem.ts';
@@ -18,7 +18,7 @@ import { type Seen, seenBy } from './view.ts';
 export type MemberStanding = Standing & {
   readonly id: string;
   readonly row: Row | undefined;
-  /** The representation as the principal sees it; undefined where that is what is stored. */
+  /** The representation for the principal; undefined if it equals the stored one. */
   readonly seen: Seen | undefined;
 };
 
@@ -53,7 +53,7 @@ function judge(
   };
 }
 
-/** What the principal sees of a row; undefined where that is what is stored. */
+/** Returns the representation for the principal; undefined if it equals the stored one. */
 export function seenOf(
   served: Served,
   principal: Principal,
@@ -65,12 +65,12 @@ export function seenOf(
   return seen.mark === '' ? undefined : seen;
 }
 
-/** What a caller is told to whom a rule closes what it proposed (§5.1). */
+/** The refusal of a proposal that an access rule denies (§5.1). */
 export function closedTo(principal: Principal): { readonly refused: Problem } {
   return { refused: { code: principal.kind === 'anonymous' ? 'no_token_provided' : 'forbidden' } };
 }
 
-/** Whether the principal may make this: a rule may look at what is proposed. */
+/** Applies the access rule for creation, which may depend on the proposed fields. */
 export function mayCreate(
   served: Served,
   principal: Principal,
@@ -79,7 +79,7 @@ export function mayCreate(
   return permits(served.collection.access.create, 'create', principal, subjectOf(row));
 }
 
-/** Whether the principal may both see and delete this row; false for one that is deleted already. */
+/** Returns true if the principal may both see and delete the row; false for a softly deleted one. */
 export function mayDelete(served: Served, principal: Principal, row: Row): boolean {
   const { access } = served.collection;
   const subject = subjectOf(row);
@@ -90,12 +90,12 @@ export function mayDelete(served: Served, principal: Principal, row: Row): boole
   );
 }
 
-/** Looks for a member in the text of the document only when a rule asks for it, and parses no other. */
+/** Reads a member from the text of the document only when a rule needs it. */
 export function subjectOf(row: Pick<Row, 'doc' | 'owner'>): Subject {
   return { owner: row.owner, member: (name) => valueAt(row.doc, [name]) };
 }
 
-/** Who sees less of a resource gets another entity tag: the tag is strong (RFC 9110 §8.8.1). */
+/** A principal that sees fewer members gets another entity tag, because the tag is strong (RFC 9110 §8.8.1). */
 export function memberValidators(standing: MemberStanding): Validators {
   const { row, seen } = standing;
   if (row === undefined) return { tag: null, modifiedAt: null };
@@ -103,7 +103,7 @@ export function memberValidators(standing: MemberStanding): Validators {
   return { tag, modifiedAt: row.updatedAt };
 }
 
-/** Where an action on a member of a collection is: its path, and who may do it to which member. */
+/** The part of an action's declaration that places it on a member of a collection. */
 export type MemberPlace = Required<
   Pick<
     DeclaredAction<TObject, MemberStanding>,
@@ -113,9 +113,9 @@ export type MemberPlace = Required<
 
 /**
  * Spread into the declaration of an action on a member of a collection.
- * @param rest of the path behind the id
- * @param access the rule of the collection that decides
- * @param described whose id it is: `Of the endpoint.`
+ * @param rest of the path, after the id
+ * @param access the access rule of the collection that applies
+ * @param described the description of the id: `Of the endpoint.`
  */
 export function onMember(served: Served, rest: string, access: Action, described: string): MemberPlace {
   const { collection } = served;

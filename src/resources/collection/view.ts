@@ -1,10 +1,9 @@
 /**
- * What a principal sees of the resources of a collection that hides fields (`hidden`, §5.1): the fields that it may name, and each
- * representation without the members that are not for it. Where nothing is hidden from it, the stored text is served untouched
- * and unparsed.
+ * A principal's view of a collection that hides fields (`hidden`, §5.1): the fields that queries may name, and
+ * representations without hidden members. If nothing is hidden from the principal, the stored text is served unparsed.
  *
- * A rule that depends on the resource hides a member of some resources only. Such a field can be read, not named: a
- * filter or an order over it would tell of the resources where it is hidden.
+ * A rule that depends on the resource hides a member in some resources only. Such a field can be read but not named: a
+ * filter or an order by it would reveal the resources in which it is hidden.
  */
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
@@ -16,15 +15,15 @@ import { matches } from '../../model/matches.ts';
 import { audienceOf, type Principal } from '../../model/principal.ts';
 
 export type View = {
-  /** Which fields it leaves out, as a text; empty where it shows all there is. */
+  /** Identifies the hidden fields; empty if none are hidden. */
   readonly mark: string;
-  /** The fields that are seen in every resource. */
+  /** The fields that are visible in every resource. */
   readonly fields: Fields;
-  /** Members that are never seen, with their places among the hidden fields. */
+  /** Members that are never visible, with their positions among the hidden fields. */
   readonly never: readonly Member[];
-  /** Members that are seen in the resources that pass the filter. */
+  /** Members that are visible in the resources that match the filter. */
   readonly perhaps: readonly (Member & { readonly where: Filter })[];
-  /** Whether one of the filters looks at the owner, which a representation does not tell. */
+  /** One of the filters depends on the owner, which representations do not contain. */
   readonly byOwner: boolean;
 };
 
@@ -33,11 +32,11 @@ type Member = { readonly name: string; readonly place: number };
 /** A representation as one principal sees it. */
 export type Seen = {
   readonly doc: string;
-  /** Of the members left out: representations of different members must not share an entity tag. */
+  /** Identifies the removed members: representations with different members must not share an entity tag. */
   readonly mark: string;
 };
 
-/** Views kept of one collection, each for one audience; one beyond it is made again. */
+/** Cached views of a collection, one for each audience; the oldest is dropped. */
 const viewsMax = memoryBounds.views.entries;
 
 export function createViews(collection: Collection): (principal: Principal) => View {
@@ -80,21 +79,21 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
   };
 }
 
-/** The members that are not for the principal in this resource. */
+/** The members that are hidden from the principal in this resource. */
 export function hiddenMembers(view: View, doc: string, owner: string | null): readonly Member[] {
   if (view.perhaps.length === 0) return view.never;
   const value = ({ column, path }: Field) => (column === 'owner' ? owner : valueAt(doc, path));
   return [...view.never, ...view.perhaps.filter(({ where }) => !matches(where, { value, search: null }))];
 }
 
-/** The representation without what is not for the principal; as it is where there is nothing of that in it. */
+/** Removes hidden members; returns the text unchanged if it has none. */
 export function seenBy(view: View, doc: string, owner: string | null): Seen {
   if (view.mark === '') return { doc, mark: '' };
   const { doc: seen, hidden } = withoutHidden(view, doc, owner);
   return { doc: seen, mark: hidden.length === 0 ? '' : markOf(hidden) };
 }
 
-/** The representation without its hidden members, and those that were in it. */
+/** Removes hidden members, and returns those that were present. */
 export function withoutHidden(
   view: View,
   doc: string,

@@ -1,6 +1,6 @@
 /**
- * The result of a change as its author sees it (§4.4 to §4.7). It is kept for replay and in operations as it is said here, so what is hidden
- * from the author is in none of them.
+ * The result of a change as its author may see it (§4.4 to §4.7). Stored results (for replay, and of operations) are
+ * made from it, so they contain nothing that is hidden from the author.
  */
 
 import type { Made } from '../../kernel/resource.ts';
@@ -10,15 +10,15 @@ import { seenOf } from './standing.ts';
 
 export type Change = {
   readonly created: boolean;
-  /** Of what was made or changed; null when it is gone. */
+  /** Of the created or changed resource; null if it was deleted. */
   readonly location: string | null;
-  /** Milliseconds since the epoch; null when it is gone. */
+  /** Milliseconds since the epoch; null if it was deleted. */
   readonly modifiedAt: number | null;
-  /** False for PUT and DELETE, whose answers carry no validators. */
+  /** False for PUT and DELETE, whose responses carry no validators. */
   readonly validated: boolean;
 };
 
-/** @param row what stands after the change; before it, where it removes */
+/** @param row after the change; for a deletion, before it */
 export function madeOf(
   served: Served,
   principal: Principal,
@@ -26,7 +26,7 @@ export function madeOf(
   change: Change,
 ): Made {
   const seen = seenOf(served, principal, row);
-  // The answer tags what it holds by the revision alone, which is the tag of the whole representation.
+  // Responses to changes tag by the revision alone, which is the tag of the whole representation.
   if (seen !== undefined) return { outcome: 'made', ...change, doc: seen.doc, validated: false };
   return { outcome: 'made', ...change, doc: row.doc };
 }

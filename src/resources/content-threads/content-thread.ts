@@ -1,4 +1,4 @@
-/** The program of a content thread: carries out one job at a time, with its own validators compiled from the same schemas. */
+/** The program of a content thread: runs one job at a time, with validators compiled from the same schemas. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { lowerOwnPriority } from '../../store/worker-file.ts';
 import { useTypeboxBundle } from '../../typebox-bundle.ts';

@@ -1,8 +1,8 @@
 /**
- * Threads that parse, check and serialize content that is too long for the event loop: a megabyte of JSON takes 100 ms to a second,
- * depending on its structure and the schema. Jobs wait in a queue that is fair by party and bounded in octets. A thread whose job
- * exceeds its time (such as a pattern that backtracks without end) is terminated; the next job starts a new one. Threads start when
- * first needed and take about 20 MB each.
+ * Threads that parse, check and serialize content that is too long for the event loop: a megabyte of JSON takes 100 ms
+ * to a second, depending on its structure and the schema. Jobs wait in a queue that is fair by party and bounded in
+ * octets. A thread whose job exceeds its time (such as a pattern that backtracks without end) is terminated; the next
+ * job starts a new one. Threads start when first needed and take about 20 MB each.
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -236,8 +236,8 @@ function hasCostlyPattern(schema: unknown): boolean {
 }
 
 /**
- * Tells whether a regular expression may take exponential time: a repeated group contains a repetition or alternatives, as in
- * `^(a+)+$`. Some matches are harmless; they only cost the way through a thread.
+ * Tells whether a regular expression may take exponential time: a repeated group contains a repetition or alternatives,
+ * as in `^(a+)+$`. Some matches are harmless; they only cost the way through a thread.
  */
 export function mayBacktrack(pattern: string): boolean {
   const groups: boolean[] = [];

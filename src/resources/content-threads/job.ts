@@ -1,7 +1,8 @@
 /**
- * Jobs for content threads, as values that cross to a thread and back: checking that octets are valid for their media type, and
- * proposing the fields of a resource from them. The event loop runs the same functions for short content. The thread returns the fields
- * as the text to store, because copying a parsed tree between threads takes longer than parsing it.
+ * Jobs for content threads, as values that cross to a thread and back: checking that octets are valid for their media
+ * type, and proposing the fields of a resource from them. The event loop runs the same functions for short content. The
+ * thread returns the fields as the text to store, because copying a parsed tree between threads takes longer than
+ * parsing it.
  */
 import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';

@@ -1,7 +1,7 @@
 /**
- * JSON Patch (RFC 6902), applied to a copy, so that a patch takes effect whole or not at all (§4.6). Not the package rfc6902: it fails
- * two cases of the official suite (add and replace of the whole document), accepts `-` as the index of an existing item, and lets a
- * chain of copies grow without bound.
+ * JSON Patch (RFC 6902), applied to a copy, so that a patch takes effect whole or not at all (§4.6). Not the package
+ * rfc6902: it fails two cases of the official suite (add and replace of the whole document), accepts `-` as the index
+ * of an existing item, and lets a chain of copies grow without bound.
  */
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { Json } from '../../http/syntax/json.ts';
@@ -30,8 +30,8 @@ export type Patched =
   | { readonly ok: false; readonly problem: Problem };
 
 /**
- * Applies the operations in order. Refuses a malformed patch with `patch_malformed`, and with `patch_not_applicable` an operation whose
- * path is missing, whose test fails or that passes a limit.
+ * Applies the operations in order. Refuses a malformed patch with `patch_malformed`, and with `patch_not_applicable` an
+ * operation whose path is missing, whose test fails or that passes a limit.
  */
 export function jsonPatch(target: Json, operations: unknown, limits: PatchLimits): Patched {
   const read = readJsonPatch(operations, limits.operationsMax);
@@ -238,7 +238,10 @@ type ReadJsonPatch =
 
 const faultsMax = 20;
 
-/** Reads the operations (RFC 6902 §3, §4); reports up to twenty malformed ones, and ignores unknown members as §4 requires. */
+/**
+ * Reads the operations (RFC 6902 §3, §4); reports up to twenty malformed ones, and ignores unknown members as §4
+ * requires.
+ */
 function readJsonPatch(document: unknown, operationsMax: number): ReadJsonPatch {
   if (!Array.isArray(document))
     return malformed([{ pointer: '', message: 'must be an array of operations' }]);

@@ -1,7 +1,8 @@
 /**
- * Computes the fields that a POST, PUT or PATCH would write, or the refusal (§4.4 to §4.6). Pure functions: the transaction checks
- * uniqueness and references. One refusal lists all faults under the code of the gravest: a member that may not change (400), then a
- * missing field (400), then invalid data (422). In a PATCH, removing a required field is invalid data.
+ * Computes the fields that a POST, PUT or PATCH would write, or the refusal (§4.4 to §4.6). Pure functions: the
+ * transaction checks uniqueness and references. One refusal lists all faults under the code of the gravest: a member
+ * that may not change (400), then a missing field (400), then invalid data (422). In a PATCH, removing a required field
+ * is invalid data.
  */
 import type { FieldError, Problem } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
@@ -41,7 +42,7 @@ export type Proposable = Pick<
 >;
 
 export type Proposed =
-  /** Fields in the order of the schema, without server-assigned members. `unchanged`: the resource already has these fields. */
+  /** Fields in the order of the schema, without server-assigned members. `unchanged`: the resource has them already. */
   | { readonly ok: true; readonly fields: Fields; readonly unchanged: boolean }
   | { readonly ok: false; readonly problem: Problem };
 
@@ -57,8 +58,8 @@ export function proposeCreate(
 }
 
 /**
- * Proposes the fields after a PUT to the resource `id`: those given, the defaults, and the current values of fields that are closed to
- * the writer. Server-assigned members are accepted if they equal those of `current`.
+ * Proposes the fields after a PUT to the resource `id`: those given, the defaults, and the current values of fields
+ * that are closed to the writer. Server-assigned members are accepted if they equal those of `current`.
  * @param current the stored representation; undefined if the PUT creates the resource
  */
 export function proposeReplace(
@@ -89,9 +90,9 @@ export function proposeReplace(
 }
 
 /**
- * Proposes the fields after a patch of the representation `current`. The patch sees server-assigned members (so `test /id` works),
- * which it may not change, but not fields hidden from the writer. A removed member takes its default if it has one; a field closed to
- * the writer keeps its value.
+ * Proposes the fields after a patch of the representation `current`. The patch sees server-assigned members (so
+ * `test /id` works), which it may not change, but not fields hidden from the writer. A removed member takes its default
+ * if it has one; a field closed to the writer keeps its value.
  */
 export function proposePatch(
   collection: Proposable,
@@ -200,8 +201,8 @@ function judge(
 }
 
 /**
- * Drops faults in hidden fields, which the writer can neither see nor correct. A missing hidden field of a new resource is still
- * reported, because the resource cannot be created without it.
+ * Drops faults in hidden fields, which the writer can neither see nor correct. A missing hidden field of a new resource
+ * is still reported, because the resource cannot be created without it.
  */
 function visibleFaults(faults: Faults, { hidden }: Withheld, exists: boolean): Faults {
   if (hidden.size === 0) return faults;
@@ -247,8 +248,8 @@ function orderedFields(collection: Proposable, value: Members): Members {
 }
 
 /**
- * JSON Merge Patch (RFC 7396 §2): null removes a member, objects merge, any other value replaces the whole, arrays included. Changes
- * neither argument; the result shares unchanged values with both.
+ * JSON Merge Patch (RFC 7396 §2): null removes a member, objects merge, any other value replaces the whole, arrays
+ * included. Changes neither argument; the result shares unchanged values with both.
  */
 export function mergePatch(target: Json, patch: Json): Json {
   if (!isMembers(patch)) return patch;

@@ -1,7 +1,7 @@
 /**
- * Members that a client may not change (§4.6.3): server-assigned ones, and those that the collection fixes at
- * creation. Only a change is refused: a patch or PUT that repeats the current value is accepted, and a PUT that omits a fixed field
- * changes it.
+ * Members that a client may not change (§4.6.3): server-assigned ones, and those that the collection fixes at creation.
+ * Only a change is refused: a patch or PUT that repeats the current value is accepted, and a PUT that omits a fixed
+ * field changes it.
  */
 import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -69,8 +69,8 @@ export function fixedChanges(
 }
 
 /**
- * Lists forbidden members that a JSON Patch targets, for a patch that cannot be applied and so leaves no representation to compare. An
- * operation that repeats the current value is left out.
+ * Lists forbidden members that a JSON Patch targets, for a patch that cannot be applied and so leaves no representation
+ * to compare. An operation that repeats the current value is left out.
  */
 export function unpatchableTargets(
   collection: Pick<Collection, 'unpatchable'>,

@@ -1,6 +1,6 @@
 /**
- * Fields that are closed to the writer of a resource (§5.1): `readOnly` ones it may see but not change; `hidden` ones do not exist for
- * it. A closed field keeps its value: a PUT that omits it keeps it, and a patch cannot reach it.
+ * Fields that are closed to the writer of a resource (§5.1): `readOnly` ones it may see but not change; `hidden` ones
+ * do not exist for it. A closed field keeps its value: a PUT that omits it keeps it, and a patch cannot reach it.
  */
 import type { FieldError } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -16,7 +16,7 @@ import { isAdministrator, type Principal } from '../../model/principal.ts';
 export type Writer = {
   readonly principal: Principal;
   readonly owner: string | null;
-  /** The rules compiled by `closingsFor`, for a content thread: a rule may be a function, which cannot cross to a thread. */
+  /** The rules compiled by `closingsFor`, for a content thread, to which a function cannot cross. */
   readonly closings?: Closings;
 };
 
@@ -55,9 +55,13 @@ export function closingsFor(collection: Closable, principal: Principal): Closing
   if (collection.readOnly.size + collection.hidden.size === 0) return noClosings;
   const closings = (rules: ReadonlyMap<string, Rule>, action: Action) =>
     [...rules]
-      .map(([name, rule]) => ({ name, openWhere: permittedWhere(rule, action, asked) }))
+      .map(([name, rule]) => ({ name, openWhere: permittedWhere(rule, action, ruleContext) }))
       .filter(({ openWhere }) => openWhere.op !== 'always');
-  const asked = { principal, owner: ownerField, member: (name: string) => requireField(collection, name) };
+  const ruleContext = {
+    principal,
+    owner: ownerField,
+    member: (name: string) => requireField(collection, name),
+  };
   return { readOnly: closings(collection.readOnly, 'update'), hidden: closings(collection.hidden, 'read') };
 }
 

@@ -1,6 +1,6 @@
 /**
- * `events` and `events/{id}` (§6): the log of everything that happened, as a list, one by one, and as a stream. What POST to `events` means is
- * said by who sends webhooks (resources/webhooks/events).
+ * The resources `events` and `events/{id}` (§6): the event log as a list, event by event, and as a stream. Another
+ * feature provides the POST that publishes events.
  */
 import { hash } from 'node:crypto';
 import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
@@ -26,7 +26,7 @@ type EventStanding = Standing & { readonly doc: string; readonly tag: string };
 
 const missing: EventStanding = { exists: false, visible: false, permitted: false, doc: '', tag: '' };
 const cacheControl = 'private, no-cache';
-/** Events that a stream reads from the log at once. */
+/** Events that a stream reads from the log at a time. */
 const batchEventsMax = 100;
 
 export type EventsOptions = {
@@ -35,9 +35,9 @@ export type EventsOptions = {
   readonly collections: readonly Collection[];
   readonly list: Omit<ListOptions, 'permission' | 'cacheControl' | 'path'>;
   readonly streamLimits: StreamLimits;
-  /** What of an event a principal sees. */
+  /** The view that a principal has of events. */
   readonly views: (principal: Principal) => EventView | undefined;
-  /** POST of an event; absent: there is none (405). */
+  /** The POST of an event; absent: 405. */
   readonly post?: Operation | undefined;
 };
 
@@ -71,7 +71,7 @@ export function eventResources(options: EventsOptions): readonly Resource[] {
 
 function logDocumentation(limits: ListOptions['limits']): OperationDocumentation {
   const page = pageSchema('EventLog', 'A page of the log.', eventSchema);
-  // OpenAPI 3.2 describes each item of a stream; the 3.1 view falls back on text.
+  // OpenAPI 3.2 describes each item of a stream; the 3.1 view describes text.
   const itemSchema = {
     type: 'object',
     properties: {
@@ -96,7 +96,7 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
   };
 }
 
-/** Open to anyone: what a principal may see of the log is decided event by event. */
+/** Open to every caller: visibility is decided for each event. */
 function logOperation(options: EventsOptions): Operation<Standing, never, ListProposal> {
   const { store, path, collections, streamLimits } = options;
   const list: ListOptions = { ...options.list, path, cacheControl, permission: () => 'granted' };
@@ -109,11 +109,11 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
     stream: (ask) => {
       const { known } = ask;
       const proposal = proposeList(list, ask.query ?? '', ask.principal);
-      const asked = proposal.list?.prepared.asked.filter ?? { op: 'always' };
+      const requested = proposal.list?.prepared.asked.filter ?? { op: 'always' };
       return openEventStream(store, {
         reader: {
           key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
-          filter: allOf([visibleEvents(collections, ask.principal), asked]),
+          filter: allOf([visibleEvents(collections, ask.principal), requested]),
           view: options.views(ask.principal),
           party: ask.party,
         },
@@ -137,7 +137,7 @@ function eventOperation(options: EventsOptions): Operation<EventStanding> {
       gives: { representation: json(eventSchema, eventExample) },
     },
     permission: () => 'depends',
-    // A read by id must apply the same filter as the list, so it asks the store the same way.
+    // Counting with the filter of the list guarantees the same visibility.
     standing: async (ask) => {
       const id = ask.captures[0] ?? '';
       const row = await store.read(eventsTable, id);
@@ -148,7 +148,7 @@ function eventOperation(options: EventsOptions): Operation<EventStanding> {
       const filter = allOf([visibleEvents(collections, ask.principal), anyOf([only])]);
       const visible = (await store.count(eventsTable, filter, ask.party)) > 0;
       const doc = options.views(ask.principal)?.(typeOf(row.doc), row.doc, row.owner) ?? row.doc;
-      // Who sees less of it gets another entity tag: the tag is strong (RFC 9110 §8.8.1).
+      // A principal that sees fewer members gets another entity tag, because the tag is strong (RFC 9110 §8.8.1).
       const tag =
         doc === row.doc ? String(row.rev) : `${row.rev}.${hash('sha256', doc, 'base64url').slice(0, 8)}`;
       return { exists: true, visible, permitted: visible, doc, tag };

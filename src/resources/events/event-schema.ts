@@ -1,4 +1,4 @@
-/** An event of the log (§2.6) as the OpenAPI document describes it, for every resource that answers with one. */
+/** The schema of an event (§2.6) in the OpenAPI document, for every resource that returns events. */
 import { named, type Tag } from '../../kernel/documentation.ts';
 
 export const eventsTag: Tag = {

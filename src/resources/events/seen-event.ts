@@ -1,6 +1,6 @@
 /**
- * Events as a principal sees them (§6): without the members of the resource that are hidden from it, by the rules applied to the snapshot
- * in the event. Where nothing is hidden from it, events are served as they are stored.
+ * Events as a principal sees them (§6): without the members of the resource that are hidden from it, by the rules
+ * applied to the snapshot in the event. If nothing is hidden from the principal, events are served as stored.
  */
 import { memberSpan, valueAt } from '../../http/syntax/json-members.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -10,10 +10,10 @@ import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts
 import { type ShowDocs, withOwners } from '../collection/listing.ts';
 import { createViews, type View, withoutHidden } from '../collection/view.ts';
 
-/** How a principal sees events; undefined where it sees all there is in them. */
+/** Returns the event for a principal; undefined if the principal sees events as stored. */
 export type EventView = (type: string, doc: string, owner: string | null) => string;
 
-/** Made once for all streams and reads. */
+/** Call once, for all streams and reads. */
 export function createEventViews(
   collections: Iterable<Collection>,
 ): (principal: Principal) => EventView | undefined {
@@ -46,7 +46,7 @@ function withoutHiddenOf(view: View, doc: string, owner: string | null): string 
   return `${doc.slice(0, object.start)}${shown.doc}${doc.slice(object.end)}`;
 }
 
-/** A page of events; the owner of what each tells of stands in its row alone. */
+/** Shows a page of events. The owner of an event's resource is only in the row, so the rows are read as well. */
 export function showEvents(store: Store, view: EventView): ShowDocs {
   return (docs): MaybePromise<readonly string[]> =>
     withOwners(store, eventsTable, docs, (owners) =>

@@ -1,10 +1,9 @@
 /**
- * Batches of the event log, read and encoded once for all streams that need the same (§6): streams of one audience with one query
- * that stand at one position. A thousand readers of one event then cost one read and hold one buffer
- * (decision 0055).
+ * Batches of the event log, read and encoded once for all streams of one audience with the same query and position
+ * (§6). A thousand readers of one event then cost one read and hold one buffer (decision 0055).
  *
- * A batch is kept until the log changes, by an append or by removal, within the bound of `eventBatches` in src/memory/bounds.ts; and as
- * long as a stream still writes it, by that stream. An empty batch is not kept: it says only that nothing was there.
+ * A batch is cached until the log changes, by an append or a removal, within the bound of `eventBatches` in
+ * src/memory/bounds.ts; a stream that still writes it keeps it longer. Empty batches are not cached.
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import { OctetCache } from '../../memory/octet-cache.ts';
@@ -15,27 +14,27 @@ import { whenKnown } from '../../store/when-known.ts';
 import type { EventView } from './seen-event.ts';
 
 export type Batch = {
-  /** As the stream sends them; empty where nothing was there. */
+  /** As sent in the stream; empty if there are no events. */
   readonly octets: Uint8Array;
-  /** Of the last event in it; undefined where it is empty. */
+  /** The position of the last event; undefined for an empty batch. */
   readonly last: LogPosition | undefined;
-  /** Whether events may remain beyond it. */
+  /** More events may follow. */
   readonly isFull: boolean;
 };
 
-/** What one stream reads of the log. */
+/** A stream's view of the log. */
 export type BatchReader = {
   /** Equal for streams with the same filter and view: the audience and the text of the query. */
   readonly key: string;
   readonly filter: Filter;
-  /** What of an event is shown; undefined: all. */
+  /** Undefined: the principal sees events as stored. */
   readonly view: EventView | undefined;
-  /** Whom the log is read for. */
+  /** The party for which the log is read. */
   readonly party: string;
 };
 
 export type SharedBatches = {
-  /** The batch after the position, where it needs no read of its own: it is kept, or another stream is reading it. */
+  /** Returns the batch after the position if it is cached or another stream is reading it. */
   known(reader: BatchReader, after: LogPosition): MaybePromise<Batch> | undefined;
   /** @throws StoreUnavailable */
   read(reader: BatchReader, after: LogPosition): MaybePromise<Batch>;
@@ -43,9 +42,9 @@ export type SharedBatches = {
 
 export type SharedBatchesOptions = {
   readonly store: Pick<Store, 'tail' | 'onAppend'>;
-  /** Events read from the log at once. */
+  /** Events of one batch. */
   readonly batchEventsMax: number;
-  /** Octets of events after which a batch takes no further one. */
+  /** A batch ends with the event that reaches this many octets. */
   readonly batchBytesMax: number;
 };
 
@@ -60,7 +59,7 @@ export function createSharedBatches(options: SharedBatchesOptions): SharedBatche
   });
   const underWay = new Map<string, Promise<Batch>>();
   let changes = 0;
-  // Registered before those of the streams: whoever is woken by a change finds nothing of before.
+  // Registered before the listeners of the streams, so a stream that wakes up finds no batch from before the change.
   store.onAppend(() => {
     changes += 1;
     kept.clear();
@@ -109,7 +108,9 @@ function positionOf(entry: TailEntry | undefined): LogPosition | undefined {
   return entry === undefined ? undefined : { rev: entry.rev, id: entry.id };
 }
 
-/** `id`, `event` and `data` of each (HTML, "Server-sent events"). Documents are JSON of one line. */
+/**
+ * Writes `id`, `event` and `data` of each event (HTML, "Server-sent events"). Documents are JSON without line breaks.
+ */
 function encode(entries: readonly TailEntry[], view: EventView | undefined): Uint8Array {
   if (entries.length === 0) return nothing;
   const parts: Buffer[] = [];
@@ -118,7 +119,7 @@ function encode(entries: readonly TailEntry[], view: EventView | undefined): Uin
     const doc = view === undefined ? whole : view(type, whole, owner);
     text += `id: ${id}\nevent: ${type}\ndata: `;
     if (doc.length > joinedCharactersMax) {
-      // To join it would copy it once more.
+      // Joining it would copy it once more.
       parts.push(Buffer.from(text), Buffer.from(doc));
       text = '\n\n';
     } else text += `${doc}\n\n`;

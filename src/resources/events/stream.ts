@@ -1,11 +1,11 @@
 /**
- * The event stream (§6; HTML, server-sent events): `id`, `event` and `data` per event, in log order, from
+ * The event stream (§6; HTML, server-sent events): `id`, `event` and `data` of each event, in log order, from
  * Last-Event-ID or from now on.
  *
- * A stream is in one of three modes: `reading` a batch from the log, as soon as there is memory for one; `writing` it to a
- * client, which may be slow and is then waited for; or `waiting` for the log to grow. It never holds more than one batch, which
- * ends by octets as well as by count and which it shares with streams like it (shared-batches.ts). An unknown
- * Last-Event-ID (it may have been purged) starts at the oldest event kept: rather twice than never.
+ * A stream is in one of three modes: `reading` a batch of the log, as soon as there is memory for it; `writing` it to
+ * the client, at the client's pace; or `waiting` for the log to grow. It holds at most one batch, which is bounded in
+ * octets and in number and shared with similar streams (shared-batches.ts). An unknown Last-Event-ID, which may have
+ * been purged, starts at the oldest event in the log: the client may then receive events twice but misses none.
  */
 
 import type { ContentSink } from '../../http/message.ts';
@@ -17,24 +17,23 @@ import type { Batch, BatchReader, SharedBatches } from './shared-batches.ts';
 type Sink = Parameters<EventStream['open']>[0];
 
 export type StreamLimits = {
-  /** Octets of events after which a batch takes no further one. */
+  /** A batch ends with the event that reaches this many octets. */
   readonly batchBytesMax: number;
-  /** A comment is sent after this much silence, so that dead connections are noticed. */
+  /** A comment is sent after this much silence, to detect dead connections. */
   readonly heartbeatMs: number;
 };
 
 const beginning: LogPosition = { rev: 0, id: '' };
-/** A batch ends with the event that reaches its bound, and events may be long: so many bounds are asked for before it is read. */
+/** Bounds of memory reserved before a read: a batch may exceed its bound by its last event, and events may be long. */
 const batchesReserved = 4;
 
 export type StreamOptions = {
-  /** What the client asked for, of what it may see. */
   readonly reader: BatchReader;
   readonly batches: SharedBatches;
   readonly turns: WriteTurns;
-  /** Where the client stopped; undefined: only what comes from now on. */
+  /** The last event that the client received; undefined: only later events are sent. */
   readonly lastEventId: string | undefined;
-  /** Tells of the end of the credential that the stream was opened with; undefined: without one. */
+  /** Calls back when the credential of the stream ends; undefined: there is no credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   readonly limits: StreamLimits;
 };
@@ -45,14 +44,14 @@ export async function openEventStream(store: Store, options: StreamOptions): Pro
   return { open: (sink) => run(store, options, from, sink) };
 }
 
-/** Goes on at once where the store answers at once, and fails where it cannot answer, for whatever reason. */
+/** Delivers synchronously if the store answers synchronously; fails for any error of the store. */
 function whenRead(read: () => MaybePromise<Batch>, deliver: (batch: Batch) => void, fail: () => void): void {
   try {
     const batch = read();
     if (batch instanceof Promise) batch.then(deliver, fail);
     else deliver(batch);
   } catch {
-    // The client resumes where it was.
+    // The client reconnects and resumes at its last event.
     fail();
   }
 }
@@ -79,7 +78,7 @@ function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink
   }, limits.heartbeatMs);
   heartbeat.unref();
 
-  /** What another stream has read, or is reading, needs no memory of its own. */
+  /** A batch that another stream has read or is reading needs no memory of its own. */
   function pump(): void {
     mode = 'reading';
     const isKnown = batches.known(reader, position) !== undefined;
@@ -111,45 +110,45 @@ function run(store: Store, options: StreamOptions, from: LogPosition, sink: Sink
     clearInterval(heartbeat);
   }
 
-  /** The client comes back with what is good then, and resumes where it was. */
+  /** Ends the stream. The client reconnects with the credential it then has, and resumes at its last event. */
   function fail(): void {
     if (!open) return;
     close();
     sink.end();
   }
 
-  // The comment makes the header section arrive at once, before the first event.
+  // The comment sends the header section immediately, before the first event.
   sink.write(': comity events\n\n');
-  // The credential may have ended while the stream was being opened: then this calls back at once.
+  // If the credential ended while the stream was being opened, this calls back immediately.
   stopWatching = options.onEnd?.(fail);
   if (open) pump();
 
   return close;
 }
 
-/** Of what is written at once, and what a client must take within the bound for a stalled answer. */
+/** Octets of one write, which a client must take within the timeout for stalled responses. */
 const pieceBytesMax = 16 * 1024;
 
 type PieceWriter = {
-  /** Calls `done` when the client has taken all octets but the last piece. One call at a time. */
+  /** Calls `done` when the client has taken all octets except the last piece. One call at a time. */
   write(octets: Uint8Array, done: () => void): void;
-  /** Nothing more is written, and no `done` is called. */
+  /** Stops writing; `done` is not called afterwards. */
   close(): void;
 };
 
 /**
- * Writes octets to a client that may be slow (§6): piece by piece, waiting wherever the client is slower than we. A batch
- * of events may be larger than what may wait for one client; in pieces it passes any link, and a client that takes little is told from
- * one that takes nothing. Pieces are views of the octets and no copies.
+ * Writes octets to a client that may be slow (§6), piece by piece, at the client's pace. A batch of events may exceed
+ * the buffer of one client; in pieces it passes any link, and a slow client can be told from a stalled one. Pieces are
+ * views of the octets, not copies.
  */
 function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
   let open = true;
-  /** Used once: a full socket may also empty of a comment that somebody else wrote. */
-  let goOn: (() => void) | undefined;
+  /** Cleared before each call: the socket may also drain after a comment of the heartbeat. */
+  let resume: (() => void) | undefined;
 
   sink.onReady(() => {
-    const next = goOn;
-    goOn = undefined;
+    const next = resume;
+    resume = undefined;
     next?.();
   });
 
@@ -162,7 +161,7 @@ function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
         else if (open) done();
       };
       if (sink.write(piece)) next();
-      else goOn = next;
+      else resume = next;
       return piece.length;
     });
   }
@@ -179,22 +178,22 @@ function createPieceWriter(sink: ContentSink, turns: WriteTurns): PieceWriter {
 }
 
 const turnBytesMax = 2 * 1024 * 1024;
-/** What a short write costs, in octets of a long one. */
+/** Counted for a short write, whose fixed cost is that of so many octets. */
 const writeBytesMin = 16 * 1024;
 
-/** Writes, and says how many octets. */
+/** Writes, and returns the number of octets. */
 type Write = () => number;
 
 /**
- * Turns in which event streams write: so much in one turn of the event loop and no more, whoever wants to, in the order in which
- * they came. What is handed to a socket costs when it is sent, after the call that wrote it, so octets are counted and not time: 2 MiB
- * took 1 to 3 ms on a two-core machine.
+ * Limits how much event streams write in one turn of the event loop; the rest follows in later turns, in order of
+ * arrival. The cost of a write arises when the socket sends, after the call, so octets are counted instead of time: 2
+ * MiB took 1 to 3 ms on a two-core machine.
  */
 export class WriteTurns {
   #waiting: Write[] = [];
   #isScheduled = false;
 
-  /** Calls back in a later turn of the event loop, once. */
+  /** Calls `write` once, in a later turn of the event loop. */
   enter(write: Write): void {
     this.#waiting.push(write);
     this.#schedule();

@@ -1,7 +1,7 @@
 /**
- * Which events a principal may read (§6): those about resources that it could
- * read by the rules of their collection, applied to the snapshot in the event. One that tells of no resource is its owner's and its
- * tenant's (event-access.ts). The rest belongs to administrators.
+ * The events that a principal may read (§6): events about resources that it may read by the rules of their collection,
+ * applied to the snapshot in the event. Published events without a resource belong to their owner and tenant
+ * (`readRuleOfPosted`). Administrators may read all events.
  */
 import { type Rule, visibleTo } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
@@ -12,7 +12,7 @@ import { isAdministrator, type Principal } from '../../model/principal.ts';
 
 const collectionField: Field = { name: 'collection', path: [], type: 'string', column: 'collection' };
 
-/** What a client may filter and sort events by. */
+/** The fields by which clients may filter and sort events. */
 export const eventFields: Fields = new Map(
   (
     [

@@ -1,7 +1,7 @@
 /**
- * A resource whose representation the program itself makes: health, metrics, the OpenAPI document, pages. Readable by
- * anyone unless said otherwise, served by the same kernel as everything else, so it has validators, HEAD and OPTIONS. No rate
- * limit applies: monitors ask often, and the answers are at hand.
+ * A resource whose representation the program generates: health, metrics, the OpenAPI document, pages. Readable by
+ * every caller unless `permission` says otherwise. The kernel serves it like any other resource, with validators, HEAD
+ * and OPTIONS. No rate limit applies: monitors send many requests, and the responses are cheap.
  */
 import { hash } from 'node:crypto';
 import type { OperationDocumentation, PathDocumentation, Tag } from '../../kernel/documentation.ts';
@@ -14,31 +14,30 @@ export type Document =
   | {
       readonly content: string | Uint8Array;
       readonly fields?: readonly string[];
-      /** Where it is known already; made of the content otherwise. */
+      /** A known tag; absent: computed from the content. */
       readonly tag?: string;
     }
-  /** The query component names something that is not there. */
+  /** The query string requests something that does not exist. */
   | { readonly refused: string };
 
 export const serviceTag: Tag = { name: 'service', description: 'What the program tells about itself.' };
 
 export type DocumentOptions = {
-  /** Absent: the OpenAPI document does not describe it. */
   readonly documentation?: Omit<PathDocumentation, 'tag'> & { readonly read: OperationDocumentation };
   readonly path: string;
   readonly mediaType: string;
   readonly cacheControl: string;
   readonly read: (ask: Ask) => MaybePromise<Document>;
-  /** False for what is different at every read: no tag is made then. */
+  /** False if every read returns different content; it then has no entity tag. */
   readonly stable?: boolean;
   readonly permission?: (principal: Principal) => Permission;
-  /** As in `Resource`. */
+  /** See `Resource`. */
   readonly inReserve?: boolean;
 };
 
-const there: Standing = { exists: true, visible: true, permitted: true };
+const open: Standing = { exists: true, visible: true, permitted: true };
 
-/** 132 bits of a digest: the same content has the same tag on every process. */
+/** 132 bits of a digest: equal content has the same tag in every process. */
 export function contentTag(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url').slice(0, 22);
 }
@@ -53,7 +52,7 @@ export function documentResource(options: DocumentOptions): Resource {
   const operation: Operation<Standing, never, Read> = {
     ...(documentation === undefined ? {} : { documentation: documentation.read }),
     permission: options.permission ?? (() => 'granted'),
-    standing: () => there,
+    standing: () => open,
     propose: async (ask) => {
       const document = await options.read(ask);
       if ('refused' in document) {

@@ -1,5 +1,6 @@
 /**
- * `/health/live`: the process answers. `/health/ready`: it can serve; 503 while the store cannot or while it drains.
+ * `/health/live`: the process responds. `/health/ready`: it can serve requests; 503 while the store is unavailable or
+ * the server drains.
  */
 
 import { json, named } from '../../kernel/documentation.ts';
@@ -13,7 +14,7 @@ const healthSchema = named('Health', {
   required: ['status'],
 });
 
-/** @param isDraining true from the moment the program was told to stop */
+/** @param isDraining true once the program has started to stop */
 export function healthResources(store: Store, isDraining: () => boolean): readonly Resource[] {
   const common = { mediaType: 'application/json', cacheControl: 'no-store', stable: false, inReserve: true };
   return [

@@ -1,5 +1,6 @@
 /**
- * What the program serves about itself: health, metrics, the OpenAPI document and its pages. None needs a credential but the metrics.
+ * Resources about the program itself: health, metrics, the OpenAPI document and its pages. Only the metrics need a
+ * credential.
  */
 
 import { json } from '../../kernel/documentation.ts';
@@ -9,7 +10,6 @@ import type { Store } from '../../store/store.ts';
 import { contentTag, type Document, documentResource } from './document.ts';
 import { healthResources } from './health.ts';
 
-/** A page or an asset of the documentation. */
 export type Asset = {
   readonly path: string;
   readonly mediaType: string;
@@ -22,7 +22,7 @@ export type ProgramOptions = {
   readonly store: Store;
   readonly isDraining: () => boolean;
   readonly metrics: { readonly contentType: string; render(): Promise<string> };
-  /** The OpenAPI document as JSON in UTF-8, of the version asked for; undefined: no such version. */
+  /** The OpenAPI document of a version, as JSON in UTF-8; undefined: there is no such version. */
   readonly openApi: (
     version: string | undefined,
   ) => Promise<{ readonly content: Uint8Array; readonly tag: string }> | undefined;
@@ -82,7 +82,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
   ];
 }
 
-/** Assets never change while the program runs: each is read and hashed when it is first asked for. */
+/** Assets do not change while the program runs: each is read and hashed at its first request. */
 function readOnce(asset: Asset): () => Promise<Document> {
   let read: Promise<Document> | undefined;
   return () => {

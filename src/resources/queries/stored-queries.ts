@@ -1,12 +1,12 @@
 /**
- * Stored queries (§4.9.3; RFC 10008 §2.3): the text of a QUERY under a token, so that GET repeats it. The token is a MAC of
- * the query: it cannot be guessed, says nothing about the query, and is the same for the same query, so
- * asking again stores nothing. It grants nothing: whoever uses it sees what it may see.
+ * Stored queries (§4.9.3; RFC 10008 §2.3): the text of a QUERY under a token, so that GET repeats it. The token is a
+ * MAC of the query: it cannot be guessed, reveals nothing about the query, and is the same for the same query, so a
+ * repeated QUERY stores nothing. It grants no access: access rules apply to each caller that uses it.
  *
- * Stored queries cost disk, so what each owner stores within their lifetime is bounded in octets, and what all store together. At the
- * bound a QUERY is answered without Location, which RFC 10008 leaves to the server; no query whose Location was given is dropped.
- * The amounts are counted in windows by `tally`, as rate limits are: a counter that a crash of the database server loses
- * lets an owner store up to its bound once more.
+ * Stored queries cost disk, so the octets that each owner, and all owners together, store within the lifetime of a
+ * query are bounded. At the bound a QUERY is answered without Location, which RFC 10008 allows; a query whose Location
+ * was sent is never dropped. `tally` counts the octets in windows, as for rate limits: if a crash of the database
+ * server loses a counter, the owner can store up to its bound once more.
  */
 import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
@@ -28,10 +28,10 @@ export type StoredQuery = {
 export type StoredQueries = {
   tokenOf(collection: string, mediaType: string, text: string): string;
   /**
-   * Makes the token usable for at least half of its lifetime from now. False: the query is not stored, because it is too long, its
-   * owner or all have stored as much as they may, or the store takes no writes.
-   * @param owner whom it counts for: the principal, or the address of an anonymous caller
-   * @throws StoreUnavailable where the store cannot be read
+   * Makes the token usable for at least half of its lifetime from now. Returns false if the query is not stored: it is
+   * too long, a bound is reached, or the store takes no writes.
+   * @param owner for which it counts: the principal, or the address of an anonymous caller
+   * @throws StoreUnavailable if the store cannot be read
    */
   keep(query: StoredQuery, owner: string, now: number): MaybePromise<boolean>;
   find(token: string): Promise<StoredQuery | undefined>;
@@ -46,7 +46,7 @@ export type StoredQueriesOptions = {
   readonly storedQueriesBytesMax: number;
 };
 
-/** The document of a row; the token is the id, and a long text is compressed. */
+/** The document of a row, whose id is the token. A long text is compressed. */
 type Document = {
   readonly collection: string;
   readonly mediaType: string;
@@ -55,7 +55,7 @@ type Document = {
   readonly deflated?: string;
 };
 
-/** Shorter texts do not get shorter by it. */
+/** Compression does not shorten shorter texts. */
 const deflatedFrom = 1024;
 
 const deflate = promisify(deflateRaw);
@@ -87,13 +87,13 @@ export function createStoredQueries(options: StoredQueriesOptions): StoredQuerie
     try {
       const change = { table: queriesTable, id: token, expect, next };
       const { outcome } = await store.commit({ changes: [change], events: [] });
-      // Superseded means that another request stored the same query in this moment.
+      // Superseded: another request stored the same query at the same moment.
       if (outcome !== 'committed') await taken.giveBack();
       return remember(token, now);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       await taken.giveBack().catch(() => {
-        // It stays counted until its window is over.
+        // The octets stay counted until their window ends.
       });
       return false;
     }
@@ -125,13 +125,13 @@ function fromBase64(text: string): Buffer {
   return Buffer.from(text, 'base64');
 }
 
-/** Windows that a lifetime is counted in. */
+/** Windows within a lifetime. */
 const steps = 4;
 
-/** What a row takes besides its document: the other columns, two indexes. */
+/** Octets of a row besides its document: the other columns and two indexes. */
 const rowOctets = 256;
 
-/** Rows read at once to count what a start finds. */
+/** Rows read at a time to count the stored queries at the start. */
 const rowsPerRead = 32;
 
 type Taken = {
@@ -140,12 +140,15 @@ type Taken = {
 };
 
 type Quota = {
-  /** Counts the octets for the owner and for all; undefined, and nothing counted, where one of them has no room. */
+  /**
+   * Counts the octets for the owner and for all; undefined, with nothing counted, if either bound would be exceeded.
+   */
   take(owner: string, octets: number, now: number): Promise<Taken | undefined>;
 };
 
 /**
- * Octets stored within a lifetime, by windows of a quarter of it: the present one and the four before hold at least what still stands.
+ * Counts octets in windows of a quarter of the lifetime: the current window and the four before it cover at least all
+ * queries that have not expired.
  */
 function createQuota(options: StoredQueriesOptions): Quota {
   const { store, storedQuerySeconds, storedQueriesPerOwnerBytesMax, storedQueriesBytesMax } = options;
@@ -163,7 +166,7 @@ function createQuota(options: StoredQueriesOptions): Quota {
     );
   }
 
-  /** The counters of a store that this process has for itself end with the process: they begin with what is stored. */
+  /** Starts the counters with the stored queries: counters of an unshared store end with the process. */
   async function countStored(): Promise<void> {
     const plan = store.plan({ table: queriesTable, filter: always, sort: byId, limit: rowsPerRead });
     let from: Parameters<typeof plan.rows>[0] = { from: 'start' };

@@ -1,6 +1,7 @@
 /**
- * `queries/{token}` repeats a stored QUERY with GET, page by page; `queries/{token}/results/{version}` gives one result of
- * it while that is still what stands, or is kept (§4.9.3). Both apply the access rules of the collection to whoever asks.
+ * `queries/{token}` repeats a stored QUERY with GET, page by page. `queries/{token}/results/{version}` returns one
+ * result of it while that is current or still cached (§4.9.3). Both apply the access rules of the collection to the
+ * caller.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { json, type OperationDocumentation, pageSchema, pathParameter } from '../../kernel/documentation.ts';
@@ -21,7 +22,7 @@ import { compileForm } from '../query/form-query.ts';
 
 import type { StoredQueries, StoredQuery } from './stored-queries.ts';
 
-/** A stored query that was found, with how its collection is queried. */
+/** A stored query with the query options of its collection. */
 type Found = {
   readonly stored: StoredQuery;
   readonly options: QueryOptions;
@@ -32,7 +33,7 @@ type QueryStanding = Standing & { readonly found: Found | undefined };
 
 type ResultProposal = QueryProposal & { readonly kept?: ListPage };
 
-/** @param byCollection how each collection is queried */
+/** @param byCollection query options by name of the collection */
 export function queryResources(
   path: string,
   storedQueries: StoredQueries,
@@ -164,7 +165,7 @@ async function find(
   return { exists: true, visible: true, permitted, found: { stored, options, content } };
 }
 
-/** The stored query, from the page that `cursor` or `page` names. */
+/** Compiles the stored query, at the page that `cursor` or `page` names. */
 function proposeRepeat(
   { content, options }: Found,
   principal: Principal,
@@ -200,7 +201,7 @@ function represent(path: string, ask: Ask, { options }: Found, proposal: QueryPr
   }) satisfies Representation | Promise<Representation>;
 }
 
-/** A tag is a version and a mark of the audience (listing.ts): one audience never gets the kept result of another. */
+/** Tags consist of a version and a mark of the audience (listing.ts): a cached result never serves another audience. */
 function sameAudience(a: string, b: string): boolean {
   return a.slice(a.indexOf('.')) === b.slice(b.indexOf('.'));
 }

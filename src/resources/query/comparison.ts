@@ -1,6 +1,6 @@
 /**
- * Operators of each field type, and the filters that they compile to. On an array field `eq`, `ne` and `in` test membership; a field of
- * type `json` has no operator.
+ * Operators of each field type, and the filters that they compile to. On an array field `eq`, `ne` and `in` test
+ * membership; a field of type `json` has no operator.
  */
 import type { Field, Scalar } from '../../model/field.ts';
 import { anyOf, type Comparison, type Filter, never } from '../../model/filter.ts';
@@ -8,7 +8,9 @@ import type { Value } from './field-value.ts';
 
 export type Operator = Comparison | 'in' | 'like' | 'null';
 
-/** SQLite refuses a pattern above 50,000 octets; a pattern far below that already costs a scan too much for each row. */
+/**
+ * SQLite refuses a pattern above 50,000 octets; a pattern far below that already costs a scan too much for each row.
+ */
 export const patternCharactersMax = 1000;
 
 const scalarOperators: readonly Operator[] = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in', 'null'];
@@ -46,7 +48,10 @@ export function isNull(field: Field, expected: boolean): Filter {
   return { op: expected ? 'eq' : 'ne', field, value: null };
 }
 
-/** Tests whether the field equals one of the values, or an array contains one; null matches a field that is absent or null. */
+/**
+ * Tests whether the field equals one of the values, or an array contains one; null matches a field that is absent or
+ * null.
+ */
 export function membership(field: Field, values: readonly Scalar[]): Filter {
   const distinct = new Set(values);
   const orNull: readonly Filter[] = distinct.delete(null) ? [isNull(field, true)] : [];

@@ -1,7 +1,7 @@
 /**
- * Cursors: a place in a list, opaque to clients. A MAC over the place and the shape of the query detects a cursor that was altered, cut
- * or taken from another query. The text is base64url: the length of the MAC as one digit, the MAC, the place. A cursor does not expire
- * and grants nothing: each query that it continues checks access again.
+ * Cursors: a place in a list, opaque to clients. A MAC over the place and the shape of the query detects a cursor that
+ * was altered, cut or taken from another query. The text is base64url: the length of the MAC as one digit, the MAC, the
+ * place. A cursor does not expire and grants nothing: each query that it continues checks access again.
  */
 import { Buffer } from 'node:buffer';
 import type { Scalar } from '../../model/field.ts';

@@ -1,6 +1,7 @@
 /**
- * Reads a client's text or JSON value as the value of a field. Both stores compare these values, so each is exact: a number is one that
- * a double holds, a time is UTC with milliseconds, and a string has nothing that PostgreSQL cannot store (U+0000, lone surrogates).
+ * Reads a client's text or JSON value as the value of a field. Both stores compare these values, so each is exact: a
+ * number is one that a double holds, a time is UTC with milliseconds, and a string has nothing that PostgreSQL cannot
+ * store (U+0000, lone surrogates).
  */
 import { checkNumber } from '../../http/syntax/json-number.ts';
 import type { Field, ScalarType } from '../../model/field.ts';

@@ -1,7 +1,8 @@
 /**
- * Compiles query strings of GET and urlencoded content of QUERY (§4.2, §4.9): `page`, `limit` (or `per_page`), `cursor`, `sort`,
- * `order`, `q` and `fields`, each at most once; every other name is a filter. `order` sets the direction of sort fields without a `-`,
- * and of the id where `sort` is absent. A blank `q` searches for nothing. `api_key` carries a credential and is skipped.
+ * Compiles query strings of GET and urlencoded content of QUERY (§4.2, §4.9): `page`, `limit` (or `per_page`),
+ * `cursor`, `sort`, `order`, `q` and `fields`, each at most once; every other name is a filter. `order` sets the
+ * direction of sort fields without a `-`, and of the id where `sort` is absent. A blank `q` searches for nothing.
+ * `api_key` carries a credential and is skipped.
  */
 
 import type { Field, Fields } from '../../model/field.ts';
@@ -129,9 +130,9 @@ type Condition = {
 };
 
 /**
- * Compiles filters: `field=value` and `field[operator]=value`. All must match. A repeated name matches any of its values for equality
- * and `in`, and all of them for every other operator. `field=null` compares with the text "null"; `field[null]=true` matches a field
- * that is absent or null. A comma separates values only in `in`.
+ * Compiles filters: `field=value` and `field[operator]=value`. All must match. A repeated name matches any of its
+ * values for equality and `in`, and all of them for every other operator. `field=null` compares with the text "null";
+ * `field[null]=true` matches a field that is absent or null. A comma separates values only in `in`.
  *
  * Stops at the first condition beyond `filterNodesMax`.
  */

@@ -1,7 +1,7 @@
 /**
- * Compiles JSON content of QUERY (§4.9): `{"filter": {...}, "sort": ["-price"], "limit": 20, "cursor": null, "page": 2, "fields":
- * [...], "q": "..."}`. Every member is optional; null counts as absent. `sort` and `fields` also take a comma-separated list. Faults
- * are 422 and carry JSON Pointers; only a malformed cursor is 400.
+ * Compiles JSON content of QUERY (§4.9): `{"filter": {...}, "sort": ["-price"], "limit": 20, "cursor": null, "page": 2,
+ * "fields": [...], "q": "..."}`. Every member is optional; null counts as absent. `sort` and `fields` also take a
+ * comma-separated list. Faults are 422 and carry JSON Pointers; only a malformed cursor is 400.
  */
 
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -167,12 +167,12 @@ type JsonOperator = Exclude<Operator, 'null'>;
 const pointerTokenCharactersMax = 64;
 
 /**
- * Compiles `filter` (§4.9): `{"price": 10}` is equality, `{"price": {"gte": 10, "lt": 20}}` uses operators, `"and": [...]`, `"or":
- * [...]` and `"not": {...}` combine filters. All members must match. Null means absent or null. On an array field equality is
- * membership. An empty `and` matches everything, an empty `or` or `in` nothing.
+ * Compiles `filter` (§4.9): `{"price": 10}` is equality, `{"price": {"gte": 10, "lt": 20}}` uses operators, `"and":
+ * [...]`, `"or": [...]` and `"not": {...}` combine filters. All members must match. Null means absent or null. On an
+ * array field equality is membership. An empty `and` matches everything, an empty `or` or `in` nothing.
  *
- * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops at
- * `filterDepthMax` and `filterNodesMax`.
+ * Fields named `and`, `or` or `not` can be compared only in a form (`and[eq]=`) or in SQL (`"and"`). Compilation stops
+ * at `filterDepthMax` and `filterNodesMax`.
  */
 function compileJsonFilter(value: unknown, fields: Fields, limits: QueryLimits, faults: FaultList): Filter {
   return new FilterReading(fields, limits, faults).conjunction(value, 0);

@@ -1,9 +1,9 @@
 /**
- * The compiled form of a list query (§4.2, §4.9): query string, form, JSON and SQL all compile to this value, or to faults. It holds
- * only `Field` objects and scalars, so no client text reaches an engine's SQL. In a GET every fault is 400. In a QUERY (RFC 10008)
- * `malformed` is 400: content that does not parse as its media type, or a cursor that Comity cannot have issued. `unprocessable` is
- * 422: content that parses but cannot be carried out, such as an unknown field or operator, a value of the wrong type or out of range,
- * a repeated parameter, or more than a limit allows.
+ * The compiled form of a list query (§4.2, §4.9): query string, form, JSON and SQL all compile to this value, or to
+ * faults. It holds only `Field` objects and scalars, so no client text reaches an engine's SQL. In a GET every fault is
+ * 400. In a QUERY (RFC 10008) `malformed` is 400: content that does not parse as its media type, or a cursor that
+ * Comity cannot have issued. `unprocessable` is 422: content that parses but cannot be executed, such as an unknown
+ * field or operator, a value of the wrong type or out of range, a repeated parameter, or more than a limit allows.
  */
 import type { Field, Fields } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
@@ -12,7 +12,7 @@ export type Target = {
   /** The name that SQL uses in FROM. */
   readonly table: string;
   readonly fields: Fields;
-  /** False where the collection has no text for `q` to search. */
+  /** False if the collection has no text for `q` to search. */
   readonly searched: boolean;
 };
 

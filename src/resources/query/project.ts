@@ -1,7 +1,7 @@
 /**
- * Reduces a stored representation to the selected members (`fields=`). It cuts the stored text, so values that are not selected are
- * never parsed. A nested field keeps its parent objects; an absent field stays absent. Requests without `fields` serve the stored bytes
- * instead.
+ * Reduces a stored representation to the selected members (`fields=`). It cuts the stored text, so values that are not
+ * selected are never parsed. A nested field keeps its parent objects; an absent field stays absent. Requests without
+ * `fields` serve the stored bytes instead.
  */
 import { memberSpans } from '../../http/syntax/json-members.ts';
 import type { Field } from '../../model/field.ts';

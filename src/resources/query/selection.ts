@@ -1,6 +1,6 @@
 /**
- * `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the order in the
- * request makes no difference.
+ * `fields=a,b`: the members that a representation shows. A selection keeps the order of the collection's fields, so the
+ * order in the request makes no difference.
  */
 import { parseQueryString } from '../../http/syntax/query-string.ts';
 import type { Field, Fields } from '../../model/field.ts';

@@ -1,7 +1,7 @@
 /**
- * The normal form of a query: filter, sort and selection as a text that is equal for equivalent queries (operands, values and terms are
- * sorted and deduplicated). A cursor is bound to it. It leaves out the limit, which may change from page to page, the position and the
- * collection.
+ * The normal form of a query: filter, sort and selection as a text that is equal for equivalent queries (operands,
+ * values and terms are sorted and deduplicated). A cursor is bound to it. It leaves out the limit, which may change
+ * from page to page, the position and the collection.
  */
 import { hash } from 'node:crypto';
 import type { Filter, Sort } from '../../model/filter.ts';

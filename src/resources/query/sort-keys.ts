@@ -43,8 +43,8 @@ export function addKey(key: Sort, into: KeyReading): void {
 }
 
 /**
- * Makes the order total: appends the id in the direction of the last key, so that one index scan serves all keys. Keys after an
- * explicit id have no effect and are dropped.
+ * Makes the order total: appends the id in the direction of the last key, so that one index scan serves all keys. Keys
+ * after an explicit id have no effect and are dropped.
  */
 export function totalOrder(keys: readonly Sort[], fields: Fields, descending: boolean): readonly Sort[] {
   const field = idField(fields);
@@ -88,7 +88,10 @@ export function checkPage(
   return checkRange('page', value, pageMax, into);
 }
 
-/** Returns the start of the page. A cursor wins over a page number, which then is only a label, as in the links of a list. */
+/**
+ * Returns the start of the page. A cursor wins over a page number, which then is only a label, as in the links of a
+ * list.
+ */
 export function positionOf(
   cursor: string | undefined,
   page: number | undefined,

@@ -1,6 +1,6 @@
 /**
- * Compiles WHERE to a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued logic. A fault
- * names any other construct.
+ * Compiles WHERE to a filter: comparisons of a field with literals, joined by AND, OR and NOT, in SQL's three-valued
+ * logic. A fault names any other construct.
  */
 import type { Expr, ExprBinary, ExprCall, ExprRef, ExprTernary, ExprUnary } from 'pgsql-ast-parser';
 import type { Field } from '../../model/field.ts';
@@ -160,8 +160,8 @@ class ConditionReading {
   }
 
   /**
-   * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false for an empty array
-   * and unknown for others, which no filter can tell apart.
+   * `'x' = ANY (tags)`. An array that has a null but not the value is unknown. `NULL = ANY` is refused: it is false for
+   * an empty array and unknown for others, which no filter can tell apart.
    */
   #element(op: Comparison, literal: Literal, call: ExprCall): Truth {
     const { name } = call.function;
@@ -276,9 +276,9 @@ class ConditionReading {
 }
 
 /**
- * A condition in SQL's three-valued logic, which filter.ts does not have: the rows where it is true and the rows where it is false; on
- * all others it is unknown. NOT swaps the two, AND and OR combine them (De Morgan), and WHERE keeps the first. Both grow linearly with
- * the text.
+ * A condition in SQL's three-valued logic, which filter.ts does not have: the rows where it is true and the rows where
+ * it is false; on all others it is unknown. NOT swaps the two, AND and OR combine them (De Morgan), and WHERE keeps the
+ * first. Both grow linearly with the text.
  */
 type Truth = { readonly holds: Filter; readonly fails: Filter };
 

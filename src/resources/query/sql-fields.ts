@@ -1,6 +1,6 @@
 /**
- * Names and literals in SQL. The parser lower-cases unquoted names, so a name is looked up as written and then without regard to case.
- * `address.city` is the nested field, unless `address` names the collection.
+ * Names and literals in SQL. The parser lower-cases unquoted names, so a name is looked up as written and then without
+ * regard to case. `address.city` is the nested field, unless `address` names the collection.
  */
 import type { Expr, ExprRef } from 'pgsql-ast-parser';
 import type { Field, Fields } from '../../model/field.ts';
@@ -10,7 +10,7 @@ import { cap } from './query-faults.ts';
 export class SqlFields {
   readonly fields: Fields;
   readonly #qualifiers: ReadonlySet<string>;
-  /** By name in lower case; null where two fields differ only in case. */
+  /** By name in lower case; null if two fields differ only in case. */
   readonly #folded = new Map<string, Field | null>();
 
   /** @param alias the name that FROM gives the collection, if any */

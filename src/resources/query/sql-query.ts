@@ -1,8 +1,9 @@
 /**
- * Compiles SQL content of QUERY (§4.9): one SELECT over the fields of the target collection, which is parsed but never run: `SELECT
- * *|field, ... FROM collection [alias] [WHERE ...] [ORDER BY field [ASC|DESC], ...] [LIMIT n] [OFFSET n]`. Malformed (400) is what the
- * parser rejects, also where PostgreSQL would accept it (`1e5`, ESCAPE, IS UNKNOWN); every other construct is unprocessable (422) and
- * named. Null sorts before every value, as in the other query syntaxes, so NULLS FIRST goes with ASC and NULLS LAST with DESC.
+ * Compiles SQL content of QUERY (§4.9): one SELECT over the fields of the target collection, which is parsed but never
+ * run: `SELECT *|field, ... FROM collection [alias] [WHERE ...] [ORDER BY field [ASC|DESC], ...] [LIMIT n] [OFFSET n]`.
+ * Malformed (400) is what the parser rejects, also where PostgreSQL would accept it (`1e5`, ESCAPE, IS UNKNOWN); every
+ * other construct is unprocessable (422) and named. Null sorts before every value, as in the other query syntaxes, so
+ * NULLS FIRST goes with ASC and NULLS LAST with DESC.
  */
 import {
   type Expr,

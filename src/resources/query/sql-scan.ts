@@ -1,7 +1,8 @@
 /**
- * Scans SQL before the parser reads it. pgsql-ast-parser is an Earley parser: about 0.1 ms a token, and its error report grows
- * exponentially with nested calls and lists (ten open calls: 170 ms). The scan bounds tokens and nesting, and refuses constructs that
- * Comity never carries out. Comments become spaces, because the parser reads quotes inside them; positions in the text stay the same.
+ * Scans SQL before the parser reads it. pgsql-ast-parser is an Earley parser: it takes about 0.1 ms a token, and its
+ * error report grows exponentially with nested calls and lists (ten open calls: 170 ms). The scan bounds tokens and
+ * nesting, and refuses constructs that Comity never executes. Comments become spaces, because the parser reads quotes
+ * inside them; positions in the text stay the same.
  */
 import { cap } from './query-faults.ts';
 

@@ -18,6 +18,7 @@ import { isUnderstoodTransferCoding } from '../http/syntax/transfer-coding.ts';
 import { readWebSocketHandshake } from '../http/syntax/websocket-handshake.ts';
 import type { Overtaken } from '../store/store.ts';
 import { contentCodings } from './content/decode-content.ts';
+import { foreignCharset } from './content/parsed.ts';
 import { type Conditions, evaluateConditions, isConditional, unconditional } from './preconditions.ts';
 import {
   type Operation,
@@ -278,8 +279,7 @@ function isForm(mediaType: MediaType | undefined): boolean {
 /** Text is UTF-8 everywhere, so a type with another charset is unsupported. */
 function isSupported(mediaType: MediaType | undefined, operation: Operation | undefined): boolean {
   if (mediaType === undefined || operation?.contentTypes?.includes(mediaType.type) !== true) return false;
-  const charset = mediaType.parameters.get('charset')?.toLowerCase();
-  return charset === undefined || charset === 'utf-8' || charset === 'us-ascii';
+  return foreignCharset(mediaType) === undefined;
 }
 
 function idempotencyKey(

@@ -94,6 +94,13 @@ describe('every format', () => {
       assert.equal(parsed.ok ? '' : parsed.problem.message, expected);
     });
 
+    for (const charset of ['UTF-8', 'utf8', 'us-ascii']) {
+      test(`${type} takes the charset ${charset}`, async () => {
+        const code = await codeOf('x', `${type}; charset=${charset}`, contentShape(notes));
+        assert.notEqual(code, 'media_type_unsupported');
+      });
+    }
+
     if (type === 'text/plain') continue;
     test(`${type} without content is content_missing`, async () => {
       assert.equal(await codeOf('', type, contentShape(notes)), 'content_missing');

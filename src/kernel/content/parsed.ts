@@ -32,9 +32,12 @@ export function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** Labels of UTF-8 and of its subset US-ASCII; "utf8" is a common misspelling. */
+const utf8Labels: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
+
 /** Returns the charset of the media type if it is not UTF-8. */
 export function foreignCharset(mediaType: MediaType): string | undefined {
   if (mediaType.parameters.size === 0) return undefined;
   const charset = mediaType.parameters.get('charset')?.toLowerCase();
-  return charset === 'utf-8' || charset === 'utf8' ? undefined : charset;
+  return charset === undefined || utf8Labels.has(charset) ? undefined : charset;
 }

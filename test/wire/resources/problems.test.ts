@@ -186,6 +186,15 @@ test('validation errors point at each member', async () => {
   for (const { message } of errors) assert.equal(typeof message, 'string');
 });
 
+test('content in UTF-8 is taken by each of its labels, and by that of its subset', async () => {
+  for (const charset of ['UTF-8', 'utf8', 'US-ASCII']) {
+    const body = JSON.stringify({ name: charset });
+    const headers = { 'Content-Type': `application/json; charset=${charset}` };
+    const made = await program.send('POST', '/api/v1/categories', { body, headers });
+    assert.equal(made.status, 201, made.body);
+  }
+});
+
 test('405 lists what is allowed, 415 what is taken, 412 what stands', async () => {
   const method = await program.send('PATCH', products, { json: {} });
   assert.match(String(method.headers.allow), /\bPOST\b/);

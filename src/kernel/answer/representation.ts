@@ -103,7 +103,7 @@ const brotliQuality = 4;
 
 /**
  * Chooses the content coding (RFC 9110 §8.4.1). If Accept-Encoding allows none of ours, the representation is sent
- * without one (§12.5.3).
+ * without one (RFC 9110 §12.5.3).
  */
 function chooseCoding(acceptEncoding: string | undefined): Coding {
   if (acceptEncoding === undefined) return 'identity';

@@ -1,9 +1,11 @@
 /**
- * Writes down what came of an attempt at due work: one unit of its row, by its revision, and of the row of the attempt. What the row becomes is
- * the policy's, a pure function (sending/conclude-delivery.ts, receiving/conclude-received.ts). Nothing here makes an attempt.
+ * Settles an attempt at due work: one unit with the row of work, by its revision, and the row of the attempt. The
+ * policy computes the new state by a pure function (sending/conclude-delivery.ts, receiving/conclude-received.ts).
+ * Nothing here makes an attempt.
  *
- * A unit that comes too late is concluded again from what is in the store then. Where storage failed, the same attempt is settled again: a
- * unit that had been made although its answer was lost is recognised by the row of its attempt, and not made twice.
+ * A superseded unit is concluded again from the current row. After a failure of the store the same attempt is settled
+ * again: a unit that was committed although its response was lost is recognised by the row of its attempt and not
+ * committed twice.
  */
 import {
   type Change,
@@ -15,13 +17,13 @@ import {
 } from '../../store/store.ts';
 import type { Timers } from './timers.ts';
 
-/** A row of work as it was read. */
+/** A row of work as read. */
 export type Standing<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
 
-/** A unit that the store refused, for a reason of its own. */
+/** A unit that the store did not commit. */
 export type Refused = Exclude<Commit, { readonly outcome: 'committed' }>;
 
-/** What is to be written down: the change of the row of work, that of the attempt's row where it is logged, and what else goes with them. */
+/** The changes to commit: first the row of work and its logged attempt (`own`), then others. */
 export type SettlementUnit = {
   readonly own: readonly Change[];
   readonly others?: readonly Change[];
@@ -31,28 +33,28 @@ export type SettlementUnit = {
 export type Settlement<Work extends object, Conclusion> = {
   readonly table: string;
   readonly id: string;
-  /** What the attempt makes of the row as it was read. */
+  /** Computes the conclusion from the row as read. */
   conclude(work: Work): Conclusion;
-  /** Undefined where nothing is to be written. */
+  /** Undefined: write nothing. */
   unitOf(conclusion: Conclusion, standing: Standing<Work>): SettlementUnit | undefined;
-  /** The same as if one more attempt had been counted. */
+  /** Returns the work as if one more attempt had been counted. */
   withNextNumber(work: Work): Work;
-  /** Whether the log already holds this very attempt: its unit was made, and the answer of the store was lost. */
+  /** Reports if the log already holds this attempt: its unit was committed, but the store's response was lost. */
   isLogged(work: Work, conclusion: Conclusion): Promise<boolean>;
-  /** One of the other changes was refused. @returns whether to conclude again; otherwise nothing is written */
+  /** Called when one of the other changes was refused. @returns true to conclude again; otherwise nothing is written */
   refused?(refused: Refused): boolean;
 };
 
 export type Settled<Work, Conclusion> =
   | { readonly kind: 'written'; readonly conclusion: Conclusion }
-  /** An earlier unit of the same attempt had been written after all; `work` is the row as it is. */
+  /** An earlier unit of the same attempt had been committed; `work` is the current row. */
   | { readonly kind: 'logged'; readonly conclusion: Conclusion; readonly work: Work }
   /** The row was removed meanwhile. */
   | { readonly kind: 'removed'; readonly conclusion: Conclusion }
   /** One of the other changes was refused: nothing was written. */
   | { readonly kind: 'refused' };
 
-/** @param begun the row as the attempt began with it @throws StoreUnavailable */
+/** @param begun the row as the attempt read it @throws StoreUnavailable */
 export async function settleByRevision<Work extends object, Conclusion>(
   store: Pick<Store, 'commit' | 'lines'>,
   settlement: Settlement<Work, Conclusion>,
@@ -66,7 +68,7 @@ export async function settleByRevision<Work extends object, Conclusion>(
   }
 }
 
-/** @param turn what is waited for once another writer was faster */
+/** @param turn taken after another writer superseded the unit */
 async function settleInTurn<Work extends object, Conclusion>(
   store: Pick<Store, 'commit'>,
   settlement: Settlement<Work, Conclusion>,
@@ -89,7 +91,8 @@ async function settleInTurn<Work extends object, Conclusion>(
     if (commit.outcome !== 'superseded') throw new Error(`a settlement ended as ${commit.outcome}`);
     await turn.take({ table, id });
     if (commit.change > 0) {
-      // The log holds an attempt of this number that the row does not count, as only a repaired store could: take the next.
+      // The log holds an attempt of this number that the row does not count, possible only in a repaired store: use the
+      // next number.
       standing = { ...standing, work: settlement.withNextNumber(standing.work) };
       continue;
     }
@@ -107,17 +110,17 @@ const waitMsMax = 5000;
 
 export type SettleSurelyOptions = {
   readonly timers: Timers;
-  /** Aborted when nothing waits any longer. */
+  /** Aborted when waiting must end. */
   readonly signal: AbortSignal;
   /** Receives the first failure. */
   readonly onFailed: (error: unknown) => void;
 };
 
 /**
- * Settles however long the store is away: an answer was given, or a message handed on, and to do so again because it could not be written would
- * be a duplicate of our own making. How many wait so at once is bounded by what may be under way.
+ * Settles an attempt, however long the store is away: repeating the attempt because its outcome was not recorded would
+ * be a duplicate that Comity caused. The bound on attempts under way bounds the number of waiting ones.
  *
- * @returns undefined where it could not be written: the program stops, or the outcome cannot be understood
+ * @returns undefined if it could not be written: the program stops, or the failure is not StoreUnavailable
  */
 export async function settleSurely<S>(
   settle: () => Promise<S>,
@@ -135,7 +138,7 @@ export async function settleSurely<S>(
   }
 }
 
-/** Ends early when the signal says so. */
+/** Waits, but not after the signal aborts. */
 function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const cancel = timers.after(ms, end);

@@ -1,6 +1,6 @@
 /**
- * POST to `/received/{id}/replay`: the message is handed on again, whatever became of it before. The answer comes before that: 202. The
- * process that has the sender learns of it by the change of the table.
+ * POST to `/received/{id}/replay`: hands the message on again, whatever its state. The response, 202, comes first. The
+ * process of the sender's lane notices the change of the table.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';

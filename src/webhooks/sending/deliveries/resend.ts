@@ -1,6 +1,6 @@
 /**
- * POST to `/deliveries/{id}/resend` (§6): the delivery is due at once, whatever became of it before. What the schedule still has in store
- * for it stays, so a resend that fails costs it no attempt. The answer comes before anything is sent: 202.
+ * POST to `/deliveries/{id}/resend` (§6): makes the delivery due at once, whatever its state. Its schedule is
+ * unchanged, so a failed resend costs no attempt. The response, 202, comes before the attempt.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -76,7 +76,10 @@ async function resend(
   return { content: asked, queued: `${path}/${id}` };
 }
 
-/** Told from an attempt by schedule by its time, which is then one millisecond earlier (model/delivery.ts). */
+/**
+ * An attempt is by schedule if `dueAt` equals `nextAttemptAt` (model/delivery.ts), so a request at that time is due one
+ * millisecond earlier.
+ */
 function due(stood: Delivery, at: number): Delivery {
   const now = new Date(at).toISOString();
   const dueAt = now === stood.nextAttemptAt ? new Date(at - 1).toISOString() : now;

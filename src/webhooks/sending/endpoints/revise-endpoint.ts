@@ -1,8 +1,8 @@
 /**
- * What a schema cannot say of an endpoint (§5.6, §6): where it may lie, which patterns and header fields are sound, which modes a scheme
- * has, whose tenant it may name, and why it was disabled, which only the sender says.
+ * Rules for an endpoint that a schema cannot express (§5.6, §6): allowed addresses, valid patterns and header fields,
+ * modes of schemes, permitted tenants, and the reason for disabling, which only the sender sets.
  *
- * What stands already is not judged again: an endpoint that a new policy of addresses refuses can still be disabled.
+ * Unchanged fields are not checked again: an endpoint that a new address policy refuses can still be disabled.
  */
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
@@ -54,7 +54,7 @@ export function reviseEndpoint(limits: Limits): Revise {
   };
 }
 
-/** Of an endpoint that stays disabled. One that its owner disables has none. */
+/** Kept while the endpoint stays disabled. An endpoint that its owner disables has none. */
 function reasonOf(stood: Endpoint | undefined): Endpoint['disabledReason'] {
   return stood?.status === 'disabled' ? stood.disabledReason : undefined;
 }
@@ -72,7 +72,7 @@ function faultsOf(wanted: Fields, stood: Endpoint | undefined, limits: Limits): 
   return [...errors, ...headerFaults(wanted, stood, limits)];
 }
 
-/** Each field by itself first, so that the fault is found where it is; what is wrong with them together is told of all. */
+/** Checks each field by itself first, to locate the fault; faults of their combination are reported for all. */
 function headerFaults(
   { headers }: Fields,
   stood: Endpoint | undefined,
@@ -94,7 +94,7 @@ function headerFaults(
   return errors.length > 0 ? errors : [{ pointer: '/headers', message }];
 }
 
-/** A mode that stood goes with the scheme that had it; only one that is asked for anew is a fault. */
+/** A mode that an earlier scheme had is dropped silently; only a newly requested one is a fault. */
 function modeFaults({ scheme, mode }: Fields, stood: Endpoint | undefined): readonly FieldError[] {
   if (scheme === 'timestamped' || mode === undefined || mode === stood?.mode) return [];
   return [{ pointer: '/mode', message: 'only the scheme timestamped has modes' }];
@@ -104,7 +104,7 @@ function modeOf({ scheme, mode }: Fields): Endpoint['mode'] {
   return scheme === 'timestamped' ? (mode ?? 'live') : undefined;
 }
 
-/** Members of a tenant make endpoints for their own; those of none, and administrators, for any. */
+/** Members of a tenant create endpoints for it; callers without a tenant, and administrators, for any. */
 function tenantOf(
   principal: Principal,
   { tenant }: Fields,
@@ -117,7 +117,7 @@ function tenantOf(
   return { error: { pointer: '/tenant', message: 'must be the tenant that you belong to' } };
 }
 
-/** As the schema orders them, without those that are absent. */
+/** In the order of the schema, without absent ones. */
 function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
   const fields: Record<string, unknown> = {};
   for (const name of Object.keys(endpointsCollection.schema.properties)) {
@@ -126,7 +126,7 @@ function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
   return fields;
 }
 
-/** What is told whoever asks that something be sent to an endpoint to which nothing is sent. */
+/** The refusal of requests to send to a disabled endpoint. */
 export const disabledProblem: Problem = {
   code: 'endpoint_unavailable',
   message: 'the endpoint is disabled; set status to enabled first',

@@ -28,11 +28,9 @@ export type SenderRule = {
   readonly keep: readonly string[];
 };
 
-/** The place of a text in a message. */
 export type Place =
   /** Lower-case name of a header field. */
   | { readonly header: string }
-  /** JSON Pointer (RFC 6901) into a JSON body. */
   | { readonly json: string }
   /** Name in a body of application/x-www-form-urlencoded. */
   | { readonly form: string };

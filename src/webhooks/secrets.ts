@@ -24,12 +24,12 @@ export const secretsMax = 10;
  * valid for longer than before
  */
 export function rotatedSecrets(
-  stood: readonly EndpointSecret[],
+  previous: readonly EndpointSecret[],
   secret: string,
   at: number,
   overlapMs: number,
 ): readonly EndpointSecret[] {
-  const others = stood
+  const others = previous
     .filter((each) => each.secret !== secret)
     .map((each) => ({
       secret: each.secret,

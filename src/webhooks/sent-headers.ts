@@ -10,7 +10,7 @@ import { plainHeader } from './signature/plain.ts';
 import { standardPrefix, standardSignature } from './signature/standard.ts';
 import { timestampedHeader, timestampedPrefix } from './signature/timestamped.ts';
 
-/**
+/*
  * The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt
  * (§6.8), one signature for each active secret (§6.7).
  *
@@ -79,7 +79,7 @@ function fieldText(text: string): string {
   return visible.test(text) ? text : encodeURIComponent(text.toWellFormed());
 }
 
-/**
+/*
  * Header fields that a user may add. Reserved: fields that frame the message, that belong to the connection (RFC 9110
  * §7.6.1), and by which a receiver authenticates the sender (§5.6).
  */

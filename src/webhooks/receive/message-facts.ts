@@ -97,7 +97,7 @@ function challengeOf(challenge: Challenge, reading: BodyReading): ChallengeAnswe
   return { name: challenge.answer, value };
 }
 
-/** Reports if the text is within the length and has only the characters from space to tilde. */
+/** Returns true if the text is within the length and has only the characters from space to tilde. */
 function isPrintable(text: string, charactersMax: number): boolean {
   if (text.length > charactersMax) return false;
   for (let at = 0; at < text.length; at += 1) {
@@ -107,7 +107,7 @@ function isPrintable(text: string, charactersMax: number): boolean {
   return true;
 }
 
-/**
+/*
  * Reads texts at places of a message (`Place` of presets.ts), for any body: its JSON is parsed once, on first use; a
  * form is read only if the Content-Type says so; nothing throws.
  */
@@ -122,7 +122,6 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 const formType = 'application/x-www-form-urlencoded';
 
 type BodyReading = {
-  /** Returns the text at a place, if any. */
   textAt(place: Place): string | undefined;
   /** Returns the text at a JSON Pointer into the body. */
   jsonText(pointer: string): string | undefined;
@@ -186,7 +185,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' && value.isWellFormed() ? value : undefined;
 }
 
-/**
+/*
  * Reads one field of application/x-www-form-urlencoded content. Stricter than the form parsers of browsers: invalid
  * percent-encoding or UTF-8 yields no text, where they insert U+FFFD, which would make different ids equal.
  */
@@ -216,7 +215,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/**
+/*
  * Evaluates a JSON Pointer (RFC 6901): finds only members of the JSON text, never inherited ones. An invalid pointer,
  * or one without a target, finds nothing.
  */

@@ -1,6 +1,5 @@
 /** The store that `receive` writes to: one insert that detects repetitions (§4.14.4). */
 
-/** A message with a valid signature. */
 export type VerifiedMessage = {
   /** The name of the sender: `name` of the options, or else that of the preset. */
   readonly sender: string;
@@ -35,7 +34,7 @@ export type MessageStore = {
 
 export type InsertOutcome = 'stored' | 'duplicate';
 
-/**
+/*
  * A store in memory: it remembers recent messages of this process by their keys, and stores no message. For tests, and
  * for receivers that may lose a message; others need a table with a unique key.
  */

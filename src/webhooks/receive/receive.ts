@@ -130,7 +130,7 @@ function outcomeOf(inserted: InsertOutcome): Accepted['outcome'] {
   throw new TypeError("insert() of the store must return 'stored' or 'duplicate'");
 }
 
-/**
+/*
  * Verifies a message by its sender's rule with Web Crypto: connects the options of `receive` with verify-by-rule.ts.
  */
 
@@ -167,7 +167,7 @@ async function verifyMessage(
   return verifyByRule(rule, { ...message, url }, keys, { primitives: webPrimitives, nowMs, ed25519 });
 }
 
-/** Responses other than 204, as the server gives them (§2.2, §4.14). */
+/* Responses other than 204, as the server gives them (§2.2, §4.14). */
 
 /** The response to a challenge; nothing is stored. */
 export type Challenged = {
@@ -213,7 +213,7 @@ function refusalOf(reason: RefusalReason): { readonly error: string; readonly co
     : { error: 'invalid signature', code: 'signature_invalid' };
 }
 
-/**
+/*
  * Guesses why a signature may not match although the sender is genuine: the body is not the one that travelled. For the
  * operator's log, only for refused messages; the sender does not get it.
  */

@@ -4,7 +4,6 @@ import type { HmacRule, SignatureRule, TokenRule } from '../signature/signature-
 
 export type Sender = PresetName | SenderRule | AdjustedPreset;
 
-/** A preset with changed parts. */
 export type AdjustedPreset = {
   readonly preset: PresetName;
   /** Parts of the preset's signature, or a whole one. */

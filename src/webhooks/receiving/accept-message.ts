@@ -63,7 +63,6 @@ export type Verdict =
   | { readonly ok: true; readonly challenge: ChallengeAnswer }
   | { readonly ok: false; readonly problem: Problem };
 
-/** The prepared keys of a sender. */
 type Verifier = { readonly keys: SenderKeys; readonly ed25519: VerifyEd25519 | undefined };
 
 export function createAccept(options: AcceptOptions): Accept {
@@ -93,12 +92,12 @@ export function createAccept(options: AcceptOptions): Accept {
       const commit = await store.commit(await unitOf(sender, verified, newId(), at));
       if (commit.outcome === 'committed') {
         options.accepted?.(sender.name);
-        return told('accepted');
+        return observed('accepted');
       }
-      if (commit.outcome === 'superseded' && commit.change === 0) return told('duplicate');
+      if (commit.outcome === 'superseded' && commit.change === 0) return observed('duplicate');
       throw new Error(`a message could not be kept: ${commit.outcome}`);
 
-      function told<O extends 'accepted' | 'duplicate'>(outcome: O): O {
+      function observed<O extends 'accepted' | 'duplicate'>(outcome: O): O {
         observe({ kind: 'webhook-received', sender: sender.name, outcome, reason: undefined });
         return outcome;
       }
@@ -146,7 +145,7 @@ function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Obser
   return { ok: false, problem: { code: 'unavailable' } };
 }
 
-/** The rows of an accepted message (§4.14.4), as one unit. */
+/* The rows of an accepted message (§4.14.4), as one unit. */
 
 /** A message with a valid signature, and what its rule reads from it. */
 type Verified = { readonly message: Message; readonly facts: MessageFacts };
@@ -237,7 +236,7 @@ async function base64Of(octets: Uint8Array): Promise<string> {
   return text;
 }
 
-/**
+/*
  * A request as the rules of senders see it (§4.14.1): raw octets, separate field lines, and the URL that the sender
  * called. Nothing is joined or parsed here: a repeated field is reported as such.
  */

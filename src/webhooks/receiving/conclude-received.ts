@@ -34,7 +34,6 @@ export type Conclusion = {
   readonly unit: Unit;
 };
 
-/** No writes besides the message. */
 export const emptyUnit: Unit = { changes: [], events: [] };
 
 /**
@@ -43,8 +42,7 @@ export const emptyUnit: Unit = { changes: [], events: [] };
  *
  *   accepted                 pending     dueAt = the time of receipt; null if the sender hands nothing on
  *   processed                processed   dueAt = null; the handler's writes are committed with it
- *   failed                   pending     scheduledAttempts + 1; dueAt = by the sender's schedule, not before a
- * Retry-After
+ *   failed                   pending     scheduledAttempts + 1; dueAt = by the schedule, not before a Retry-After
  *   failed, none left        failed      dueAt = null
  *   failed for good          failed      dueAt = null: `permanent`, a further attempt would not help
  *   aborted                  unchanged   the program stopped: nothing is counted or logged; due again at the next start
@@ -55,33 +53,30 @@ export const emptyUnit: Unit = { changes: [], events: [] };
  * one unit that expects the revision with which the attempt began, so one of two writers is first, and the other
  * concludes again from the current row:
  *
- *   replayed meanwhile               processed: it is, with its writes. A failure leaves it due as replayed, its
- * schedule restarted
- *   another attempt failed meanwhile processed: it is, with its writes. A failure leaves the schedule where the other
- * moved it
- *   marked meanwhile, or another     the mark stays and the handler's writes are dropped; if there were any, the
- * attempt is
- *   attempt processed it             logged as failed by `superseded`
+ *   replayed meanwhile               processed: it is, with its writes. A failure leaves it due, its schedule restarted
+ *   another attempt failed meanwhile processed: it is, with its writes. A failure leaves the schedule as moved
+ *   marked meanwhile, or another     the mark stays and the handler's writes are dropped; if there were any,
+ *   attempt processed it             the attempt is logged as failed by `superseded`
  *   removed meanwhile                nothing is written
  *
  * A sender that is no longer declared, or is declared without handing on, has no engine: its messages are unchanged,
  * and due ones are still due when it is declared again. Its messages can be marked.
  *
- * @param standing the current message in the store
+ * @param current the current message in the store
  * @param begun the message when the attempt began
  */
-export function conclude(standing: Received, begun: Received, run: Run, policy: Policy): Conclusion {
+export function conclude(current: Received, begun: Received, run: Run, policy: Policy): Conclusion {
   const { handedOn, endedAt } = run;
   const counted = {
-    ...standing,
-    attempts: standing.attempts + 1,
+    ...current,
+    attempts: current.attempts + 1,
     updatedAt: new Date(endedAt).toISOString(),
   };
-  if (standing.status !== 'pending') {
+  if (current.status !== 'pending') {
     return { received: counted, logged: withoutWrites(handedOn), unit: emptyUnit };
   }
-  const isMoved = standing.dueAt !== begun.dueAt || standing.scheduledAttempts !== begun.scheduledAttempts;
-  const scheduledAttempts = standing.scheduledAttempts + (isMoved ? 0 : 1);
+  const isMoved = current.dueAt !== begun.dueAt || current.scheduledAttempts !== begun.scheduledAttempts;
+  const scheduledAttempts = current.scheduledAttempts + (isMoved ? 0 : 1);
   if (handedOn.outcome === 'processed') {
     const received: Received = {
       ...{ ...counted, scheduledAttempts },
@@ -91,7 +86,7 @@ export function conclude(standing: Received, begun: Received, run: Run, policy: 
   }
   const failed = { ...counted, lastError: handedOn.error };
   if (isMoved) return { received: failed, logged: handedOn, unit: emptyUnit };
-  const dueAt = nextDueAt(standing, scheduledAttempts, handedOn, endedAt, policy);
+  const dueAt = nextDueAt(current, scheduledAttempts, handedOn, endedAt, policy);
   const status = dueAt === null ? 'failed' : 'pending';
   return { received: { ...failed, scheduledAttempts, status, dueAt }, logged: handedOn, unit: emptyUnit };
 }
@@ -116,7 +111,6 @@ export const supersededError = 'superseded';
  */
 export const refusedError = 'refused';
 
-/** @param message for people */
 export function superseded(message: string): Failure {
   return {
     outcome: 'failed',

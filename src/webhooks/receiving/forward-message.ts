@@ -106,7 +106,7 @@ function failed(error: string, message: string): Extract<HandedOn, { outcome: 'f
   return { outcome: 'failed', error, message, statusCode: null, permanent: false, notBefore: null };
 }
 
-/**
+/*
  * The header fields of a forwarded message, in layers; a layer cannot replace a field of an earlier one:
  * - the description of the body, from the sender: `Content-Type` and `Content-Encoding` as received;
  * - the signatures of the scheme, with the id of the message in `webhook-id` or `X-Service-Delivery`, the same for each
@@ -125,7 +125,6 @@ export type Signing = {
   readonly body: Uint8Array;
   /** The current one first. */
   readonly keys: readonly KeyObject[];
-  /** Unix seconds. */
   readonly timestamp: number;
   readonly version: string;
 };
@@ -159,7 +158,7 @@ function forwardFields(
   return fields;
 }
 
-/** Reports if a configuration may add the field to forwarded messages; does not check its value. */
+/** Returns true if a configuration may add the field to forwarded messages; does not check its value. */
 export function isForwardable(name: string): boolean {
   const folded = name.toLowerCase();
   return isToken(name) && !reservedHeaderNames.has(folded) && !folded.startsWith(originPrefix);
@@ -176,7 +175,6 @@ function schemeFields(scheme: ForwardHeaders['scheme'], signed: Signed): readonl
   }
 }
 
-/** Removes the field of a missing type. */
 function withoutEmpty(fields: readonly string[]): readonly string[] {
   return fields.filter((_, at) => fields[at % 2 === 0 ? at + 1 : at] !== '');
 }

@@ -65,7 +65,6 @@ export type ResourceCall =
 export type Transaction = {
   /** @throws ResourceRefused, StoreUnavailable @returns JSON; undefined for nothing */
   call(call: ResourceCall): Promise<unknown>;
-  /** Returns all writes so far. */
   unit(): Unit;
 };
 

@@ -53,7 +53,6 @@ export type HandingOnParts = HandingOnOptions & {
   readonly settle: SettleHandedOn;
 };
 
-/** A message that is being handed on. */
 type Attempt = {
   readonly queue: SenderQueue;
   readonly due: DueMessage;

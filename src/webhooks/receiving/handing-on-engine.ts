@@ -25,11 +25,9 @@ const hintMs = 100;
 const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
 
 export type HandingOnCounts = {
-  /** Messages that are being handed on or settled. */
   readonly inFlight: number;
   /** Messages read into memory; all others wait in the store. */
   readonly waiting: number;
-  /** Senders paused after failures. */
   readonly paused: number;
 };
 

@@ -18,7 +18,6 @@ export type ReceivedContent = {
   readonly contentEncoding: string | null;
   /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The octets as received, in base64. */
   readonly body: string;
 };
 
@@ -59,7 +58,7 @@ export type SenderSecretsRow = {
   readonly secrets: readonly { readonly secret: string; readonly until: number | null }[];
 };
 
-/** The inbox (§4.14): every accepted message and its state. Administrators only. */
+/* The inbox (§4.14): every accepted message and its state. Administrators only. */
 
 const time = Type.String({ format: 'date-time' });
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -94,7 +93,6 @@ export const receivedCollection: Collection = resolveBuiltIn('received', {
  * Retention of the receiver (§4.14): messages and their attempts from their last change, contents from their receipt,
  * because rows of contents never change. A message whose content is gone can be read and marked, but not handed on.
  */
-
 export function receivingRetention({
   receivedRetentionSeconds,
 }: Pick<Settings, 'receivedRetentionSeconds'>): readonly RetentionRule[] {

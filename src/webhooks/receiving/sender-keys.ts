@@ -49,7 +49,7 @@ export function createSenderKeys(
   };
 }
 
-/**
+/*
  * Ed25519 verification for a sender (§5.6, `v1a`): by keys of the configuration, and by keys that the sender publishes.
  */
 
@@ -70,7 +70,7 @@ export function createSenderEd25519(
   );
 }
 
-/**
+/*
  * HMAC and digests by node:crypto, synchronously: for a message of 1 KiB this takes a fifth of the time of Web Crypto.
  * Long messages are hashed in slices, one per turn of the event loop for all messages together: 25 MiB take 20 to 100
  * ms, and unauthenticated clients can send them.

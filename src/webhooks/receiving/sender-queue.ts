@@ -8,7 +8,6 @@ import type { Row } from '../../store/store.ts';
 import { DueQueue, type DueQueueOptions } from '../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
 
-/** A due message as read. */
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
 
 export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
@@ -71,9 +70,7 @@ export class SenderQueue extends DueQueue<DueMessage> {
   }
 }
 
-/** The capacity of one sender. */
 type Share = {
-  /** Messages that are being handed on. */
   inFlight: number;
   /** Places reserved for this sender. */
   readonly kept: number;

@@ -173,10 +173,13 @@ export async function rotateSenderSecret(
   { secret = makeEndpointSecret(random), overlapMs }: Rotation,
 ): Promise<{ readonly secret: string }> {
   return store.lines.change({ table: senderSecretsTable, id: secretsRowId(name) }, async () => {
-    const stood = await readSenderSecretsRow(store, name);
+    const current = await readSenderSecretsRow(store, name);
     const at = clock();
-    const secrets = rotatedSecrets(stood?.secrets ?? [], secret, at, overlapMs);
-    const commit = await tryCommit(store, { changes: [secretsChange(name, stood, secrets, at)], events: [] });
+    const secrets = rotatedSecrets(current?.secrets ?? [], secret, at, overlapMs);
+    const commit = await tryCommit(store, {
+      changes: [secretsChange(name, current, secrets, at)],
+      events: [],
+    });
     if (commit instanceof Overtaken) return commit;
     return { secret };
   });
@@ -200,18 +203,18 @@ async function readSenderSecretsRow(
   return { secrets, rev: row.rev, createdAt: row.createdAt, updatedAt: row.updatedAt };
 }
 
-/** @param stood the row as read; undefined: there was none @param at milliseconds since the epoch */
+/** @param current the row as read; undefined: there was none @param at milliseconds since the epoch */
 function secretsChange(
   name: SecretName,
-  stood: KeptSecrets | undefined,
+  current: KeptSecrets | undefined,
   secrets: readonly SenderSecret[],
   at: number,
 ): Change {
-  const updatedAt = Math.max(at, stood?.updatedAt ?? 0);
+  const updatedAt = Math.max(at, current?.updatedAt ?? 0);
   return {
     table: senderSecretsTable,
     id: secretsRowId(name),
-    expect: stood === undefined ? { absent: true } : { rev: stood.rev },
-    next: keptRow(JSON.stringify({ secrets }), null, stood?.createdAt ?? at, updatedAt),
+    expect: current === undefined ? { absent: true } : { rev: current.rev },
+    next: keptRow(JSON.stringify({ secrets }), null, current?.createdAt ?? at, updatedAt),
   };
 }

@@ -78,11 +78,10 @@ type Settling = {
   readonly run: Run;
   readonly mayRerun: boolean;
   readonly random: () => number;
-  /** Reports if a unit of the run may have been committed already. */
+  /** Returns true if a unit of the run may have been committed already. */
   readonly isDoubtful: () => boolean;
 };
 
-/** `facts`: the log entry of the attempt. */
 type Concluded = Conclusion & { readonly facts: AttemptFacts };
 
 function settlementOf(
@@ -158,7 +157,7 @@ function refusalText(commit: Exclude<Refused, { outcome: 'superseded' }>): strin
   }
 }
 
-/** The log entry of an attempt to hand a message on (work/attempt-log.ts), the document that the inbox serves. */
+/* The log entry of an attempt to hand a message on (work/attempt-log.ts), the document that the inbox serves. */
 
 const messageCharactersMax = 500;
 
@@ -166,7 +165,6 @@ type AttemptFacts = {
   readonly number: number;
   readonly handedOn: Ended;
   readonly trigger: ReceivedAttempt['trigger'];
-  /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
 };
@@ -195,7 +193,7 @@ function attemptChange(messageId: string, facts: AttemptFacts): Change {
   });
 }
 
-/** Reports if the log entry is of this attempt, including a refused unit of it. */
+/** Returns true if the log entry is of this attempt, including a refused unit of it. */
 function isSameAttempt(doc: string, facts: AttemptFacts): boolean {
   const own = attemptOf(facts);
   const { at, durationMs, outcome, error } = JSON.parse(doc) as ReceivedAttempt;

@@ -45,7 +45,6 @@ export type AttemptsDocumentation = {
   readonly of: string;
   readonly summary: string;
   readonly pageDescription: string;
-  /** Of one attempt. */
   readonly schema: Item;
   readonly example: Item;
 };

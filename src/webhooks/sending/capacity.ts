@@ -1,9 +1,7 @@
 /**
  * The capacity that all attempts of the process share, and the rules that keep one endpoint, or one party with many
  * endpoints, from taking it all. A party is a tenant, or an owner if there are no tenants.
- *
- * - At most `attemptsMax` attempts are under way, and as many again may be settling: a store that is unavailable stops
- *   the sending, and memory is bounded by that.
+ * - At most `attemptsMax` attempts are under way, and as many again may be settling: an unavailable store stops sending.
  * - Any attempt may use the first half. Of the second half, no party gets more than an equal share of the whole, and no
  *   endpoint more than an equal share of its party's: if a fifth of the endpoints hang, the others keep four fifths of
  *   that half.
@@ -62,12 +60,10 @@ export class Capacity {
     return this.#settling;
   }
 
-  /** Attempts that may still begin. */
   get free(): number {
     return Math.max(0, this.#attemptsMax - this.sending);
   }
 
-  /** Number of slow attempts at this time. */
   slowAt(at: number): number {
     this.#age(at);
     return this.#slow;
@@ -85,7 +81,7 @@ export class Capacity {
   }
 
   /**
-   * Reports if the party may begin no attempt.
+   * Returns true if the party may begin no attempt.
    * @param waiting parties that want to begin one, possibly including this party
    * @param isAlone true if no other party has an endpoint: nothing is reserved
    */
@@ -100,7 +96,7 @@ export class Capacity {
   }
 
   /**
-   * Reports if the endpoint may begin an attempt, provided its party may.
+   * Returns true if the endpoint may begin an attempt, provided its party may.
    * @param at monotonic milliseconds, as in `begin`
    */
   admits(holding: Holding, party: string, waiting: Waiting, at: number): boolean {

@@ -23,7 +23,7 @@ export type Policy = {
 };
 
 export type Conclusion = {
-  /** The same object as `standing` if nothing is to be written. */
+  /** The same object as `current` if nothing is to be written. */
   readonly delivery: Delivery;
   /** True if the attempt is logged; its number is then the delivery's `attemptCount`. */
   readonly isLogged: boolean;
@@ -43,50 +43,49 @@ export type Conclusion = {
  *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt is counted
  *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; no attempt is counted
  *   aborted            unchanged       the program stopped: nothing is counted or logged; due again at the next start
- *   requested by hand  pending         dueAt = now; the schedule is unchanged (by resources and recoveries, from any
- * state)
+ *   requested by hand  pending         dueAt = now; the schedule is unchanged (resources and recoveries, any state)
  *
  * Several processes may work on one delivery. An attempt is one unit that expects the revision with which the attempt
- * began, so one of two writers is first, and the other concludes again from the current row (`standing`; `begun` is the
+ * began, so one of two writers is first, and the other concludes again from the current row (`current`; `begun` is the
  * row with which it began):
  *
- *   requested meanwhile               2xx: delivered. A failure counts in the schedule, but the delivery stays pending
- * and due as requested
+ *   requested meanwhile               2xx: delivered. A failure counts in the schedule, but the delivery stays
+ *                                     pending and due as requested
  *   the other concluded an attempt    the attempt is counted and logged; the schedule, already advanced, is unchanged;
  *                                     a delivered row stays delivered, any other becomes delivered by a 2xx
  *   expunged                          nothing is due any more, whatever the outcome of the attempt
  *
  * All times within one conclusion come from one clock and count from the end of the attempt.
  *
- * @param standing the current delivery in the store
+ * @param current the current delivery in the store
  * @param begun the delivery when the attempt began
  */
 export function conclude(
-  standing: Delivery,
+  current: Delivery,
   attempted: Attempted,
   policy: Policy,
-  begun: Delivery = standing,
+  begun: Delivery = current,
 ): Conclusion {
   const { endpoint, trigger, retryAfterSecondsMax } = policy;
   const verdict = verdictOf(attempted, trigger, endpoint.scheme, retryAfterSecondsMax);
-  if (isAborted(attempted)) return { delivery: standing, isLogged: false, verdict };
+  if (isAborted(attempted)) return { delivery: current, isLogged: false, verdict };
   const { kind } = attempted.outcome;
   if (kind === 'expunged' || kind === 'forbidden') {
     const error = kind === 'expunged' ? expungedError : forbiddenError;
-    return { delivery: unsent(standing, error, attempted.endedAt), isLogged: false, verdict };
+    return { delivery: unsent(current, error, attempted.endedAt), isLogged: false, verdict };
   }
   const delivery = isAcknowledged(attempted)
-    ? delivered(standing, attempted, trigger)
-    : notDelivered(standing, attempted, policy, begun, verdict);
+    ? delivered(current, attempted, trigger)
+    : notDelivered(current, attempted, policy, begun, verdict);
   return { delivery, isLogged: true, verdict };
 }
 
-function delivered(standing: Delivery, attempted: Attempted, trigger: Trigger): Delivery {
+function delivered(current: Delivery, attempted: Attempted, trigger: Trigger): Delivery {
   return {
-    ...standing,
+    ...current,
     status: 'delivered',
-    attemptCount: standing.attemptCount + 1,
-    scheduledAttemptCount: standing.scheduledAttemptCount + (trigger === 'automatic' ? 1 : 0),
+    attemptCount: current.attemptCount + 1,
+    scheduledAttemptCount: current.scheduledAttemptCount + (trigger === 'automatic' ? 1 : 0),
     nextAttemptAt: null,
     dueAt: null,
     ...lastOf(attempted),
@@ -95,58 +94,58 @@ function delivered(standing: Delivery, attempted: Attempted, trigger: Trigger): 
 }
 
 function notDelivered(
-  standing: Delivery,
+  current: Delivery,
   attempted: Attempted,
   policy: Policy,
   begun: Delivery,
   verdict: Verdict,
 ): Delivery {
-  const attemptCount = standing.attemptCount + 1;
+  const attemptCount = current.attemptCount + 1;
   const updatedAt = isoTime(attempted.endedAt);
   // Another attempt was answered with 2xx meanwhile, or the event was expunged.
-  const isExpunged = standing.lastError === expungedError && standing.dueAt === null;
-  if (standing.status === 'delivered' || isExpunged) {
-    return { ...standing, attemptCount, updatedAt };
+  const isExpunged = current.lastError === expungedError && current.dueAt === null;
+  if (current.status === 'delivered' || isExpunged) {
+    return { ...current, attemptCount, updatedAt };
   }
   // The schedule only advances: if `nextAttemptAt` changed meanwhile, another attempt advanced or ended the schedule.
-  const isScheduled = policy.trigger === 'automatic' && standing.nextAttemptAt === begun.nextAttemptAt;
-  const scheduledAttemptCount = standing.scheduledAttemptCount + (isScheduled ? 1 : 0);
+  const isScheduled = policy.trigger === 'automatic' && current.nextAttemptAt === begun.nextAttemptAt;
+  const scheduledAttemptCount = current.scheduledAttemptCount + (isScheduled ? 1 : 0);
   const nextAttemptAt = verdict.gone
     ? null
     : isScheduled
-      ? nextBySchedule(standing, scheduledAttemptCount, attempted.endedAt, policy, verdict)
-      : standing.nextAttemptAt;
-  const isAsked = standing.dueAt !== begun.dueAt && standing.dueAt !== standing.nextAttemptAt;
+      ? nextBySchedule(current, scheduledAttemptCount, attempted.endedAt, policy, verdict)
+      : current.nextAttemptAt;
+  const isAsked = current.dueAt !== begun.dueAt && current.dueAt !== current.nextAttemptAt;
   return {
-    ...standing,
+    ...current,
     status: isAsked ? 'pending' : 'not_delivered',
     attemptCount,
     scheduledAttemptCount,
     nextAttemptAt,
-    dueAt: isAsked ? standing.dueAt : nextAttemptAt,
+    dueAt: isAsked ? current.dueAt : nextAttemptAt,
     ...lastOf(attempted),
     updatedAt,
   };
 }
 
 function nextBySchedule(
-  standing: Delivery,
+  current: Delivery,
   scheduledAttemptCount: number,
   failedAt: number,
   { endpoint, schedules, random }: Policy,
   { notBefore }: Verdict,
 ): string | null {
-  const madeAt = Date.parse(standing.createdAt);
+  const madeAt = Date.parse(current.createdAt);
   const failed = { scheduledAttemptCount, madeAt, failedAt, notBefore };
   const next = nextAttemptMs(scheduleOf(endpoint, schedules), failed, random);
   return next === null ? null : isoTime(next);
 }
 
 /** A delivery that another process delivered meanwhile is unchanged. */
-function unsent(standing: Delivery, lastError: string, at: number): Delivery {
-  if (standing.status === 'delivered') return standing;
+function unsent(current: Delivery, lastError: string, at: number): Delivery {
+  if (current.status === 'delivered') return current;
   return {
-    ...standing,
+    ...current,
     status: 'not_delivered',
     nextAttemptAt: null,
     dueAt: null,
@@ -172,12 +171,12 @@ const silent: Verdict = { health: 'ignored', notBefore: null, slowDown: false, g
 const slowing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const goneStatus = 410;
 
-/** Reports if the response has any 2xx status (§6.4). */
+/** Returns true if the response has any 2xx status (§6.4). */
 export function isAcknowledged({ outcome }: Attempted): boolean {
   return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 }
 
-/** Reports if the program stopped during the attempt, which then does not count. */
+/** Returns true if the program stopped during the attempt, which then does not count. */
 function isAborted({ outcome }: Attempted): boolean {
   return outcome.kind === 'failed' && outcome.failure === 'aborted';
 }
@@ -188,8 +187,7 @@ function isAborted({ outcome }: Attempted): boolean {
  *   2xx                        it works, for both triggers
  *   429, 502, 503, 504         a failure and a request to slow down; Retry-After is honoured
  *   timeout                    a failure and a request to slow down
- *   410, scheme `standard`     it wants no more; other schemes do not document this meaning (§6.6), so there it is a
- * failure
+ *   410, scheme `standard`     it wants no more; in other schemes, which do not document this (§6.6), a failure
  *   everything else            a failure, including a redirect
  *   aborted, expunged          nothing
  *

@@ -16,7 +16,6 @@ import {
 import type { Attempted } from './delivery-claim.ts';
 import { attemptsTable } from './sending-tables.ts';
 
-/** As served. */
 export type Attempt = {
   /** From 1, per delivery. */
   readonly number: number;

@@ -49,7 +49,7 @@ export type EngineOptions = Pick<Services, 'clock' | 'observe'> & {
 export type EngineParts = EngineOptions & {
   readonly engine: WorkEngine<DueDelivery, EndpointQueue>;
   readonly capacity: Capacity;
-  /** Reports if all endpoints of this process belong to one party. */
+  /** Returns true if all endpoints of this process belong to one party. */
   readonly isAlone: () => boolean;
   /** Queues with requested deliveries that wait. */
   readonly asking: Set<EndpointQueue>;
@@ -115,7 +115,7 @@ async function trySend(
   }
 }
 
-/** Reports if the attempt failed; an aborted one or one without an exchange did not. */
+/** Returns true if the attempt failed; an aborted one or one without an exchange did not. */
 function isFailure({ outcome }: Attempted): boolean {
   if (outcome.kind === 'answered') return outcome.status < 200 || outcome.status > 299;
   return outcome.kind === 'failed' && outcome.failure !== 'aborted';
@@ -161,7 +161,7 @@ function understand(
   }
 }
 
-/**
+/*
  * Requested deliveries: a resend and a test are sent at once, regardless of the Retry-After, breaker, window or ramp of
  * their endpoint (§3). At most `webhookResendsInFlightMax` per endpoint are under way; further ones wait here. They
  * count neither in the window nor as the probe of the breaker, and their failure changes neither; a success closes the
@@ -220,7 +220,7 @@ async function beginAsked(parts: EngineParts, queue: EndpointQueue, id: string):
   queue.release(id);
 }
 
-/** Reports if the delivery is still due: it may have been sent or expunged. */
+/** Returns true if the delivery is still due: it may have been sent or expunged. */
 function isDue({ clock }: EngineParts, { doc }: Row): boolean {
   const { dueAt } = JSON.parse(doc) as Delivery;
   return dueAt !== null && Date.parse(dueAt) <= clock();

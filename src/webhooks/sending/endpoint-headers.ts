@@ -87,14 +87,14 @@ async function moveOf(
   const endpoint = JSON.parse(row.doc) as { readonly url: string; readonly headers?: Headers };
   const { headers, url } = endpoint;
   if (headers === undefined || Object.values(headers).every((value) => value === hiddenValue)) return;
-  const beside = await store.read(endpointSecretsTable, row.id);
-  if (beside === undefined) return;
-  const secrets = withHeaders(JSON.parse(beside.doc) as EndpointSecrets, headers, url);
+  const secretsRow = await store.read(endpointSecretsTable, row.id);
+  if (secretsRow === undefined) return;
+  const secrets = withHeaders(JSON.parse(secretsRow.doc) as EndpointSecrets, headers, url);
   const next = { ...endpoint, headers: hideValues(headers) };
   await store.commit({
     changes: [
       changeOf(endpointsCollection.name, row, next, searchText(endpointsCollection.searchFields, next)),
-      changeOf(endpointSecretsTable, beside, secrets, null),
+      changeOf(endpointSecretsTable, secretsRow, secrets, null),
       ...directory.generationChanges(),
     ],
     events: [],

@@ -94,7 +94,7 @@ class Health implements HealthOfEndpoints {
       this.#watches.set(known, watch);
     }
     const work = health === 'succeeded' ? watch.succeeded() : watch.failed(at);
-    if (work !== undefined) this.#beside('health of an endpoint', work);
+    if (work !== undefined) this.#inBackground('health of an endpoint', work);
   }
 
   /** Several attempts may find the endpoint gone at once: one of them disables it, the others wait. */
@@ -117,7 +117,7 @@ class Health implements HealthOfEndpoints {
       this.#tell({ kind: 'disabled', ...disabled, since, reason });
     }
     // This process should stop sending now. The change is durable already, and the directory would follow by itself.
-    this.#beside('directory of endpoints', directory.refresh());
+    this.#inBackground('directory of endpoints', directory.refresh());
   }
 
   #warned(known: KnownEndpoint, since: number): void {
@@ -128,10 +128,10 @@ class Health implements HealthOfEndpoints {
 
   #tell(notice: EndpointNotice): void {
     const { notify } = this.#options;
-    if (notify !== undefined) this.#beside('notice of an endpoint', notify(notice));
+    if (notify !== undefined) this.#inBackground('notice of an endpoint', notify(notice));
   }
 
-  #beside(what: string, work: Promise<void>): void {
+  #inBackground(what: string, work: Promise<void>): void {
     const done = work
       .catch((error) => this.#options.observe({ kind: 'sending-failed', what, error }))
       .finally(() => this.#running.delete(done));
@@ -148,7 +148,7 @@ class Health implements HealthOfEndpoints {
   }
 }
 
-/**
+/*
  * Disables an endpoint (§6.5, §6.8): because of a 410, or because it accepted nothing for too long. One unit disables
  * the endpoint, advances the generation of the endpoints so that every process notices, removes its health row, and
  * announces `endpoint.disabled`. If the endpoint's row changed meanwhile (another URL, or the owner enabled it again),
@@ -222,7 +222,6 @@ function removal(row: Row): Change {
   return { table: endpointHealthTable, id: row.id, expect: { rev: row.rev }, next: null };
 }
 
-/** A notice to the owner of an endpoint. */
 export type EndpointNotice = {
   readonly kind: 'failing' | 'disabled';
   readonly endpoint: Endpoint;
@@ -235,7 +234,7 @@ export type EndpointNotice = {
 /** May reject; sending continues. */
 export type Notify = (notice: EndpointNotice) => Promise<void>;
 
-/**
+/*
  * Notifies the owner of an endpoint by mail. If the owner is not an account, such as the operator, the mail goes to
  * `operatorMail`, if set. The mail contains the origin and the id of the endpoint, not its URL: many machines read
  * mail, and a path may hold a secret.
@@ -243,7 +242,6 @@ export type Notify = (notice: EndpointNotice) => Promise<void>;
 
 export type OwnerMail = { readonly to: string; readonly subject: string; readonly text: string };
 
-/** The facts that a mail may contain. */
 export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
   readonly endpointId: string;
   /** `https://shop.example` */

@@ -37,7 +37,6 @@ export class EndpointQueue extends DueQueue<DueDelivery> {
   underWay = 0;
   /** Ids of requested deliveries (`ask` of delivery-attempt.ts). */
   readonly asked = new Set<string>();
-  /** Requested attempts under way. */
   askedUnderWay = 0;
   bucket: TokenBucket | undefined;
 

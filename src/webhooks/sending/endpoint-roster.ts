@@ -28,7 +28,6 @@ export type RosterOptions = {
 };
 
 export type Roster = {
-  /** Compares now. */
   review(): void;
   ids(): Iterable<string>;
   /** Number of parties that have endpoints in this process. */
@@ -36,7 +35,7 @@ export type Roster = {
   close(): void;
 };
 
-/** Reports if events may be sent to the endpoint, in whichever process its lane is. */
+/** Returns true if events may be sent to the endpoint, in whichever process its lane is. */
 export function isSendable(known: KnownEndpoint | undefined): known is KnownEndpoint {
   return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
 }

@@ -86,7 +86,7 @@ export class Watch {
     });
   }
 
-  /** Reports if the row is up to date. */
+  /** Returns true if the row is up to date. */
   #isDone(): boolean {
     const failing = this.#failing;
     const kept = this.#kept;
@@ -200,7 +200,7 @@ function currentOf(commit: Commit): Row | undefined {
   });
 }
 
-/**
+/*
  * The transitions of an endpoint's health (§6.8: disable an endpoint that fails continuously for a long time, and
  * notify its owner). Pure.
  *

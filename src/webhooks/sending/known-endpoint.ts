@@ -5,7 +5,6 @@ import type { Change, EventEntry } from '../../store/store.ts';
 
 export type KnownEndpoint = {
   readonly endpoint: Endpoint;
-  /** Revision of its row. */
   readonly rev: number;
   readonly owner: string | null;
   /**
@@ -33,12 +32,11 @@ export type EndpointDirectory = {
   all(): Iterable<KnownEndpoint>;
   /** Returns the enabled endpoints whose patterns, tenant and owner's rights admit the event. */
   matching(event: Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>): Matched;
-  /** Returns the number of endpoints of an owner. */
   countOf(owner: string | null): number;
   size(): number;
   /**
-   * Reports if the current rights of the endpoint's owner, and its tenant, admit the event, regardless of its patterns.
-   * Test events are always admitted.
+   * Returns true if the current rights of the endpoint's owner, and its tenant, admit the event, regardless of its
+   * patterns. Test events are always admitted.
    * @throws StoreUnavailable
    */
   mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): Promise<boolean>;

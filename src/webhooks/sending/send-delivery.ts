@@ -132,8 +132,8 @@ async function receiverNow(
   event: SentEvent,
 ): Promise<KnownEndpoint | undefined> {
   const { id } = begun.endpoint;
-  const told = { ...event, id: delivery.eventId, type: delivery.eventType };
-  const mayReceive = await directory.mayReceive(id, told);
+  const subject = { ...event, id: delivery.eventId, type: delivery.eventType };
+  const mayReceive = await directory.mayReceive(id, subject);
   const known = directory.get(id) ?? begun;
   return mayReceive || known.principal === undefined ? known : undefined;
 }

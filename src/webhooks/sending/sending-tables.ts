@@ -58,10 +58,9 @@ export const fanOutTable = 'fan_out_parts';
 /** Announces due work without an event to other processes. Rows last a minute. */
 export const wakesTable = 'webhook_wakes';
 
-/** Ed25519 keys of the signature version `v1a`. */
 export const webhookKeysTable = 'webhook_keys';
 
-/**
+/*
  * Served collections, with lists, QUERY, conditions and OPTIONS. Their rows belong to the owner of the endpoint, for
  * credentials with the scope `webhooks`; administrators see everything.
  */
@@ -147,7 +146,6 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
     /** Counts without sending. */
     dryRun: Type.Boolean(),
     status: Type.Union([Type.Literal('running'), Type.Literal('finished'), Type.Literal('stopped')]),
-    /** Events of the log that were examined. */
     examined: Type.Integer(),
     /** Of those, events that the endpoint wants. */
     matching: Type.Integer(),
@@ -169,7 +167,7 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
   search: [],
 });
 
-/**
+/*
  * Retention. The age of a row counts from its last change. Payloads are rows of the event log and have their own
  * setting; a delivery whose event is gone is concluded as expunged at its next attempt.
  */

@@ -117,7 +117,7 @@ function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<
   });
 }
 
-/**
+/*
  * Reads parts of an event's document without parsing it: deliveries of `standard` endpoints carry the resource alone
  * (§2.7), which is cut out of the stored text. It requires the member order of model/event.ts, with or without a
  * `tenant` before `data`.
@@ -136,14 +136,14 @@ export function objectOf(doc: string): string | undefined {
   return at < 0 || !doc.endsWith(after) ? undefined : doc.slice(at + before.length, -after.length);
 }
 
-/** Reports if the payload was removed on request and only the envelope is left. */
+/** Returns true if the payload was removed on request and only the envelope is left. */
 export function isExpunged(doc: string): boolean {
   // The resource may have such a member too, so the document must be parsed to decide.
   if (!doc.includes('"expunged":true')) return false;
   return (JSON.parse(doc) as { readonly expunged?: unknown }).expunged === true;
 }
 
-/**
+/*
  * The Standard Webhooks message (§2.7) of an event, with its `v1a` signatures. One event often goes to many endpoints
  * in the same second: they share body, id and time, and also the signatures of the instance's keys, which cost twenty
  * times those of a secret.

@@ -103,11 +103,11 @@ function factsOf(
   { settings }: SettleOptions,
   { trigger }: Claim,
   attempted: Attempted,
-  standing: Delivery,
+  current: Delivery,
   { isLogged, delivery }: Conclusion,
 ): AttemptFacts | undefined {
   if (!isLogged || !isTried(attempted)) return undefined;
-  const snippetCharacters = standing.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
+  const snippetCharacters = current.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
   return { number: delivery.attemptCount, trigger, attempted, snippetCharacters };
 }
 

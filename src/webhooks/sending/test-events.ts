@@ -23,7 +23,6 @@ export function isTestEvent({ id }: Pick<EventEntry, 'id'>): boolean {
  * Returns the unit of an event for one endpoint alone, such as a test. The caller commits it through the store without
  * fan-out, then calls `wakes.announce`. @param newId returns an id without a prefix
  */
-
 export function targeted(
   event: EventEntry,
   known: Pick<KnownEndpoint, 'endpoint' | 'owner'>,

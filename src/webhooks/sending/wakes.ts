@@ -164,7 +164,7 @@ async function followWakeRows(
   });
 }
 
-/**
+/*
  * Reads whenever the store signals a change: one read at a time, and one more for all signals during it. A failed read
  * is repeated after a second.
  */

@@ -37,7 +37,6 @@ export type WebhookKeysOptions = Pick<Services, 'clock' | 'newId' | 'observe'> &
   readonly signingKeySeconds: number;
 };
 
-/** Id of the row that holds the ring. */
 const ringId = 'ring';
 const publishedSecondsMax = 300;
 /** Longest interval of looks; a look without work costs one read. */
@@ -147,13 +146,13 @@ class KeyRing implements WebhookKeys {
   }
 }
 
-/**
+/*
  * The life of a `v1a` key, as arithmetic over the ring (pure):
  *
  *   published  from its creation, one lead before it signs (a tenth of the period, at least an hour if the period
- * allows it), so that caches of the JWK set have it by then;
+ *              allows it), so that caches of the JWK set have it by then;
  *   signing    from `signsFrom` until one lead after the next key's, so that each delivery is signed with both for that
- * long, and receivers configured by hand have time to take the next one;
+ *              long, and receivers configured by hand have time to take the next one;
  *   published  further, for as long as a receiver may verify its last signature;
  *   removed    then.
  */
@@ -214,7 +213,7 @@ export function withoutSpent<K extends Pick<StoredKey, 'signsFrom'>>(
   return kept.length === keys.length ? keys : kept;
 }
 
-/**
+/*
  * A key pair of the signature version `v1a` (Ed25519, RFC 8032), as stored; published by RFC 8037 §2. The private key
  * is in the store, because every process must sign with it.
  */

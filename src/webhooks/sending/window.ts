@@ -32,7 +32,6 @@ export class Window {
     return this.#size;
   }
 
-  /** Changes the endpoint's bound. */
   setMax(max: number): void {
     if (max === this.#max) return;
     const wasFull = this.#size === this.#max;

@@ -3,7 +3,6 @@ import { decodeBase64, decodeBase64Url } from './octets.ts';
 
 /** A public key as a JWK; other members are ignored. */
 export type Ed25519PublicJwk = { readonly kty: string; readonly crv?: string; readonly x?: string };
-/** A key pair as a JWK. */
 export type Ed25519PrivateJwk = Ed25519PublicJwk & { readonly d?: string };
 
 type Key = { readonly type: string };
@@ -60,7 +59,7 @@ export async function signEd25519(seed: Uint8Array, content: Uint8Array): Promis
   return new Uint8Array(await crypto.subtle.sign('Ed25519', key, content));
 }
 
-/** Reports if any key made any signature. An invalid key matches nothing. */
+/** Returns true if any key made any signature. An invalid key matches nothing. */
 export async function anyEd25519(
   keys: readonly Uint8Array[],
   signatures: readonly Uint8Array[],

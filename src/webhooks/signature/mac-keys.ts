@@ -38,7 +38,7 @@ export function prepareKeys<Key>(
   return { kind: 'hmac', template, keys: octets.map((each) => primitives.importKey(each, rule.hash)) };
 }
 
-/**
+/*
  * The key of a secret `whsec_...`. The timestamped and the plain scheme use its text; Standard Webhooks uses the octets
  * that it holds as base64 (§5.6). An invalid secret is a mistake of the program, not of a sender: it throws, and no
  * message contains any of it.
@@ -111,7 +111,6 @@ export const webPrimitives: MacPrimitives<Promise<WebKey>> = {
 };
 
 /** Computes the HMAC-SHA256 (RFC 2104) of one content with each key, as the three schemes need it. */
-
 export function hmacWithEach(keys: readonly Uint8Array[], content: Uint8Array): Promise<Uint8Array[]> {
   const { importKey, mac } = webPrimitives;
   return Promise.all(keys.map((key) => mac(importKey(key, 'sha256'), 'sha256', [content])));

@@ -40,7 +40,7 @@ export function joinOctets(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Reports if both are equal, in a time that depends only on the length (§4.14.2: lengths first). */
+/** Returns true if both are equal, in a time that depends only on the length (§4.14.2: lengths first). */
 export function sameOctets(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
@@ -48,7 +48,7 @@ export function sameOctets(one: Uint8Array, other: Uint8Array): boolean {
   return difference === 0;
 }
 
-/** Hexadecimal text: written in lower case, read in either. */
+/* Hexadecimal text: written in lower case, read in either. */
 
 const digits = '0123456789abcdef';
 
@@ -77,7 +77,7 @@ function digitOf(code: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/**
+/*
  * Base64 (RFC 4648 §4), with padding, and base64url without padding (RFC 4648 §5), as in a JWK. Strict, so that each
  * octet sequence has exactly one text: no white space, no other alphabet, no set bits beyond the end.
  */

@@ -85,7 +85,7 @@ function isForm(header: HeaderReader): boolean {
   return essence.trim().toLowerCase() === 'application/x-www-form-urlencoded';
 }
 
-/**
+/*
  * The template of a rule's signed content, such as `{id}.{timestamp}.{body}`, parsed once. An invalid one throws: it is
  * a mistake of the program, not of a sender.
  */
@@ -157,7 +157,7 @@ function isPart(name: string): name is SignedPart {
   return parts.includes(name);
 }
 
-/**
+/*
  * The URL as a sender may have signed it. Parsed as text, because its characters were signed, not the result of a URL
  * parser.
  */
@@ -197,7 +197,7 @@ function endOfAuthority(url: string, from: number): number {
   return url.length;
 }
 
-/**
+/*
  * The parameters of a body of application/x-www-form-urlencoded (URL Standard §5.1) as they are signed: sorted by name
  * and by value, each name followed by its value, duplicate pairs once. Names and values stay octets, so that invalid
  * UTF-8 is signed as it is.

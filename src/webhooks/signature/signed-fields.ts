@@ -14,7 +14,6 @@ export type HeaderReader = (name: string) => string | readonly string[] | undefi
 
 export type SignedFields = {
   readonly signatures: readonly Uint8Array[];
-  /** Ed25519 signatures. */
   readonly asymmetric: readonly Uint8Array[];
   /** Unix seconds. */
   readonly timestamp: number | null;
@@ -53,7 +52,7 @@ export function readSignedFields(
 }
 
 /**
- * Reports if the text can be the id of a message: visible ASCII without the character that ends it in the signed
+ * Returns true if the text can be the id of a message: visible ASCII without the character that ends it in the signed
  * content.
  */
 export function isSignedId(id: string, idEnd: string): boolean {
@@ -110,7 +109,7 @@ function decode(text: string, encoding: HmacRule['encoding'], length: number): U
   return octets?.length === length ? octets : undefined;
 }
 
-/**
+/*
  * The signed time of a message, and its greatest difference from now (§5.6, §8), which prevents replay attacks with old
  * messages.
  */

@@ -6,8 +6,8 @@ import { decodeBase64Url } from './octets.ts';
 import { type BodyReader, readBounded } from './read-bounded.ts';
 
 /**
- * Reports if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed and
- * unavailable
+ * Returns true if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed
+ * and unavailable
  */
 export type VerifyEd25519 = (signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>;
 
@@ -27,7 +27,7 @@ export function ed25519By(
   };
 }
 
-/**
+/*
  * The Ed25519 keys that a sender publishes as a JWK set (RFC 7517 §5), such as Comity's at `/.well-known/jwks.json`.
  * They are cached, and fetched again when they are old or match no signature, at a bounded rate, so that forged
  * messages cannot cause many requests. Only keys from the one URL that the receiver chose are trusted: nothing in a

@@ -27,7 +27,8 @@ export type VerifyByRule<Key> = {
   /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: number | undefined;
   /**
-   * Reports if a key of the sender made one of the Ed25519 signatures (trusted-keys.ts); without it they are ignored.
+   * Returns true if a key of the sender made one of the Ed25519 signatures (trusted-keys.ts); without it they are
+   * ignored.
    */
   readonly ed25519?:
     | ((signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>)
@@ -67,12 +68,22 @@ export function verifyByRule<Key>(
   const cover = bodyCoverOf(rule, keys.template, message);
   const contents = signedContents(keys.template, message, fields, cover);
   if (contents === 'malformed') return refused('malformed');
-  const asked: Asked<Key> = { rule, message, fields, cover, contents, keys: keys.keys, options };
-  const secret = findSecret(asked, 0);
-  return secret instanceof Promise ? secret.then((found) => conclude(asked, found)) : conclude(asked, secret);
+  const verification: Verification<Key> = {
+    rule,
+    message,
+    fields,
+    cover,
+    contents,
+    keys: keys.keys,
+    options,
+  };
+  const secret = findSecret(verification, 0);
+  return secret instanceof Promise
+    ? secret.then((found) => conclude(verification, found))
+    : conclude(verification, secret);
 }
 
-type Asked<Key> = {
+type Verification<Key> = {
   readonly rule: HmacRule;
   readonly message: SignedMessage;
   readonly fields: SignedFields;
@@ -86,8 +97,8 @@ type Asked<Key> = {
  * Returns the index of the first secret that made one of the signatures. @param from index of the try: each secret with
  * each content
  */
-function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number | undefined> {
-  const { rule, fields, contents, keys, options } = asked;
+function findSecret<Key>(verification: Verification<Key>, from: number): MaybePromise<number | undefined> {
+  const { rule, fields, contents, keys, options } = verification;
   if (fields.signatures.length === 0) return undefined;
   for (let at = from; at < keys.length * contents.length; at += 1) {
     const index = Math.floor(at / contents.length);
@@ -96,7 +107,9 @@ function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number |
     if (key === undefined || content === undefined) return undefined;
     const mac = options.primitives.mac(key, rule.hash, content);
     if (mac instanceof Promise) {
-      return mac.then((made) => (isAmong(fields.signatures, made) ? index : findSecret(asked, at + 1)));
+      return mac.then((made) =>
+        isAmong(fields.signatures, made) ? index : findSecret(verification, at + 1),
+      );
     }
     if (isAmong(fields.signatures, mac)) return index;
   }
@@ -104,26 +117,29 @@ function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number |
 }
 
 /** @param secret undefined: no secret matches; an Ed25519 key may */
-function conclude<Key>(asked: Asked<Key>, secret: number | undefined): MaybePromise<RuleVerdict> {
-  const { fields, contents, cover, message, options } = asked;
+function conclude<Key>(
+  verification: Verification<Key>,
+  secret: number | undefined,
+): MaybePromise<RuleVerdict> {
+  const { fields, contents, cover, message, options } = verification;
   if (secret === undefined) {
     const [content] = contents;
     if (options.ed25519 === undefined || content === undefined || fields.asymmetric.length === 0) {
       return refused('no-match');
     }
     const fits = options.ed25519(fields.asymmetric, joinOctets(content));
-    return fits.then((made) => (made ? believe(asked, null) : refused('no-match')));
+    return fits.then((made) => (made ? believe(verification, null) : refused('no-match')));
   }
-  if (typeof cover === 'string') return believe(asked, secret);
+  if (typeof cover === 'string') return believe(verification, secret);
   const signed = decodeHex(cover.sha256, sha256Bytes);
   if (signed === undefined) return refused('no-match');
   const digest = options.primitives.sha256(message.body);
   const compare = (made: Uint8Array) =>
-    sameOctets(made, signed) ? believe(asked, secret) : refused('no-match');
+    sameOctets(made, signed) ? believe(verification, secret) : refused('no-match');
   return digest instanceof Promise ? digest.then(compare) : compare(digest);
 }
 
-function believe<Key>({ rule, fields, options }: Asked<Key>, secret: number | null): RuleVerdict {
+function believe<Key>({ rule, fields, options }: Verification<Key>, secret: number | null): RuleVerdict {
   const { timestamp, id } = fields;
   const { toleranceSeconds = rule.toleranceSeconds, nowMs } = options;
   const reason = timestamp === null ? undefined : refuseTime(timestamp, { toleranceSeconds, nowMs });

@@ -65,7 +65,6 @@ export async function isAttemptLogged(
 }
 
 export type AttemptsPage = {
-  /** Documents, oldest first. */
   readonly docs: readonly string[];
   readonly more: boolean;
 };

@@ -38,7 +38,6 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   nextDueAt = Number.POSITIVE_INFINITY;
 
   #buffer: Due[] = [];
-  /** Index of the first row in the buffer. */
   #at = 0;
   readonly #taken = new Set<string>();
   /** Incremented when a read under way becomes useless. */
@@ -109,7 +108,6 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.#released?.add(id);
   }
 
-  /** Adds a time at which a row becomes due. */
   dueAt(time: number): void {
     if (time < this.nextDueAt) this.nextDueAt = time;
   }

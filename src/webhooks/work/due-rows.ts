@@ -61,7 +61,6 @@ const againMs = 1000;
 /** A queue that is filled from the store (due-queue.ts). */
 export type ReadQueue = {
   readonly reading: boolean;
-  /** Rows that a read requests. */
   readonly wanted: number;
   readonly rows: { first(count: number): MaybePromise<readonly Row[]> };
   /** @returns the argument for `endRead` */

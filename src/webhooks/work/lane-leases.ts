@@ -33,7 +33,7 @@ type LeasesOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly monotonic: () => number;
   readonly settings: { readonly webhookLeaseMs: number; readonly webhookTimeoutMs: number };
   readonly holder: Holder;
-  /** Reports if the process with this number lives on this host. */
+  /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
   readonly timers?: Timers;
 };
@@ -178,31 +178,31 @@ class Leases implements Omit<Lanes, 'need'> {
     const { clock, monotonic } = this.#options;
     const table = leaseTableOf(await this.#plan.rows({ from: 'start' }));
     const readAt = monotonic();
-    const standing = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
-    if (standing === undefined) return await this.#join();
+    const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
+    if (ownRow === undefined) return await this.#join();
     // After a unit with an unknown outcome, the table has this process's row and lanes.
-    this.#me = standing;
-    const dead = this.#watch.findDead(table, standing.id, readAt);
+    this.#me = ownRow;
+    const dead = this.#watch.findDead(table, ownRow.id, readAt);
     const live = new Set(table.processes.keys());
     for (const { id } of dead) live.delete(id);
     const { lanes } = table;
-    const division = divide({ lanes, me: standing.id, live, giving: this.#giving, isBusy: this.#isBusy });
+    const division = divide({ lanes, me: ownRow.id, live, giving: this.#giving, isBusy: this.#isBusy });
     const begunGiving = [...division.giving].some((lane) => !this.#giving.has(lane));
     const kept = [...this.#giving].some(
-      (lane) => !division.giving.has(lane) && division.lanes[lane] === standing.id,
+      (lane) => !division.giving.has(lane) && division.lanes[lane] === ownRow.id,
     );
     this.#giving = division.giving;
     const moved = division.lanes.some((owner, lane) => owner !== lanes[lane]);
     if (!moved && dead.length === 0 && !this.#isRenewalDue()) {
-      this.#become(standing, lanesOf(lanes, standing.id), kept);
+      this.#become(ownRow, lanesOf(lanes, ownRow.id), kept);
       return !begunGiving;
     }
-    const changes: Change[] = [processChange(standing, clock()), ...dead.map(processEnd)];
+    const changes: Change[] = [processChange(ownRow, clock()), ...dead.map(processEnd)];
     if (moved) changes.push(lanesChange(table, division.lanes, clock()));
     const began = monotonic();
     const commit = await this.#commit(changes);
     if (commit.outcome !== 'committed') return false;
-    this.#renewed({ ...standing, rev: commit.rev }, lanesOf(division.lanes, standing.id), began, kept);
+    this.#renewed({ ...ownRow, rev: commit.rev }, lanesOf(division.lanes, ownRow.id), began, kept);
     // An idle lane that is being given away since now is given away in the next round.
     return !begunGiving;
   }
@@ -242,10 +242,10 @@ class Leases implements Omit<Lanes, 'need'> {
   /** Removes this process's row and lanes from the table. @returns true if done */
   async #leave(): Promise<boolean> {
     const table = leaseTableOf(await this.#plan.rows({ from: 'start' }));
-    const standing = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
-    if (standing === undefined) return true;
-    const lanes = table.lanes.map((owner) => (owner === standing.id ? null : owner));
-    const changes = [processEnd(standing), lanesChange(table, lanes, this.#options.clock())];
+    const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
+    if (ownRow === undefined) return true;
+    const lanes = table.lanes.map((owner) => (owner === ownRow.id ? null : owner));
+    const changes = [processEnd(ownRow), lanesChange(table, lanes, this.#options.clock())];
     const commit = await this.#options.store.commit({ changes, events: [] });
     return commit.outcome === 'committed';
   }

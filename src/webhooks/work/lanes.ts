@@ -5,8 +5,8 @@
 
 export type Lanes = {
   /**
-   * Reports if this process works on the queue, and will until an attempt that begins now has ended, whatever happens
-   * to its lease.
+   * Returns true if this process works on the queue, and will until an attempt that begins now has ended, whatever
+   * happens to its lease.
    * @param queue id of an endpoint, or `sender/{name}`
    */
   owns(queue: string): boolean;
@@ -49,10 +49,8 @@ export type Division = {
 export type DivideFacts = {
   readonly lanes: readonly (string | null)[];
   readonly me: string;
-  /** Live processes, including this one. */
   readonly live: ReadonlySet<string>;
   readonly giving: ReadonlySet<number>;
-  /** Reports if attempts are under way in the lane. */
   readonly isBusy: (lane: number) => boolean;
 };
 

@@ -90,7 +90,7 @@ export type ProcessWatchOptions = {
   readonly leaseMs: number;
   /** This process. */
   readonly holder: Holder;
-  /** Reports if the process with this number lives on this host. */
+  /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
 };
 
@@ -125,7 +125,7 @@ export class ProcessWatch {
     return dead;
   }
 
-  /** Reports if the process certainly ended, because it ran on this host. */
+  /** Returns true if the process certainly ended, because it ran on this host. */
   #isGone({ holder, joinedAt }: ProcessRow): boolean {
     const own = this.#options.holder;
     if (holder.host !== own.host) return false;

@@ -18,7 +18,7 @@ import {
 import type { Timers } from './timers.ts';
 
 /** A row of work as read. */
-export type Standing<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
+export type WorkRow<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
 
 /** A unit that the store did not commit. */
 export type Refused = Exclude<Commit, { readonly outcome: 'committed' }>;
@@ -36,10 +36,10 @@ export type Settlement<Work extends object, Conclusion> = {
   /** Computes the conclusion from the row as read. */
   conclude(work: Work): Conclusion;
   /** Undefined: write nothing. */
-  unitOf(conclusion: Conclusion, standing: Standing<Work>): SettlementUnit | undefined;
+  unitOf(conclusion: Conclusion, current: WorkRow<Work>): SettlementUnit | undefined;
   /** Returns the work as if one more attempt had been counted. */
   withNextNumber(work: Work): Work;
-  /** Reports if the log already holds this attempt: its unit was committed, but the store's response was lost. */
+  /** Returns true if the log already holds this attempt: its unit was committed, but the store's response was lost. */
   isLogged(work: Work, conclusion: Conclusion): Promise<boolean>;
   /** Called when one of the other changes was refused. @returns true to conclude again; otherwise nothing is written */
   refused?(refused: Refused): boolean;
@@ -58,7 +58,7 @@ export type Settled<Work, Conclusion> =
 export async function settleByRevision<Work extends object, Conclusion>(
   store: Pick<Store, 'commit' | 'lines'>,
   settlement: Settlement<Work, Conclusion>,
-  begun: Standing<Work>,
+  begun: WorkRow<Work>,
 ): Promise<Settled<Work, Conclusion>> {
   const turn = store.lines.turn();
   try {
@@ -72,14 +72,14 @@ export async function settleByRevision<Work extends object, Conclusion>(
 async function settleInTurn<Work extends object, Conclusion>(
   store: Pick<Store, 'commit'>,
   settlement: Settlement<Work, Conclusion>,
-  begun: Standing<Work>,
+  begun: WorkRow<Work>,
   turn: Turn,
 ): Promise<Settled<Work, Conclusion>> {
   const { table, id } = settlement;
-  let standing = begun;
+  let current = begun;
   for (;;) {
-    const conclusion = settlement.conclude(standing.work);
-    const unit = settlement.unitOf(conclusion, standing);
+    const conclusion = settlement.conclude(current.work);
+    const unit = settlement.unitOf(conclusion, current);
     if (unit === undefined) return { kind: 'written', conclusion };
     const { own, others = [], events = [] } = unit;
     const commit = await store.commit({ changes: [...own, ...others], events });
@@ -93,14 +93,14 @@ async function settleInTurn<Work extends object, Conclusion>(
     if (commit.change > 0) {
       // The log holds an attempt of this number that the row does not count, possible only in a repaired store: use the
       // next number.
-      standing = { ...standing, work: settlement.withNextNumber(standing.work) };
+      current = { ...current, work: settlement.withNextNumber(current.work) };
       continue;
     }
     const row = commit.current;
     if (row === undefined || row.deletedAt !== null) return { kind: 'removed', conclusion };
-    standing = { work: JSON.parse(row.doc) as Work, rev: row.rev, owner: row.owner };
-    if (await settlement.isLogged(standing.work, conclusion)) {
-      return { kind: 'logged', conclusion, work: standing.work };
+    current = { work: JSON.parse(row.doc) as Work, rev: row.rev, owner: row.owner };
+    if (await settlement.isLogged(current.work, conclusion)) {
+      return { kind: 'logged', conclusion, work: current.work };
     }
   }
 }

@@ -45,7 +45,6 @@ export class Alarm {
     this.#ring = ring;
   }
 
-  /** Number of queues that have a time. */
   get size(): number {
     return this.#times.size;
   }

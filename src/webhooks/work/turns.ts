@@ -12,7 +12,6 @@ export class Turns<T> {
     return this.#partyOf.size;
   }
 
-  /** Number of parties that have members. */
   get parties(): number {
     return this.#parties.size;
   }

@@ -15,7 +15,6 @@ import { settleSurely } from './settlement.ts';
 import { Alarm, runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
-/** Pause after a failure of the store. */
 const storePauseMs = 1000;
 export const faultPauseMs = 30_000;
 /** Turns before the event loop serves other work: each may read and begin four attempts, about 0.3 ms per attempt. */
@@ -34,30 +33,27 @@ export type WorkEngineOptions = {
 
 /** The decisions that differ between kinds of work. No function here throws or rejects. */
 export type WorkPolicy<Due extends { readonly id: string }, Q extends DueQueue<Due>> = {
-  /** Maximum number of concurrent reads. */
   readonly readsAtOnce: number;
   /** Attempts that begin in one turn of a queue: few, so that other queues wait briefly. */
   readonly attemptsPerTurn: number;
   /** The party of the queue: parties take turns, and so do the queues within a party. */
   partyOf(queue: Q): string;
-  /** Reports if this process may work on the queue now; if not, the policy stops following the queue. */
+  /** Returns true if this process may work on the queue now; if not, the policy stops following the queue. */
   mayWork(queue: Q): boolean;
-  /** Reports if the engine may begin another attempt. */
+  /** Returns true if the engine may begin another attempt. */
   hasRoom(): boolean;
-  /** Reports if an attempt of the queue must end before its next one begins. */
+  /** Returns true if an attempt of the queue must end before its next one begins. */
   isFull(queue: Q): boolean;
-  /** Reports if the buffered row may begin now; if not, the policy makes the queue ready later. */
+  /** Returns true if the buffered row may begin now; if not, the policy makes the queue ready later. */
   admits(queue: Q): boolean;
   /** Makes the attempt and records its outcome. `probe`: the breaker admits no other attempt until this one ends. */
   attempt(queue: Q, due: Due, probe: boolean): Promise<void>;
   /** Called when an attempt has ended: other queues may have room now. */
   ended(): void;
-  /** Called when nothing is due in the queue. */
   rests?(queue: Q): void;
-  /** Called at the time of the queue's alarm. */
   wake(id: string): void;
   /**
-   * Reports if a person requested this row, the last due row of a queue whose breaker is open; a probe then begins
+   * Returns true if a person requested this row, the last due row of a queue whose breaker is open; a probe then begins
    * early. May move the row to the front.
    */
   isAsked(queue: Q, row: Row): boolean;
@@ -123,7 +119,6 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     return this.#settling.signal;
   }
 
-  /** Gives turns to ready queues until `drain`. */
   start(): void {
     this.#isRunning = true;
   }

@@ -54,7 +54,6 @@ export type Failure = {
 };
 
 export type FromThread =
-  /** The configuration is imported. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'begun'; readonly run: number }

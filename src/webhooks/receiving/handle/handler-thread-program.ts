@@ -138,7 +138,7 @@ function keepProgramAlive(): void {
   };
 }
 
-/** The message as a handler receives it (config/handler.ts). The body is decoded only when the handler reads it. */
+/* The message as a handler receives it (config/handler.ts). The body is decoded only when the handler reads it. */
 
 /** Of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;
@@ -155,7 +155,7 @@ const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 ]);
 
 function receivedMessage(message: RunMessage['message'], signal: () => AbortSignal): ReceivedMessage {
-  const { contentEncoding, body: base64, ...told } = message;
+  const { contentEncoding, body: base64, ...shown } = message;
   const body = new Uint8Array(Buffer.from(base64, 'base64'));
   let known: string | undefined;
   const text = (): string => {
@@ -163,7 +163,7 @@ function receivedMessage(message: RunMessage['message'], signal: () => AbortSign
     return known;
   };
   return {
-    ...told,
+    ...shown,
     body,
     text,
     json: () => parse(text()),
@@ -208,7 +208,7 @@ function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8
   return bytes;
 }
 
-/**
+/*
  * The error of a handler for the log of attempts: the first line, and the location in the user's own file. No stack.
  */
 
@@ -231,8 +231,9 @@ function failureOf(error: unknown, module: string): Failure {
     };
   }
   const place = placeOf(error, module);
-  const told = `${error.name}: ${line}`;
-  const message = place === undefined ? told : `${told.slice(0, characters - place.length - 3)} (${place})`;
+  const summary = `${error.name}: ${line}`;
+  const message =
+    place === undefined ? summary : `${summary.slice(0, characters - place.length - 3)} (${place})`;
   return { error: 'thrown', message: message.slice(0, characters), permanent: false };
 }
 
@@ -257,7 +258,6 @@ function placeOf({ stack = '' }: Error, module: string): string | undefined {
 function yieldToOthers(): void {
   if (process.platform !== 'linux') return;
   try {
-    // `{process}/task/{thread}`
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
     if (thread !== process.pid) setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
@@ -265,7 +265,7 @@ function yieldToOthers(): void {
   }
 }
 
-/** The start comes last, so that everything above is initialised before the first message. */
+/* The start comes last, so that everything above is initialised before the first message. */
 
 try {
   keepProgramAlive();

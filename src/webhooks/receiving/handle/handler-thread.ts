@@ -19,7 +19,6 @@ import type { Run } from './handler-run.ts';
 
 /** Bounds of waits, as options so that tests can shorten them. */
 export type Graces = {
-  /** Interval of checks of each thread. */
   readonly lookMs: number;
   /** Without a response to a ping for this time: runs that have not begun are withdrawn. */
   readonly stalledMs: number;
@@ -59,7 +58,6 @@ export type ThreadEvents = {
 type Ending = {
   readonly reason: EndReason;
   readonly message: string;
-  /** The run that caused it, if known. */
   readonly run?: number | undefined;
 };
 

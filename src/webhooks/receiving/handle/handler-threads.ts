@@ -24,7 +24,6 @@ export type HandlerSettings = {
 };
 
 export type HandlerThreadsOptions = {
-  /** URL of the configuration module. */
   readonly module: string;
   readonly openTransaction: OpenTransaction;
   readonly settings: HandlerSettings;
@@ -37,7 +36,6 @@ export type HandlerThreads = {
   readonly handOn: HandOn;
   /** Aborts attempts under way, and ends the threads. */
   close(): Promise<void>;
-  /** Number of threads. */
   size(): number;
 };
 
@@ -259,7 +257,7 @@ class ThreadPool {
   }
 }
 
-/** Reports if the handler itself determined the outcome. */
+/** Returns true if the handler itself determined the outcome. */
 function comesToAnEnd(handedOn: HandedOn): boolean {
   if (handedOn.outcome === 'processed') return true;
   return handedOn.outcome === 'failed' && handedOn.error !== 'thread-ended' && handedOn.error !== 'timeout';

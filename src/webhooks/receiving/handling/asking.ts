@@ -82,9 +82,9 @@ const messageCharactersMax = 1000;
 
 /** Converts a refusal of the kernel (§7) for a handler: its code, and the whole error response in one sentence. */
 export function refusalOf({ code, message, errors = [] }: Problem): ResourceRefused {
-  const told = message ?? problems[code].message;
+  const text = message ?? problems[code].message;
   const faults = errors.map((error) => `${error.pointer === '' ? 'it' : error.pointer} ${error.message}`);
-  const whole = faults.length === 0 ? told : `${told}: ${faults.join('; ')}`;
+  const whole = faults.length === 0 ? text : `${text}: ${faults.join('; ')}`;
   return new ResourceRefused(code, whole.slice(0, messageCharactersMax));
 }
 

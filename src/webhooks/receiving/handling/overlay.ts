@@ -46,7 +46,6 @@ export type Overlay = {
   /** Expectations that no longer hold: the unit must contain them, to be superseded. */
   overtaken(): readonly StoreChange[];
   append(emitted: Emitted, characters: number): void;
-  /** Rows and events so far. */
   size(): number;
   /** Characters of their documents. */
   characters(): number;
@@ -93,15 +92,15 @@ export function createOverlay(store: Store): Overlay {
     lastRev -= 1;
     const row = next === null ? undefined : { id, rev: lastRev, ...next };
     const read = lastReadKey === key ? lastRead : undefined;
-    const stood = own === undefined ? await standing(store, change, read) : own.write.before;
+    const before = own === undefined ? await rowBefore(store, change, read) : own.write.before;
     const write: NetWrite = {
       table,
       id,
       expect: own?.write.expect ?? firstReads.expectation(key) ?? change.expect,
-      before: stood,
+      before,
       next,
-      kind: kindOf(stood !== undefined, next !== null && next.deletedAt === null),
-      doc: next?.doc ?? own?.write.doc ?? stood?.doc ?? '',
+      kind: kindOf(before !== undefined, next !== null && next.deletedAt === null),
+      doc: next?.doc ?? own?.write.doc ?? before?.doc ?? '',
       owner: event.owner,
       at: event.createdAt,
     };
@@ -124,7 +123,7 @@ export function createOverlay(store: Store): Overlay {
 }
 
 /** Returns the row before the first write, undefined if softly deleted. @param read the row, if just read */
-async function standing(
+async function rowBefore(
   store: Store,
   { table, id, expect }: StoreChange,
   read: Row | undefined,
@@ -170,7 +169,7 @@ function revisionOf(expect: Expectation): number | undefined {
   return 'rev' in expect ? expect.rev : undefined;
 }
 
-function kindOf(stood: boolean, stands: boolean): ChangeKind | undefined {
-  if (stands) return stood ? 'updated' : 'created';
-  return stood ? 'deleted' : undefined;
+function kindOf(existed: boolean, exists: boolean): ChangeKind | undefined {
+  if (exists) return existed ? 'updated' : 'created';
+  return existed ? 'deleted' : undefined;
 }

@@ -22,9 +22,7 @@ import { createOverlay, type NetWrite, type Overlay } from './overlay.ts';
 import { type WriteCall, writeResource } from './write-resource.ts';
 
 export type TransactionLimits = {
-  /** Resources written and events emitted. */
   readonly handlerChangesMax: number;
-  /** Reads and lists. */
   readonly handlerReadsMax: number;
   /** Octets of an emitted event. */
   readonly webhookContentBytesMax: number;
@@ -245,10 +243,10 @@ function addUniques(
   for (const [place, { table, before, next, kind }] of writes.entries()) {
     const unique = collections.get(table)?.unique ?? [];
     if (unique.length === 0) continue;
-    const stood: unknown = before === undefined ? undefined : JSON.parse(before.doc);
-    const stands: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
+    const fieldsBefore: unknown = before === undefined ? undefined : JSON.parse(before.doc);
+    const fieldsAfter: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
     for (const { name, path } of unique) {
-      const [left, right] = [memberAt(stood, path) ?? null, memberAt(stands, path) ?? null];
+      const [left, right] = [memberAt(fieldsBefore, path) ?? null, memberAt(fieldsAfter, path) ?? null];
       if (equalJson(left, right)) continue;
       // Any number of rows may hold null.
       if (left !== null) freed.set(JSON.stringify([table, name, left]), place);

@@ -112,10 +112,10 @@ function markDocumentation(standard: OperationDocumentation): OperationDocumenta
 function marking(path: string): Revise {
   return ({ before, fields }) => {
     const { status } = fields as Pick<Received, 'status'>;
-    const stood = before === undefined ? undefined : (JSON.parse(before.doc) as Received);
-    if (status === stood?.status) return { fields };
+    const current = before === undefined ? undefined : (JSON.parse(before.doc) as Received);
+    if (status === current?.status) return { fields };
     if (status === 'pending') {
-      const message = `cannot be set back to pending; POST to ${path}/${stood?.id ?? '{id}'}/replay hands the message on again`;
+      const message = `cannot be set back to pending; POST to ${path}/${current?.id ?? '{id}'}/replay hands the message on again`;
       return { refused: { code: 'validation_failed', errors: [{ pointer: '/status', message }] } };
     }
     const lastError = status === 'failed' ? markedError : null;

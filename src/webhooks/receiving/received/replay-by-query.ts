@@ -107,7 +107,6 @@ function filterOf(served: Served, limits: QueryTextLimits, wanted: Wanted): Filt
 
 type PuttingBack = {
   readonly filter: Filter;
-  /** Messages at most. */
   readonly limit: number;
   /** Counts the messages instead. */
   readonly dryRun: boolean;
@@ -160,7 +159,6 @@ async function putBackAll(
   return { dryRun, replayed, skipped: looked - replayed, more, lastId };
 }
 
-/** @returns the number of replayed messages */
 async function putBackUnit(
   options: ReceivedResourcesOptions,
   served: Served,

@@ -47,10 +47,10 @@ async function replay(
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
   if (row === undefined) throw new Error('a replay of nothing');
-  const stood = JSON.parse(row.doc) as Received;
-  const sender = senders.get(stood.sender);
+  const current = JSON.parse(row.doc) as Received;
+  const sender = senders.get(current.sender);
   if (sender === undefined) return { refused: senderGone };
-  if ((await keptContent(store, stood)) === undefined) return { refused: contentGone };
+  if ((await keptContent(store, current)) === undefined) return { refused: contentGone };
   const { change, received } = putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt));
   const commit = await tryCommit(store, { changes: [change], events: [] });
   if (commit instanceof Overtaken) return commit;

@@ -15,7 +15,6 @@ import { type SenderResourcesOptions, senderParameter, sendersTag } from './send
 
 const withoutControls = '^[^\\u0000-\\u001f\\u007f]+$';
 
-/** @param overlapSecondsMax the setting */
 function schemaOf(overlapSecondsMax: number) {
   return Type.Object({
     overlapSeconds: Type.Optional(

@@ -23,7 +23,6 @@ type ShownSender = ShownSecrets & {
   readonly path: string;
   readonly signature: ShownSignature;
   readonly handOn: ShownHandOn;
-  /** Seconds from each failed attempt to the next. */
   readonly schedule: readonly number[];
   /** Null: the setting applies. */
   readonly inFlightMax: number | null;

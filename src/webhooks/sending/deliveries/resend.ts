@@ -59,11 +59,11 @@ async function resend(
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
   if (row === undefined) throw new Error('a resend of nothing');
-  const stood = JSON.parse(row.doc) as Delivery;
+  const current = JSON.parse(row.doc) as Delivery;
   const at = timeAfter(clock, row.updatedAt);
-  const refused = await refusal(store, directory, stood, row, at, windowSeconds);
+  const refused = await refusal(store, directory, current, row, at, windowSeconds);
   if (refused !== undefined) return refused;
-  const asked = due(stood, at);
+  const asked = due(current, at);
   const { endpointId } = asked;
   const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
   const change = { table: collection.name, id, expect: { rev: row.rev }, next };
@@ -80,10 +80,10 @@ async function resend(
  * An attempt is by schedule if `dueAt` equals `nextAttemptAt` (model/delivery.ts), so a request at that time is due one
  * millisecond earlier.
  */
-function due(stood: Delivery, at: number): Delivery {
+function due(current: Delivery, at: number): Delivery {
   const now = new Date(at).toISOString();
-  const dueAt = now === stood.nextAttemptAt ? new Date(at - 1).toISOString() : now;
-  return { ...stood, status: 'pending', dueAt, updatedAt: now };
+  const dueAt = now === current.nextAttemptAt ? new Date(at - 1).toISOString() : now;
+  return { ...current, status: 'pending', dueAt, updatedAt: now };
 }
 
 async function refusal(

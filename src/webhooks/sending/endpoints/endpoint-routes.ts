@@ -107,13 +107,13 @@ function accompanyEndpoint(
       const removals = await Promise.all(tables.map((table) => removalOf(store, table, id)));
       return { changes: [...removals.flat(), ...directory.generationChanges()] };
     }
-    const stood = before === undefined ? undefined : readEndpoint(before.doc);
+    const current = before === undefined ? undefined : readEndpoint(before.doc);
     const after = readEndpoint(next.doc);
     const values = await headersChange(store, id, after, headers);
-    if (stood !== undefined && stood.url !== after.url && !(await mayLead(store, ask.principal, id))) {
+    if (current !== undefined && current.url !== after.url && !(await mayLead(store, ask.principal, id))) {
       return { refused: { code: 'forbidden', message: narrower } };
     }
-    const isEnabled = stood?.status === 'disabled' && after.status === 'enabled';
+    const isEnabled = current?.status === 'disabled' && after.status === 'enabled';
     const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
     return { changes: [...values, ...health, ...directory.generationChanges()] };
   };
@@ -148,7 +148,6 @@ async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: str
   return scopes.every((scope) => principal.scopes.has(scope));
 }
 
-/** Returns the removal of a row if it exists. */
 async function removalOf(store: Pick<Store, 'read'>, table: string, id: string): Promise<readonly Change[]> {
   const row = await store.read(table, id);
   return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];

@@ -92,10 +92,10 @@ async function rotate(
   if (row === undefined || kept === undefined) return { refused: { code: 'not_found' } };
   const at = clock();
   const secret = makeEndpointSecret(options.random);
-  const stood = JSON.parse(kept.doc) as EndpointSecrets;
+  const current = JSON.parse(kept.doc) as EndpointSecrets;
   const rotated: EndpointSecrets = {
-    ...stood,
-    secrets: rotatedSecrets(stood.secrets, secret, at, overlapMs),
+    ...current,
+    secrets: rotatedSecrets(current.secrets, secret, at, overlapMs),
   };
   const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
   const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };

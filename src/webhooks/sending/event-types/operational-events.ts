@@ -37,7 +37,7 @@ export function operationalEvent(
   return { id, type, collection: noCollection, owner, doc, createdAt: at };
 }
 
-/** Types of the program's own events about endpoints (§6), which clients may not post. */
+/* Types of the program's own events about endpoints (§6), which clients may not post. */
 
 type DescribedType = {
   readonly type: string;

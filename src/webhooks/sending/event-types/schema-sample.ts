@@ -219,7 +219,7 @@ function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Numbers that a numeric schema may allow: those at its bounds and near them, and multiples. */
+/* Numbers that a numeric schema may allow: those at its bounds and near them, and multiples. */
 
 type NumberSchema = Readonly<Record<string, unknown>>;
 

@@ -53,7 +53,7 @@ function ofLength(text: string, least: number, most: number): string {
   return text.padEnd(least, 'x').slice(0, Math.max(0, most));
 }
 
-/**
+/*
  * Makes a short text that a regular expression of JSON Schema matches: literals, classes, groups, alternatives and
  * quantifiers. It ignores assertions and does not follow backreferences, so the caller checks the text against the
  * expression.
@@ -143,7 +143,6 @@ function isMatch(text: string, character: string): boolean {
 
 const escaped = /\\(?:u\{[0-9a-fA-F]+\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{[^}]*\}|.)/y;
 
-/** A reference to another part of the expression. */
 const backreference = /^\\[1-9k]/;
 const letterOrDigit = /[A-Za-z0-9]/;
 const codePoint = /^\\[ux]\{?([0-9a-fA-F]+)\}?$/;

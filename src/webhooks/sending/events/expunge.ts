@@ -162,7 +162,6 @@ async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonl
   }
 }
 
-/** What has been removed so far. */
 type Expunged = { deliveries: number; attempts: number };
 
 type Sources = Pick<Services, 'store' | 'clock'>;
@@ -211,15 +210,15 @@ async function expungeDelivery({ store, clock }: Sources, { id }: Row, counted: 
 
 /** @returns undefined if nothing is left to remove */
 function deliveryChange({ clock }: Sources, row: Row, emptiesAttempts: boolean): Change | undefined {
-  const stood = JSON.parse(row.doc) as Delivery;
-  const isOver = stood.status === 'delivered' || stood.lastError === expungedError;
+  const current = JSON.parse(row.doc) as Delivery;
+  const isOver = current.status === 'delivered' || current.lastError === expungedError;
   if (isOver && !emptiesAttempts) return undefined;
   const at = timeAfter(clock, row.updatedAt);
   const ended = { status: 'not_delivered', nextAttemptAt: null, dueAt: null, lastStatusCode: null } as const;
   const next: Delivery = {
-    ...stood,
+    ...current,
     // A delivered state is kept: it reveals nothing about the subject.
-    ...(stood.status === 'delivered' ? {} : { ...ended, lastError: expungedError }),
+    ...(current.status === 'delivered' ? {} : { ...ended, lastError: expungedError }),
     updatedAt: new Date(at).toISOString(),
   };
   return {

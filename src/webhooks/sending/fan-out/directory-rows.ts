@@ -33,9 +33,9 @@ type Sources = {
 export function* ownersOf({ endpoints, secrets }: Sources, ids: Iterable<string>): Generator<Wanted> {
   for (const id of ids) {
     const row = endpoints.rows.get(id);
-    const beside = secrets.rows.get(id);
-    if (row !== undefined && beside !== undefined) {
-      yield { owner: row.value.owner, scopes: beside.value.scopes };
+    const endpointSecrets = secrets.rows.get(id);
+    if (row !== undefined && endpointSecrets !== undefined) {
+      yield { owner: row.value.owner, scopes: endpointSecrets.value.scopes };
     }
   }
 }
@@ -54,19 +54,20 @@ export function knownEndpoint(
   before: KnownEndpoint | undefined,
 ): KnownEndpoint | undefined {
   const row = endpoints.rows.get(id);
-  const beside = secrets.rows.get(id)?.value;
-  if (row === undefined || beside === undefined) return undefined;
+  const endpointSecrets = secrets.rows.get(id)?.value;
+  if (row === undefined || endpointSecrets === undefined) return undefined;
   const { rev, value } = row;
   const { endpoint, owner, url } = value;
-  const { headers } = beside;
+  const { headers } = endpointSecrets;
   if (headers !== undefined && headers.url !== endpoint.url) return before;
-  const principal = principals.get(owner, beside.scopes);
-  const isSame = before?.rev === rev && before.secrets === beside.secrets && before.principal === principal;
+  const principal = principals.get(owner, endpointSecrets.scopes);
+  const isSame =
+    before?.rev === rev && before.secrets === endpointSecrets.secrets && before.principal === principal;
   if (isSame) return before;
-  return { endpoint, rev, owner, principal, url, secrets: beside.secrets, headers: headers?.values };
+  return { endpoint, rev, owner, principal, url, secrets: endpointSecrets.secrets, headers: headers?.values };
 }
 
-/**
+/*
  * All rows of a table in memory, each parsed once per revision. A full read scans the table, but parses only rows with
  * a new revision.
  */
@@ -124,7 +125,7 @@ export function createKeptRows<Value>(
   };
 }
 
-/**
+/*
  * The principals of endpoints: one for each owner and set of scopes, however many endpoints they have. They are read
  * again after an account changed, and stay the same objects if their rights did not change.
  */

@@ -211,7 +211,6 @@ type StateOptions = Pick<Services, 'store' | 'clock'> & {
 
 type DirectoryState = {
   readonly endpoints: ReadonlyMap<string, KnownEndpoint>;
-  /** Number of endpoints by owner. */
   readonly counts: ReadonlyMap<string | null, number>;
   readonly matcher: Matcher;
   readonly rights: EventRights;
@@ -266,15 +265,15 @@ function createDirectoryState(options: StateOptions): DirectoryState {
     const beganAt = clock();
     // Read before the rows: a change in between ends this generation, and units that rely on it are refused.
     const isTrusted = Math.abs(beganAt - readAt) <= reliedOnMs;
-    const standing = await generations.read(isTrusted ? generation?.number : undefined);
-    const { changed } = standing;
+    const current = await generations.read(isTrusted ? generation?.number : undefined);
+    const { changed } = current;
     let ids = changed === 'all' ? await readAll(anew) : await readNamed(changed);
     if (anew && changed !== 'all') {
       ids = [...rows.endpoints.rows.keys()];
       await principals.know(ownersOf(rows, ids), true);
     }
     // Synchronously, so that the endpoints never meet the guard of another generation.
-    generation = standing;
+    generation = current;
     readAt = beganAt;
     let isOther = false;
     for (const id of ids) {

@@ -17,7 +17,7 @@ export type MatchedEvent = Pick<EventEntry, 'type' | 'collection' | 'owner' | 'd
 export type EventRights = {
   /** Returns the endpoint's permission for events of the collection: `depends` if it depends on the event. */
   permission(known: KnownEndpoint, collection: string): Permission;
-  /** Reports if the endpoint may receive this event. */
+  /** Returns true if the endpoint may receive this event. */
   lets(known: KnownEndpoint, collection: string, event: OpenEvent): boolean;
   /** Returns the rule by which the principal reads events of the collection; undefined: none. */
   ruleFor(principal: Authenticated, collection: string): Rule | undefined;
@@ -60,7 +60,7 @@ export function createEventRights(collections: Iterable<Collection>): EventRight
   };
 }
 
-/** Reports if the owner and the tenant of the endpoint admit the event, regardless of its patterns. */
+/** Returns true if the owner and the tenant of the endpoint admit the event, regardless of its patterns. */
 export function isTold(
   rights: EventRights,
   known: KnownEndpoint,
@@ -91,7 +91,6 @@ export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>
  * Returns a function that reports if one endpoint wants an event and may receive it, as the directory's `matching`
  * decides for all. Ignores the endpoint's status: a recovery makes up for the time in which it was disabled.
  */
-
 export function createWants(
   collections: Iterable<Collection>,
 ): (known: KnownEndpoint, event: MatchedEvent) => boolean {

@@ -21,7 +21,6 @@ export type ExpansionOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'obs
 };
 
 export type Expansion = {
-  /** Looks for owed deliveries now. */
   look(): void;
   /** Waits for the unit under way. Another process, or the next start, makes the rest. */
   close(): Promise<void>;
@@ -60,10 +59,10 @@ export function createExpansion(options: ExpansionOptions): Expansion {
         continue;
       }
       // Another process made them, and may have ended since.
-      const standing = await store.read(fanOutTable, row.id);
-      if (standing === undefined) return;
-      owed = (JSON.parse(standing.doc) as FanOutPart).blocks;
-      rev = standing.rev;
+      const current = await store.read(fanOutTable, row.id);
+      if (current === undefined) return;
+      owed = (JSON.parse(current.doc) as FanOutPart).blocks;
+      rev = current.rev;
     }
   }
 

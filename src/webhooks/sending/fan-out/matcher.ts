@@ -193,7 +193,7 @@ function tenantOf(event: OpenEvent, field: string | undefined): string {
   return typeof tenant === 'string' ? tenant : '';
 }
 
-/**
+/*
  * Finds the values with a pattern for a type, without visiting the others: it looks up each pattern that covers the
  * type (`patternsOfType`).
  */

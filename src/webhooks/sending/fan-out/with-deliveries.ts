@@ -1,17 +1,12 @@
 /**
  * The store as resources receive it: a commit of an event also commits its deliveries, one for each endpoint that wants
  * the event and whose owner may read it. Resources do not know of it and so cannot forget it (docs/decisions/0025).
- *
- * The endpoints come from memory. The unit expects that their generation has not ended; if it has, nothing is
- * committed, the directory reads the current state, and the unit is built again, in the line where changes of the
- * endpoints wait for each other, together with its neighbours there, so that this process does not end the generation
- * meanwhile. A unit that ends the generation itself (it disables an endpoint and announces that) proves the same
- * thereby. Endpoints that the unit disables or removes do not receive its events.
- *
+ * The endpoints come from memory. The unit expects that their generation has not ended; if it has, the directory reads
+ * the current state and the unit is built again, in the line of changes of the endpoints, so that this process does not
+ * end the generation meanwhile. A unit that ends the generation itself (it disables an endpoint) proves the same.
+ * Endpoints that the unit disables or removes do not receive its events.
  * If there are more deliveries than a unit may hold, the unit owes them (owed-deliveries.ts), and later units make
- * them: the number of endpoints then delays neither the event loop nor the writer, and building the unit again is
- * cheap.
- *
+ * them: large fan-outs then delay neither the event loop nor the writer, and building the unit again is cheap.
  * A refusal of the caller's own changes is returned to the caller, with the caller's index of the change.
  */
 
@@ -135,14 +130,13 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
   };
 }
 
-/** Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */
+/* Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */
 
 type Gathered = {
   /** The change that proves the endpoints are complete; undefined: the unit proves it itself. */
   readonly guard: Change | undefined;
   /** The events by list of endpoints; a list is the same object for all events that share it. */
   readonly lists: ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
-  /** Number of deliveries. */
   readonly total: number;
 };
 

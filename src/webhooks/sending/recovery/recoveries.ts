@@ -23,7 +23,6 @@ import type { Wakes } from '../wakes.ts';
 import { type Recovery, recoveriesTable } from './recovery.ts';
 import { recoverStep, type StepParts } from './recovery-step.ts';
 
-/** Recoveries read in one page. */
 const pageRowsMax = 100;
 /** Pause after a failure, mostly of the store. */
 const retryMs = 1000;

@@ -86,7 +86,7 @@ async function findEndpoint(
   return directory.get(id) ?? 'unknown';
 }
 
-/**
+/*
  * The chunk of a step: some events of the log, those of them that the endpoint wants, and the change for each. All
  * changes commit with the progress as one unit, so each step is made once, by any process.
  *
@@ -106,7 +106,7 @@ const chunkBytesMax = 1024 * 1024;
 /** Deliveries of one event per read; an event has one for each endpoint that wants it. */
 const deliveriesPerReadMax = 100;
 
-/** Reports if the endpoint's patterns, its tenant and its owner's rights admit the event. */
+/** Returns true if the endpoint's patterns, its tenant and its owner's rights admit the event. */
 export type Wants = (
   known: KnownEndpoint,
   event: Pick<TailEntry, 'type' | 'collection' | 'owner' | 'doc'>,
@@ -123,7 +123,6 @@ export type Chunk = {
   /** Changes of deliveries; none in a dry run. */
   readonly changes: readonly Change[];
   readonly after: LogPosition;
-  /** True if no events are left to examine. */
   readonly isLast: boolean;
 };
 
@@ -224,7 +223,7 @@ function givesWay(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/**
+/*
  * Finds a time in the event log. The log is ordered by revision, and only the events contain times; these grow with the
  * revision except for differing clocks and units that wait for their commit, and so within the slack. The binary search
  * reads one event for each bit of the revision.

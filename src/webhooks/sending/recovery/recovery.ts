@@ -81,14 +81,12 @@ export function placeOf({ logAfter }: Recovery): LogPosition | undefined {
   return logAfter === undefined ? undefined : readLogPlace(logAfter);
 }
 
-/** The last event to examine. */
 export function endOf({ logLast }: Recovery): LogPosition {
   return logLast === undefined ? { rev: 0, id: '' } : readLogPlace(logLast);
 }
 
 export type Progress = {
   readonly counts: RecoveryCounts;
-  /** The last event that was examined. */
   readonly after: LogPosition;
 };
 
@@ -128,7 +126,7 @@ function readLogPlace(place: LogPlace): LogPosition {
   return { rev: Number(place.slice(0, space)), id: place.slice(space + 1) };
 }
 
-/** Reports if `one` is after `other` in (rev, id) order. */
+/** Returns true if `one` is after `other` in (rev, id) order. */
 export function isBeyond(one: LogPosition, other: LogPosition): boolean {
   return one.rev === other.rev ? one.id > other.id : one.rev > other.rev;
 }

@@ -1,7 +1,7 @@
 /**
  * The capacity that all attempts of the process share, and the rules that keep one endpoint, or one party with many
  * endpoints, from taking it all. A party is a tenant, or an owner if there are no tenants.
- * - At most `attemptsMax` attempts are under way, and as many again may be settling: an unavailable store stops sending.
+ * - At most `attemptsMax` attempts are under way, and as many again may be settling: an unavailable store stops it.
  * - Any attempt may use the first half. Of the second half, no party gets more than an equal share of the whole, and no
  *   endpoint more than an equal share of its party's: if a fifth of the endpoints hang, the others keep four fifths of
  *   that half.

@@ -138,7 +138,7 @@ function keepProgramAlive(): void {
   };
 }
 
-/* The message as a handler receives it (config/handler.ts). The body is decoded only when the handler reads it. */
+/* The message as a handler receives it (config/handler.ts). Its text is decoded only when the handler reads it. */
 
 /** Of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /**
- * The face of `comity/webhooks`: signing and verifying webhooks of the three schemes (§5.6), and receiving those of any sender (§4.14), on
- * any runtime with Web Crypto. Nothing here needs the server, Node or another package. What is not listed is the house's own and may change
- * at any time.
+ * The public interface of `comity/webhooks`: signing and verifying webhooks of the three schemes (§5.6), and receiving
+ * those of any sender (§4.14), on any runtime with Web Crypto. It needs neither the server, Node nor another package.
+ * Everything not exported here is internal and may change at any time.
  */
 export type { Challenge, Place, PresetName, SenderRule } from './presets.ts';
 export type { HeaderSource } from './receive/message.ts';

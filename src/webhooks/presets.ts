@@ -1,6 +1,6 @@
 /**
- * Known senders of webhooks, as data (§4.14, §5.6, §6): how each signs, and where the id and the type of its messages stand. A sender of another
- * kind is another value, not another program.
+ * Known senders of webhooks, as data (§4.14, §5.6, §6): how each signs, and where its messages have their id and type.
+ * Another sender is another value, not another program.
  */
 
 import { plainRule } from './signature/plain.ts';
@@ -11,40 +11,45 @@ import { timestampedRule } from './signature/timestamped.ts';
 export type SenderRule = {
   readonly signature: SignatureRule;
   /**
-   * Where the id of a message stands, by which a repetition is known (§6.3): the first of these places that holds a text. Where none does,
-   * the digest of the body stands for it, so that the same octets are one message.
+   * The places of a message's id, which identifies repetitions (§6.3): the first place that holds a text counts. If
+   * none does, the digest of the body is used, so that equal octets are one message.
    */
   readonly dedupe: readonly Place[];
-  /** Where its type stands: the first list of which each place holds a text; these texts with full stops between. */
+  /**
+   * The places of its type: the first list whose places all hold a text counts; the texts are joined with full stops.
+   */
   readonly type: readonly (readonly Place[])[];
-  /** How the sender finds out whether somebody listens; most do not ask. */
+  /** How the sender checks that a receiver listens; most do not. */
   readonly challenge?: Challenge | undefined;
-  /** Header fields that are kept with the message besides Content-Type and Content-Encoding, by name in lower case. */
+  /**
+   * Lower-case names of header fields that are stored with the message, in addition to Content-Type and
+   * Content-Encoding.
+   */
   readonly keep: readonly string[];
 };
 
-/** Where a text stands in a message. */
 export type Place =
-  /** Name of a header field in lower case. */
+  /** Lower-case name of a header field. */
   | { readonly header: string }
-  /** JSON Pointer (RFC 6901) into a JSON body. */
   | { readonly json: string }
   /** Name in a body of application/x-www-form-urlencoded. */
   | { readonly form: string };
 
-/** A signed message that asks for one of its own members back instead of telling anything. It is answered 200, and not kept. */
+/** A signed message that requests one of its own members back. The response is 200, and the message is not stored. */
 export type Challenge = {
-  /** It is one where this member of the JSON body ... */
+  /** A message is a challenge if this member of the JSON body ... */
   readonly json: string;
   /** ... is this text. */
   readonly is: string;
-  /** The answer is a JSON object with one member: this name, ... */
+  /** The response is a JSON object with one member: this name, ... */
   readonly answer: string;
-  /** ... and the member that stands here. */
+  /** ... and the value of this member of the message. */
   readonly echo: string;
 };
 
-/** The timestamped scheme of §5.6, as a program such as Comity sends it. Stripe's is the same under another name. */
+/**
+ * The timestamped scheme of §5.6, as a program such as Comity sends it. Stripe's is the same with another field name.
+ */
 const timestamped: SenderRule = {
   signature: timestampedRule,
   dedupe: [{ json: '/id' }],
@@ -53,8 +58,8 @@ const timestamped: SenderRule = {
 };
 
 /**
- * The plain scheme of §5.6. The id of a delivery is the same when it is sent again (§6.3), but it is not signed: it tells repetitions of
- * the sender, and keeps nobody who got hold of a message from sending it under another id.
+ * The plain scheme of §5.6. The id of a delivery is the same when it is sent again (§6.3), but it is not signed: it
+ * identifies the sender's repetitions, but does not stop an attacker from sending a recorded message with another id.
  */
 const plain: SenderRule = {
   signature: plainRule,
@@ -63,7 +68,7 @@ const plain: SenderRule = {
   keep: ['x-service-event', 'x-service-delivery', 'user-agent'],
 };
 
-/** Standard Webhooks 1.0 (§5.6), which dozens of services send by, GitLab among them where a signing token is set. */
+/** Standard Webhooks 1.0 (§5.6), which dozens of services use; GitLab does if a signing token is set. */
 const standard: SenderRule = {
   signature: standardRule,
   dedupe: [{ header: 'webhook-id' }],
@@ -72,11 +77,12 @@ const standard: SenderRule = {
 };
 
 /**
- * The least that a sender can do: an HMAC-SHA256 of the body in hexadecimal. What differs is replaced in the declaration: the field, the
+ * The minimal scheme: an HMAC-SHA256 of the body in hexadecimal. The declaration overrides what differs: the field, the
  * hash, the encoding, a prefix.
  *
- * Nothing is known of such a sender's bodies. A member `id` may be that of an order that changes ten times, and nine changes would be
- * taken for repetitions: unless the declaration says where the id of a message stands, only the same body is the same message.
+ * The bodies of such a sender are unknown. A member `id` may be that of an order that changes ten times, and nine
+ * changes would be dropped as repetitions: unless the declaration gives the place of a message's id, only the same body
+ * is the same message.
  */
 const hmac: SenderRule = {
   signature: {
@@ -95,7 +101,10 @@ const hmac: SenderRule = {
   keep: ['user-agent'],
 };
 
-/** Stripe: the timestamped scheme in `Stripe-Signature`. The whole `whsec_...` is the key. Thin events have `id` and `type` as well. */
+/**
+ * Stripe: the timestamped scheme in `Stripe-Signature`. The whole `whsec_...` is the key. Thin events have `id` and
+ * `type` too.
+ */
 const stripe: SenderRule = {
   signature: { ...timestampedRule, header: 'stripe-signature' },
   dedupe: [{ json: '/id' }],
@@ -104,8 +113,10 @@ const stripe: SenderRule = {
 };
 
 /**
- * GitHub: the plain scheme, with one signature. `X-Hub-Signature`, which comes beside it, is the same with SHA-1, and not looked at.
- * The id of a delivery is the same when somebody has it delivered again: to process such a one, replay it from the inbox.
+ * GitHub: the plain scheme, with one signature. `X-Hub-Signature`, which comes with it, is the same with SHA-1, and
+ * ignored.
+ *
+ * The id of a delivery is the same when a person redelivers it: to process it again, replay it from the inbox.
  */
 const github: SenderRule = {
   signature: { ...plainRule, separator: null },
@@ -122,8 +133,8 @@ const github: SenderRule = {
 };
 
 /**
- * Svix, and whoever sends by it without a name of their own: Standard Webhooks in fields that begin with `svix-`. Its newer customers send
- * `webhook-id` and so on: those are `standard`.
+ * Svix, and services that send by it without their own field names: Standard Webhooks in fields that begin with
+ * `svix-`. Its newer customers send `webhook-id` and so on: declare those as `standard`.
  */
 const svix: SenderRule = {
   signature: {
@@ -138,8 +149,9 @@ const svix: SenderRule = {
 };
 
 /**
- * Slack: `v0=` and the HMAC of `v0:<timestamp>:<body>`. Events are JSON, with an id that is the same when Slack tries again; slash commands
- * and interactions are forms, of which commands have a `trigger_id` of their own. A URL is asked once, by a signed message, for its challenge.
+ * Slack: `v0=` and the HMAC of `v0:<timestamp>:<body>`. Events are JSON, with an id that is the same when Slack
+ * retries; slash commands and interactions are forms, of which commands have a `trigger_id`. Slack checks a URL once,
+ * by a signed challenge.
  */
 const slack: SenderRule = {
   signature: {
@@ -163,9 +175,11 @@ const slack: SenderRule = {
 /**
  * Shopify: the HMAC of the body in base64, keyed with the client secret of the app.
  *
- * `X-Shopify-Webhook-Id` tells deliveries. `X-Shopify-Event-Id` is that of what happened, which is told once for each topic that it belongs
- * to (`orders/create` and `orders/paid`): by it, only the first of them would be taken. It stands in where the other is missing, and is kept.
- * Subscriptions of the newer kind have the same fields without `X-`, which a declaration can say.
+ * `X-Shopify-Webhook-Id` identifies deliveries. `X-Shopify-Event-Id` identifies the cause, which is sent once for each
+ * of its topics (`orders/create` and `orders/paid`): with it as the key, only the first would be accepted. It is used
+ * if the other is missing, and it is stored.
+ *
+ * Newer subscriptions have the same fields without `X-`, which a declaration can set.
  */
 const shopify: SenderRule = {
   signature: {
@@ -193,11 +207,13 @@ const shopify: SenderRule = {
 };
 
 /**
- * Twilio: the HMAC-SHA1 of the URL that it called, followed by the parameters of a form body, keyed with the auth token. A body that is no
- * form is covered by its SHA-256 in the parameter `bodySHA256` of the URL. Nothing stands between names and values, so that whoever holds a
- * signed message may move the border between a name and its value: Twilio's scheme allows it.
+ * Twilio: the HMAC-SHA1 of the URL that it called, followed by the parameters of a form body, keyed with the auth
+ * token. The SHA-256 of a body that is not a form is in the parameter `bodySHA256` of the URL. There is no separator
+ * between names and values, so an attacker with a signed message can move the border between a name and its value:
+ * Twilio's scheme allows it.
  *
- * The URL is the one that is configured at Twilio, with its query: a proxy that changes scheme or path changes what was signed.
+ * The URL is the one configured at Twilio, with its query: a proxy that changes scheme or path changes the signed
+ * content.
  */
 const twilio: SenderRule = {
   signature: {
@@ -212,7 +228,7 @@ const twilio: SenderRule = {
     toleranceSeconds: 0,
     bodyDigestParameter: 'bodySHA256',
   },
-  // The same when Twilio tries again. A MessageSid is that of a message, of which each status is told.
+  // The same when Twilio retries. A MessageSid identifies a message, each status of which is sent.
   dedupe: [{ header: 'i-twilio-idempotency-token' }, { json: '/0/id' }],
   type: [
     [{ form: 'EventType' }],
@@ -225,11 +241,13 @@ const twilio: SenderRule = {
 };
 
 /**
- * GitLab with a secret token, which it sends as it is: it proves who sent a message, and nothing of what is in it. Where a signing token can
- * be set, GitLab signs by Standard Webhooks besides: declare it as `standard`, with `X-Gitlab-Event` as its type.
+ * GitLab with a secret token, which it sends in clear: it authenticates the sender but not the content. If a signing
+ * token can be set, GitLab also signs by Standard Webhooks: declare it as `standard`, with `X-Gitlab-Event` as its
+ * type.
  *
- * `Idempotency-Key` is the same when GitLab tries again. `X-Gitlab-Event-UUID` is not looked at for that: events that a webhook caused have
- * the one of their cause, and would be taken for repetitions of it. Before GitLab 17.4 there is neither, and the body tells.
+ * `Idempotency-Key` is the same when GitLab retries. `X-Gitlab-Event-UUID` is not used for that: events that a webhook
+ * caused have the one of their cause, and would be dropped as repetitions of it. Before GitLab 17.4 both are missing,
+ * and the digest of the body is used.
  */
 const gitlab: SenderRule = {
   signature: { kind: 'token', header: 'x-gitlab-token' },

@@ -1,6 +1,6 @@
 /**
- * The header fields of what is sent: those of each scheme, and those that a user may add, by an endpoint's `headers` and by what a sender is
- * forwarded with.
+ * The header fields of outgoing requests: those of each scheme, and those that a user may add by an endpoint's
+ * `headers` or by a sender's forwarding.
  */
 import { createHmac, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../config/reserved-names.ts';
@@ -11,11 +11,11 @@ import { standardPrefix, standardSignature } from './signature/standard.ts';
 import { timestampedHeader, timestampedPrefix } from './signature/timestamped.ts';
 
 /*
- * The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt (§6.8), one signature for
- * each secret that is active at that moment (§6.7).
+ * The header fields of each scheme (§5.6) over one body: a fresh timestamp and fresh signatures for each attempt
+ * (§6.8), one signature for each active secret (§6.7).
  *
- * The plain scheme's field holds one signature, and whoever checks it compares the whole of it. So `X-Hub-Signature-256` has that of the
- * current secret, and those of secrets that are being replaced stand in a field of their own.
+ * The plain scheme's field holds one signature, which receivers compare as a whole. So `X-Hub-Signature-256` has that
+ * of the current secret, and a field of its own has those of secrets that are being replaced.
  */
 
 export type Signed = {
@@ -27,14 +27,14 @@ export type Signed = {
   readonly timestamp: number;
 };
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 export function timestampedFields({ body, keys, timestamp }: Signed): string[] {
   const prefix = timestampedPrefix(timestamp);
   const signatures = keys.map((key) => createHmac('sha256', key).update(prefix).update(body).digest('hex'));
   return ['Service-Signature', timestampedHeader(timestamp, signatures)];
 }
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 export function plainFields({ delivery, body, keys }: Signed): string[] {
   const [current = '', ...previous] = keys.map((key) =>
     plainHeader(createHmac('sha256', key).update(body).digest('hex')),
@@ -47,7 +47,10 @@ export function plainFields({ delivery, body, keys }: Signed): string[] {
   ];
 }
 
-/** Names and values in turn. @param asymmetric signatures in base64 of each key that signs now, over the same id, time and body */
+/**
+ * Alternating names and values. @param asymmetric signatures in base64 of each key that signs now, over the same id,
+ * time and body
+ */
 export function standardFields(
   { body, keys, timestamp }: Signed,
   id: string,
@@ -61,28 +64,31 @@ export function standardFields(
   return ['webhook-id', id, 'webhook-timestamp', String(timestamp), 'webhook-signature', list.join(' ')];
 }
 
-/** What the id of an event is in `webhook-id`. A full stop ends the id in what is signed, so none may be in it. */
+/**
+ * Converts the id of an event for `webhook-id`. A full stop ends the id in the signed content, so the id must not
+ * contain one.
+ */
 export function messageId(eventId: string): string {
   return fieldText(eventId).replaceAll('.', '%2E');
 }
 
 const visible = /^[!-~]+$/;
 
-/** Types and ids are chosen by who posts an event; what no field can hold is written as in a URL. */
+/** Percent-encodes texts that no field can hold: clients choose types and ids of events. */
 function fieldText(text: string): string {
   return visible.test(text) ? text : encodeURIComponent(text.toWellFormed());
 }
 
 /*
- * Header fields that a user may add, and those that are not its to say: what frames the message, what belongs to the connection (RFC 9110
- * §7.6.1), and what a receiver believes of the sender (§5.6).
+ * Header fields that a user may add. Reserved: fields that frame the message, that belong to the connection (RFC 9110
+ * §7.6.1), and by which a receiver authenticates the sender (§5.6).
  */
 
 export const headerNameCharactersMax = 128;
 
 export type HeaderBounds = { readonly headersMax: number; readonly valueCharactersMax: number };
 
-/** Why an endpoint may not have these; undefined: it may. Names that differ in case alone are the same field. */
+/** Returns why an endpoint may not have these fields; undefined: it may. Names are compared without case. */
 export function refuseHeaders(
   headers: Readonly<Record<string, string>>,
   { headersMax, valueCharactersMax }: HeaderBounds,
@@ -105,7 +111,7 @@ export function refuseHeaders(
   return undefined;
 }
 
-/** Names and values in turn of what may be sent, whatever was stored. */
+/** Alternating names and values of the fields that may be sent, whatever is stored. */
 export function ownFields(headers: Readonly<Record<string, string>> | undefined): readonly string[] {
   return Object.entries(headers ?? {}).flatMap(([name, value]) => {
     const isOwn = isToken(name) && !reservedHeaderNames.has(name.toLowerCase()) && isFieldValue(value);
@@ -113,7 +119,9 @@ export function ownFields(headers: Readonly<Record<string, string>> | undefined)
   });
 }
 
-/** RFC 9110 §5.5: visible ASCII, spaces and tabs between. No line breaks and no NUL, so a value cannot end its field. */
+/**
+ * RFC 9110 §5.5: visible ASCII, spaces and tabs between. No line breaks and no NUL, so a value cannot end its field.
+ */
 const fieldValue = /^[!-~](?:[\t -~]*[!-~])?$/;
 
 function isFieldValue(value: string): boolean {

@@ -1,21 +1,25 @@
 /**
- * What a sender's rule says of a message that was verified (§4.14, §6.3): what tells it apart, its type, and whether it is a challenge. It is
- * pure and synchronous, does not throw whatever the body is, and makes no digest: it says of what one has to be made.
+ * The facts of a verified message by its sender's rule (§4.14, §6.3): its deduplication key, its type, and its
+ * challenge, if any. Pure and synchronous; never throws, whatever the body is. It computes no digest: it reports which
+ * text needs one.
  */
 import type { Challenge, Place, SenderRule } from '../presets.ts';
 import { fieldText, type Message, mediaTypeOf } from './message.ts';
 
 export const dedupeKeyCharactersMax = 256;
 export const typeCharactersMax = 200;
-/** What a challenge asks back; more than that is no challenge, and kept as a message. */
+/** Longest echo of a challenge; a message with a longer one is not a challenge, and is stored. */
 export const challengeCharactersMax = 4096;
 
 export type MessageFacts = {
-  /** What tells it apart, as it stands in the message; undefined: a digest does. */
+  /** The key as it is in the message; undefined: a digest is needed. */
   readonly key: string | undefined;
-  /** Too long, or not printable ASCII: the digest of this text is the key. Without it and `key` the digest of the body is. */
+  /**
+   * A text that is too long, or not printable ASCII: its digest is the key. If both are undefined, the digest of the
+   * body is.
+   */
   readonly oversizedKey: string | undefined;
-  /** Null where it says none that can be told. */
+  /** Null: the message has none that is valid. */
   readonly type: string | null;
   readonly challenge: ChallengeAnswer | undefined;
 };
@@ -23,7 +27,7 @@ export type MessageFacts = {
 /** The one member of the JSON object that answers a challenge. */
 export type ChallengeAnswer = { readonly name: string; readonly value: string };
 
-/** Of a message that its sender signed: nothing here is to be believed of another. */
+/** Call it only for a message with a valid signature. */
 export function factsOf(rule: SenderRule, message: Message): MessageFacts {
   const reading = readingOf(message);
   const found = firstText(rule.dedupe, reading);
@@ -37,8 +41,8 @@ export function factsOf(rule: SenderRule, message: Message): MessageFacts {
 }
 
 /**
- * The fields that are kept with a message, by name in lower case; of one that came more than once its values, with commas between
- * (RFC 9110 §5.3).
+ * Returns the fields that are stored with a message, by lower-case name; repeated fields are joined with commas (RFC
+ * 9110 §5.3).
  */
 export function keptFields(rule: SenderRule, message: Message): Readonly<Record<string, string>> {
   const kept: Record<string, string> = {};
@@ -49,12 +53,12 @@ export function keptFields(rule: SenderRule, message: Message): Readonly<Record<
   return kept;
 }
 
-/** Where the key is to be made of a digest, so that every receiver makes the same. @param digest SHA-256 in base64url */
+/** Formats a key from a digest; every receiver makes the same. @param digest SHA-256 in base64url */
 export function digestKey(digest: string): string {
   return `sha256:${digest}`;
 }
 
-/** Content-Type or Content-Encoding as it is kept: null where there is none, or more than one. */
+/** Returns Content-Type or Content-Encoding for storage; null: absent or repeated. */
 export function contentFieldOf(message: Message, name: 'content-type' | 'content-encoding'): string | null {
   return fieldText(message, name) ?? null;
 }
@@ -93,7 +97,7 @@ function challengeOf(challenge: Challenge, reading: BodyReading): ChallengeAnswe
   return { name: challenge.answer, value };
 }
 
-/** Whether a text is that short, and nothing but the characters from space to tilde. */
+/** Returns true if the text is within the length and has only the characters from space to tilde. */
 function isPrintable(text: string, charactersMax: number): boolean {
   if (text.length > charactersMax) return false;
   for (let at = 0; at < text.length; at += 1) {
@@ -104,23 +108,22 @@ function isPrintable(text: string, charactersMax: number): boolean {
 }
 
 /*
- * Texts at places of a message (`Place` of presets.ts), for a body of any octets: its JSON is parsed when a place first asks for it and once, a form
- * is read only where the Content-Type says that it is one, and nothing throws.
+ * Reads texts at places of a message (`Place` of presets.ts), for any body: its JSON is parsed once, on first use; a
+ * form is read only if the Content-Type says so; nothing throws.
  */
 
 declare const TextDecoder: {
   new (label: 'utf-8', options: { readonly fatal: true }): { decode(octets: Uint8Array): string };
 };
 
-/** It keeps nothing from one body to the next. */
+/** Shared: it keeps no state between bodies. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 const formType = 'application/x-www-form-urlencoded';
 
 type BodyReading = {
-  /** The text at a place; undefined: there is none. */
   textAt(place: Place): string | undefined;
-  /** The text at a JSON Pointer into the body. */
+  /** Returns the text at a JSON Pointer into the body. */
   jsonText(pointer: string): string | undefined;
 };
 
@@ -154,7 +157,7 @@ function readingOf(message: Message): BodyReading {
   };
 }
 
-/** Undefined for what is no UTF-8: guessing would make one id of different ones. */
+/** Undefined if the body is not valid UTF-8: replacement characters would make different ids equal. */
 function decodedText(body: Uint8Array): string | undefined {
   try {
     return utf8.decode(body);
@@ -173,8 +176,9 @@ function parsedJson(text: string | undefined): unknown {
 }
 
 /**
- * Strings that say something, and whole numbers. A number beyond 2^53 or with a fraction may have been rounded while it was parsed, and a lone
- * surrogate is lost when it is encoded: two ids would become one, and a message be taken for a repetition of another.
+ * Accepts non-empty strings and safe integers. A number beyond 2^53 or with a fraction may have been rounded by the
+ * parser, and a lone surrogate is lost in encoding: two ids would become one, and a message would be dropped as a
+ * repetition of another.
  */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
@@ -182,11 +186,11 @@ function textOf(value: unknown): string | undefined {
 }
 
 /*
- * One field of application/x-www-form-urlencoded content. Stricter than the form parsers of browsers: what is no percent-encoded UTF-8 is no
- * text, where they put U+FFFD, which would make one id of different ones.
+ * Reads one field of application/x-www-form-urlencoded content. Stricter than the form parsers of browsers: invalid
+ * percent-encoding or UTF-8 yields no text, where they insert U+FFFD, which would make different ids equal.
  */
 
-/** The first value of that name; undefined where none is, or where it cannot be read. */
+/** Returns the first value with this name; undefined if it is absent or invalid. */
 function formField(content: string, name: string): string | undefined {
   let at = 0;
   while (at <= content.length) {
@@ -206,17 +210,17 @@ function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // A stray percent sign, or octets that are no UTF-8.
+    // A stray percent sign, or octets that are not UTF-8.
     return undefined;
   }
 }
 
 /*
- * What stands at a JSON Pointer (RFC 6901) in a JSON value: members that the text itself had, never what every object inherits.
- * A pointer that leads nowhere, or is none, finds nothing.
+ * Evaluates a JSON Pointer (RFC 6901): finds only members of the JSON text, never inherited ones. An invalid pointer,
+ * or one without a target, finds nothing.
  */
 
-/** @returns undefined where nothing stands */
+/** @returns undefined if there is no value */
 export function valueAt(json: unknown, pointer: string): unknown {
   if (pointer === '') return json;
   if (!pointer.startsWith('/')) return undefined;
@@ -230,12 +234,12 @@ export function valueAt(json: unknown, pointer: string): unknown {
 
 function memberOf(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-  // An array has a length of its own, which is no element.
+  // `length` is an own property of an array, but not an element.
   if (Array.isArray(value) && name === 'length') return undefined;
   return (value as Readonly<Record<string, unknown>>)[name];
 }
 
-/** RFC 6901 §4: `~1` first, so that `~01` is `~1` and no slash. */
+/** RFC 6901 §4: `~1` first, so that `~01` becomes `~1` and not a slash. */
 function unescaped(token: string): string {
   return token.replaceAll('~1', '/').replaceAll('~0', '~');
 }

@@ -1,13 +1,13 @@
-/** A message of a sender as far as it is looked at here: octets and fields. Whether it is genuine was found out elsewhere, and before. */
+/** The parts of a message that this folder reads: octets and fields. The signature is verified elsewhere. */
 
 export type Message = {
-  /** The octets as they came. */
+  /** The octets as received. */
   readonly body: Uint8Array;
-  /** By name in lower case. Undefined: not there; an array: it came more than once. */
+  /** Finds a field by lower-case name. Undefined: absent; an array: repeated. */
   readonly header: (name: string) => string | readonly string[] | undefined;
 };
 
-/** The value of a field that came once and says something. Of several nobody knows which one was meant. */
+/** Returns the value of a field that is not empty or repeated. Which of repeated values was meant is unknown. */
 export function fieldText(message: Message, name: string): string | undefined {
   const value = message.header(name);
   if (typeof value !== 'string') return undefined;
@@ -15,21 +15,22 @@ export function fieldText(message: Message, name: string): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** The media type without its parameters, in lower case. */
+/** Returns the media type without its parameters, in lower case. */
 export function mediaTypeOf(message: Message): string | undefined {
   return fieldText(message, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase();
 }
 
-/* Header fields as frameworks hand them out, read by name in lower case. */
-
-/** `Headers` of fetch, those of Node, or any object with the fields by name, in any case. */
+/**
+ * The header fields as frameworks provide them: `Headers` of fetch, those of Node, or any object with the fields by
+ * name, in any case.
+ */
 export type HeaderSource =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
 /**
- * A field that stands there in two cases of letters came twice.
- * @throws TypeError for what holds no fields
+ * Returns a function that finds fields by lower-case name. Names that differ only in case are a repeated field.
+ * @throws TypeError for a value without fields
  */
 export function readingHeaders(source: HeaderSource): Message['header'] {
   if (typeof source !== 'object' || source === null || Array.isArray(source)) {

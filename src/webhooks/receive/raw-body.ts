@@ -1,28 +1,32 @@
 /**
- * The octets of a request as they travelled, from what a framework hands out. A body parser that ran before took them away (§4.14.1), the
- * commonest fault of receivers: what can be known to be no raw body is refused here with the remedy, and `likelyCause` of receive.ts says the rest.
+ * Reads the octets of a request as they travelled, from what a framework provides. A body parser that ran before has
+ * consumed them (§4.14.1), the commonest fault of receivers: values that cannot be a raw body are refused here with the
+ * remedy, and `likelyCause` of receive.ts detects others.
  */
 import { octetsOf } from '../signature/octets.ts';
 import { type BodyReader, readBounded } from '../signature/read-bounded.ts';
 import type { Message } from './message.ts';
 
-/** A `Request` of fetch, as far as it is looked at. */
+/** The used part of a fetch `Request`. */
 export type FetchRequest = {
   readonly bodyUsed: boolean;
   readonly body: { getReader(): BodyReader } | null;
 };
 
-/** A request of `node:http`, and of what is built on it such as Express, as far as it is looked at. */
+/** The used part of a request of `node:http` or of a framework built on it, such as Express. */
 export type NodeRequest = {
-  /** Whether anything has been read from it. */
+  /** True after any read. */
   readonly readableDidRead: boolean;
   iterator(options: { readonly destroyOnReturn: false }): AsyncIterable<unknown>;
 };
 
-/** The octets; or the request, which is then read. A text stands for its UTF-8, which is right only where the octets were UTF-8. */
+/**
+ * The octets, or the request to read them from. A text stands for its UTF-8, which is right only if the octets were
+ * UTF-8.
+ */
 export type RawBody = string | Uint8Array | ArrayBuffer | FetchRequest | NodeRequest | null | undefined;
 
-/** As what a body was given. */
+/** The form in which the body was given. */
 export type Given = 'octets' | 'text' | 'nothing';
 
 const remedy =
@@ -33,7 +37,7 @@ const remedy =
 
 /**
  * Undefined: more than `bytesMax`.
- * @throws TypeError for what is no raw body, with the remedy; and whatever reading a request throws
+ * @throws TypeError for a value that is not a raw body, with the remedy; and whatever reading a request throws
  */
 export async function readRawBody(
   source: RawBody,
@@ -56,7 +60,7 @@ export function givenAs(source: RawBody): Given {
   return typeof source === 'string' ? 'text' : 'octets';
 }
 
-/** Frameworks have no body for a request that had none, and none for one that no parser wanted: the fields tell which it was. */
+/** Frameworks give no body for a request without one, and none if no parser took it: the fields tell these apart. */
 function absentBody(header: Message['header']): Uint8Array {
   const length = header('content-length');
   const chunked = header('transfer-encoding');
@@ -87,7 +91,7 @@ async function readFetchRequest(request: FetchRequest, bytesMax: number): Promis
 
 async function readNodeRequest(request: NodeRequest, bytesMax: number): Promise<Uint8Array | undefined> {
   if (request.readableDidRead) throw notRaw('got a request whose body was read before');
-  // Not destroyed when it is left before its end: an answer has to go out on the same connection.
+  // Not destroyed before its end, because the response uses the same connection.
   const chunks = request.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   const reader: BodyReader = {
     async read() {

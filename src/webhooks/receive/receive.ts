@@ -1,6 +1,7 @@
 /**
- * One call that receives a webhook (§4.14) in any framework: the octets as they travelled, their signature before anything is parsed, one
- * insert that finds repetitions, and the answer, which an adapter can send as it stands. What is done with a message comes after the answer.
+ * Receives a webhook (§4.14) in any framework with one call: reads the octets as they travelled, verifies the signature
+ * before it parses anything, makes one insert that detects repetitions, and returns the response, which an adapter can
+ * send unchanged. The message is processed after the response.
  */
 
 import { type Ed25519PublicJwk, publicKeyOf } from '../signature/ed25519.ts';
@@ -24,24 +25,26 @@ import { type Given, givenAs, type RawBody, readRawBody } from './raw-body.ts';
 import { nameOf, ruleOf, type Sender } from './sender.ts';
 
 export type ReceiveOptions = TrustedKeys & {
-  /** Whose messages these are: `'stripe'`, `{ preset: 'stripe', toleranceSeconds: 600 }`, or a rule. */
+  /** The sender of the messages: `'stripe'`, `{ preset: 'stripe', toleranceSeconds: 600 }`, or a rule. */
   readonly sender: Sender;
   readonly store: MessageStore;
-  /** What the sender is called in the store; needed where two have one preset and one store. The name of the preset if not said. */
+  /**
+   * The sender's name in the store; needed if two senders share a preset and a store. Default: the name of the preset.
+   */
   readonly name?: string | undefined;
-  /** The whole URL that the sender called, as it knows it; needed where the sender signs it, as Twilio does. */
+  /** The complete URL as the sender called it; needed if the sender signs it, as Twilio does. */
   readonly url?: string | undefined;
-  /** The longest body that is taken. 25 MiB if not said. */
+  /** The longest body that is accepted. Default 25 MiB. */
   readonly bodyBytesMax?: number | undefined;
-  /** Milliseconds since the epoch; the runtime's clock if not said. */
+  /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: number | undefined;
 };
 
-/** What came of it, with the answer. `body` is null where there is none. */
+/** The outcome, with the response. `body` is null if there is none. */
 export type Received = Accepted | Challenged | RefusedMessage;
 
 export type Accepted = {
-  /** `duplicate`: it came before; it is answered as it was then, and nothing is left to do. */
+  /** `duplicate`: the message came before; it gets the same response, and needs no further work. */
   readonly outcome: 'accepted' | 'duplicate';
   readonly status: 204;
   readonly headers: Readonly<Record<string, string>>;
@@ -53,16 +56,17 @@ declare const TextDecoder: {
   new (label: 'utf-8', options: { readonly fatal: true }): { decode(octets: Uint8Array): string };
 };
 
-/** It keeps nothing from one body to the next. */
+/** Shared: it keeps no state between bodies. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 const bodyBytesMaxDefault = 25 * 1024 * 1024;
 
 /**
- * Whatever a sender sends, it does not throw. It rejects, so that the framework answers 5xx and the sender tries again, for a store that
- * rejects, and for keys that cannot be had (KeyDiscoveryError).
+ * Receives a message. Never throws because of what a sender sends. It rejects if the store rejects, and if keys are
+ * unavailable (KeyDiscoveryError), so that the framework responds with 5xx and the sender retries.
+ *
  * @param rawBody the octets, or the request itself
- * @throws TypeError for mistakes of the program: a body that was parsed (with the remedy), secrets or a sender that are none
+ * @throws TypeError for mistakes of the program: a parsed body (with the remedy), invalid secrets, or an invalid sender
  */
 export async function receive(
   rawBody: RawBody,
@@ -76,7 +80,7 @@ export async function receive(
   if (body === undefined) return refusedAnswer('too-large', undefined);
   const message: Message = { body, header };
   const given = { as: givenAs(rawBody), text: typeof rawBody === 'string' ? rawBody : '' };
-  // Its octets would be others than its characters.
+  // An ill-formed text has no octets that could have been signed.
   const verdict = given.text.isWellFormed()
     ? await verifyMessage(rule.signature, message, { ...options, nowMs })
     : ({ ok: false, reason: 'no-match' } as const);
@@ -119,32 +123,37 @@ function verifiedMessage(
   };
 }
 
-/** A store that says neither may have stored nothing: answering 204 then would lose the message. */
+/** With any other result the message may not be stored: a 204 would then lose it. */
 function outcomeOf(inserted: InsertOutcome): Accepted['outcome'] {
   if (inserted === 'stored') return 'accepted';
   if (inserted === 'duplicate') return 'duplicate';
   throw new TypeError("insert() of the store must return 'stored' or 'duplicate'");
 }
 
-/* A message verified by its sender's rule with Web Crypto: what binds the options of `receive` to the one way of verifying. */
+/*
+ * Verifies a message by its sender's rule with Web Crypto: connects the options of `receive` with verify-by-rule.ts.
+ */
 
 type TrustedKeys = {
-  /** It is enough that one of them fits. Optional only beside keys. */
+  /** One matching secret is enough. Optional only if there are keys. */
   readonly secrets?: readonly string[] | undefined;
-  /** Keys whose Ed25519 signatures are taken besides: `whpk_` and base64, or JWKs. */
+  /** Public keys whose Ed25519 signatures are accepted too: `whpk_` and base64, or JWKs. */
   readonly publicKeys?: readonly (string | Ed25519PublicJwk)[] | undefined;
-  /** Keys that the sender publishes, besides. */
+  /** Keys that the sender publishes, accepted too. */
   readonly discovery?: KeyDiscovery | undefined;
 };
 
 export type VerifyMessage = TrustedKeys & {
-  /** The whole URL that the sender called, as it knows it; needed where the sender signs it, as Twilio does. */
+  /** The complete URL as the sender called it; needed if the sender signs it, as Twilio does. */
   readonly url?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
 };
 
-/** @throws TypeError for what can be no secret, key or tolerance, without any of them, and without a URL where one is signed */
+/**
+ * @throws TypeError for an invalid secret, key or tolerance, without any secret or key, and without a URL if one is
+ * signed
+ */
 async function verifyMessage(
   rule: SignatureRule,
   message: Message,
@@ -158,9 +167,9 @@ async function verifyMessage(
   return verifyByRule(rule, { ...message, url }, keys, { primitives: webPrimitives, nowMs, ed25519 });
 }
 
-/* The answers that are no 204, as the server gives them (§2.2, §4.14). */
+/* Responses other than 204, as the server gives them (§2.2, §4.14). */
 
-/** The sender asked whether somebody listens. It is told, and nothing is stored. */
+/** The response to a challenge; nothing is stored. */
 export type Challenged = {
   readonly outcome: 'challenge';
   readonly status: 200;
@@ -174,7 +183,7 @@ export type RefusedMessage = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly reason: RefusalReason | 'too-large';
-  /** What is likely wrong with the receiver, for its log; undefined: nothing that could be seen. */
+  /** The likely fault of the receiver, for its log; undefined: none was found. */
   readonly hint: string | undefined;
 };
 
@@ -205,16 +214,16 @@ function refusalOf(reason: RefusalReason): { readonly error: string; readonly co
 }
 
 /*
- * Why a signature may not fit although the sender is genuine: the body is not the one that travelled. A guess for whoever sets a receiver up,
- * made of a refused message only. It is for a log: the sender is not told.
+ * Guesses why a signature may not match although the sender is genuine: the body is not the one that travelled. For the
+ * operator's log, only for refused messages; the sender does not get it.
  */
 
 /** Longer texts are not parsed for a guess. */
 const jsonCharactersMax = 1024 * 1024;
 
 /**
- * @param given as what the body came here, `text` if that is it
- * @returns a sentence or two; undefined: nothing speaks against the body
+ * @param given the form in which the body was given, with its `text` if it is one
+ * @returns a sentence or two; undefined: the body looks right
  */
 function likelyCause(
   message: Message,

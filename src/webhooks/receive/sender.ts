@@ -1,15 +1,14 @@
-/** Whose messages are received: a preset by name, one with parts of it replaced, or a rule of one's own. */
+/** The sender of received messages: a preset by name, a preset with changed parts, or a custom rule. */
 import { type PresetName, presetNames, presets, type SenderRule } from '../presets.ts';
 import type { HmacRule, SignatureRule, TokenRule } from '../signature/signature-rule.ts';
 
 export type Sender = PresetName | SenderRule | AdjustedPreset;
 
-/** A preset of which single parts are replaced. */
 export type AdjustedPreset = {
   readonly preset: PresetName;
   /** Parts of the preset's signature, or a whole one. */
   readonly signature?: Partial<HmacRule> | TokenRule | undefined;
-  /** How far the signed time may be from now, in seconds; 0: any time. */
+  /** Greatest difference of the signed time from now, in seconds; 0: any time. */
   readonly toleranceSeconds?: number | undefined;
   readonly dedupe?: SenderRule['dedupe'] | undefined;
   readonly type?: SenderRule['type'] | undefined;
@@ -17,7 +16,7 @@ export type AdjustedPreset = {
   readonly keep?: SenderRule['keep'] | undefined;
 };
 
-/** @throws TypeError for what is no preset and no rule */
+/** @throws TypeError for neither a preset nor a rule */
 export function ruleOf(sender: Sender): SenderRule {
   if (typeof sender === 'string') return presetOf(sender);
   if ('preset' in sender) return adjusted(presetOf(sender.preset), sender);
@@ -27,7 +26,7 @@ export function ruleOf(sender: Sender): SenderRule {
   return sender;
 }
 
-/** What a sender is called where its receiver gives it no name. */
+/** Returns the default name of a sender. */
 export function nameOf(sender: Sender): string {
   if (typeof sender === 'string') return sender;
   return 'preset' in sender ? sender.preset : 'sender';

@@ -1,9 +1,10 @@
 /**
- * Accepts messages of senders (§4.14), in two steps. `verify` judges the octets as they came, before anything in them is parsed, and then reads
- * what tells the message apart and what type it has. `keep` commits it: one unit, whose first insert is what finds repetitions, so that no two
- * requests anywhere can both be the first. Handing on is somebody else's: it sees the row as soon as it stands.
+ * Accepts messages of senders (§4.14), in two steps. `verify` checks the signature over the raw octets before it parses
+ * any of them, then reads the message's key and type. `keep` commits the message as one unit, whose first insert
+ * detects repetitions, so that of concurrent requests only one can be the first. Handing on is separate: its engine
+ * finds the row.
  *
- * No fact that is told of names a body, a signature or a secret.
+ * No observation contains a body, a signature or a secret.
  */
 import { hash, type KeyObject } from 'node:crypto';
 import type { DeclaredSender } from '../../config/senders.ts';
@@ -41,28 +42,27 @@ export type AcceptOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly secrets: Pick<SenderSecrets, 'of'>;
   readonly store: Pick<Store, 'commit'>;
-  /** Where senders reach this program, for those that sign the URL; undefined: at the Host that they name. */
+  /** Origin that senders call, for rules that sign the URL; undefined: the Host of the request. */
   readonly publicUrl: string | undefined;
-  /** Told when a message of the sender is kept that is none yet. */
+  /** Called after a new message of the sender is stored. */
   readonly accepted?: (sender: string) => void;
-  /** Asks for keys that a sender publishes, through the egress guard; undefined: `keysUrl` has no effect. */
+  /** Fetches keys that a sender publishes, through the egress guard; undefined: `keysUrl` has no effect. */
   readonly fetchKeys?: FetchKeys | undefined;
 };
 
 export type Accept = {
-  /** Judges a message. Answers at once but where a signature by Ed25519 has to be looked at. */
+  /** Verifies a message. Synchronous except for Ed25519 signatures and long bodies. */
   verify(sender: DeclaredSender, request: Incoming, body: Uint8Array): MaybePromise<Verdict>;
-  /** Keeps a message that is none yet. Rejects with StoreUnavailable alone. */
+  /** Stores a new message. Rejects with StoreUnavailable only. */
   keep(sender: DeclaredSender, verified: Verified): Promise<'accepted' | 'duplicate'>;
 };
 
 export type Verdict =
   | { readonly ok: true; readonly verified: Verified }
-  /** It asks for an answer, and is not kept. */
+  /** A challenge, to be answered and not stored. */
   | { readonly ok: true; readonly challenge: ChallengeAnswer }
   | { readonly ok: false; readonly problem: Problem };
 
-/** What is known of a sender beforehand. */
 type Verifier = { readonly keys: SenderKeys; readonly ed25519: VerifyEd25519 | undefined };
 
 export function createAccept(options: AcceptOptions): Accept {
@@ -92,12 +92,12 @@ export function createAccept(options: AcceptOptions): Accept {
       const commit = await store.commit(await unitOf(sender, verified, newId(), at));
       if (commit.outcome === 'committed') {
         options.accepted?.(sender.name);
-        return told('accepted');
+        return observed('accepted');
       }
-      if (commit.outcome === 'superseded' && commit.change === 0) return told('duplicate');
+      if (commit.outcome === 'superseded' && commit.change === 0) return observed('duplicate');
       throw new Error(`a message could not be kept: ${commit.outcome}`);
 
-      function told<O extends 'accepted' | 'duplicate'>(outcome: O): O {
+      function observed<O extends 'accepted' | 'duplicate'>(outcome: O): O {
         observe({ kind: 'webhook-received', sender: sender.name, outcome, reason: undefined });
         return outcome;
       }
@@ -137,7 +137,7 @@ function refuse({ name }: DeclaredSender, reason: RefusalReason, observe: Observ
   return { ok: false, problem: { code, context: { reason } } };
 }
 
-/** That keys cannot be had now is not the message's fault: the sender tries again (§6.4). */
+/** Unavailable keys are not the message's fault: 503 makes the sender retry (§6.4). */
 function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Observe): Verdict {
   if (!(error instanceof KeyDiscoveryError)) throw error;
   observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason: 'keys-unavailable' });
@@ -145,17 +145,22 @@ function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Obser
   return { ok: false, problem: { code: 'unavailable' } };
 }
 
-/* The rows of a message that was accepted (§4.14.4), as one unit. */
+/* The rows of an accepted message (§4.14.4), as one unit. */
 
-/** A message whose sender signed it, and what it says of itself. */
+/** A message with a valid signature, and what its rule reads from it. */
 type Verified = { readonly message: Message; readonly facts: MessageFacts };
 
-/** In one turn of the event loop: 3 ms. A multiple of three, so that no slice is padded but the last. */
+/**
+ * Octets encoded in one turn of the event loop, about 3 ms. A multiple of three, so that only the last slice is padded.
+ */
 const sliceOctets = 3 * 1024 * 1024;
 
 const absent: Expectation = { absent: true };
 
-/** Long content is written in several turns of the event loop. @param newId as of an id source @param at now: milliseconds since the epoch, and ISO 8601 */
+/**
+ * Encodes long content in several turns of the event loop. @param newId an id without a prefix @param at now:
+ * milliseconds since the epoch, and ISO 8601
+ */
 export async function unitOf(
   { name, rule, handOn }: DeclaredSender,
   { message, facts }: Verified,
@@ -212,7 +217,7 @@ function keyOf({ key, oversizedKey }: MessageFacts, body: Uint8Array): string {
   return key ?? digestKey(hash('sha256', oversizedKey ?? body, 'base64url'));
 }
 
-/** Written by hand: base64 has nothing to escape, and may be 30 million characters. */
+/** Concatenates the JSON, because base64 needs no escaping and may have 30 million characters. */
 function contentDocument({ id, contentType, contentEncoding, headers, body }: ReceivedContent): string {
   return (
     `{"id":"${id}","contentType":${JSON.stringify(contentType)},"contentEncoding":${JSON.stringify(contentEncoding)},` +
@@ -232,20 +237,20 @@ async function base64Of(octets: Uint8Array): Promise<string> {
 }
 
 /*
- * A request as the rules of senders see it (§4.14.1): its octets as they came, its fields one by one, and the URL that the sender called.
- * Nothing is joined or parsed here: a field that came twice is told as such.
+ * A request as the rules of senders see it (§4.14.1): raw octets, separate field lines, and the URL that the sender
+ * called. Nothing is joined or parsed here: a repeated field is reported as such.
  */
 
 type Incoming = Pick<Request, 'method' | 'target' | 'fields' | 'rawFields'>;
 
-/** A class, since a getter of an object of its own would be made anew for each message (0.5 us). */
+/** A class, because a getter on an object literal would be created for each message (0.5 µs). */
 class IncomingMessage implements Message {
   readonly body: Uint8Array;
   readonly header: Message['header'];
   readonly #request: Incoming;
   readonly #publicUrl: string | undefined;
 
-  /** @param publicUrl where senders reach this program; undefined: at the Host that they name */
+  /** @param publicUrl origin that senders call; undefined: the Host of the request */
   constructor(request: Incoming, body: Uint8Array, publicUrl: string | undefined) {
     this.body = body;
     this.header = (name) => headerOf(request.rawFields, name);
@@ -253,13 +258,13 @@ class IncomingMessage implements Message {
     this.#publicUrl = publicUrl;
   }
 
-  /** Whole, as the sender called it. One vendor of eleven signs it. */
+  /** The complete URL as called. One vendor of eleven signs it. */
   get url(): string {
     return calledUrl(this.#request, this.#publicUrl);
   }
 }
 
-/** Undefined: not there. An array: more than once. Lower-casing what has the length of the name alone spares nine fields of ten. */
+/** Undefined: absent. An array: repeated. Comparing lengths first avoids lower-casing nine fields of ten. */
 function headerOf(rawFields: readonly string[], name: string): string | readonly string[] | undefined {
   let first: string | undefined;
   let all: string[] | undefined;
@@ -274,7 +279,7 @@ function headerOf(rawFields: readonly string[], name: string): string | readonly
   return all ?? first;
 }
 
-/** As the sender wrote it: path and query are not normalized, since it signed them as they are. */
+/** Path and query are not normalized, because the sender signed them as they are. */
 function calledUrl({ method, target, fields }: Incoming, publicUrl: string | undefined): string {
   const parsed = parseRequestTarget(method, target);
   const path =
@@ -285,9 +290,10 @@ function calledUrl({ method, target, fields }: Incoming, publicUrl: string | und
   return `${origin.endsWith('/') ? origin.slice(0, -1) : origin}${path}`;
 }
 
-/* Times of messages as text: twenty of them share a millisecond at full speed, and formatting one takes 1 us of some 20 for a message. */
-
-/** ISO 8601 of milliseconds since the epoch. */
+/**
+ * Returns a function that formats milliseconds since the epoch as ISO 8601. It caches the last text: at full speed
+ * twenty messages share a millisecond, and formatting takes 1 µs of about 20 per message.
+ */
 function createTimeText(): (ms: number) => string {
   let lastMs = Number.NaN;
   let lastText = '';

@@ -1,13 +1,14 @@
 /**
- * What a received message becomes by an attempt to hand it on (§4.14.5): the state machine of received messages, in prose above `conclude`.
- * Pure, and the same on both stores and for any number of processes. Writing down is settle-received.ts.
+ * The state machine of received messages (§4.14.5), described above `conclude`: computes the next state of a message
+ * from an attempt to hand it on. Pure, and the same for both stores and any number of processes. settle-received.ts
+ * commits the result.
  */
 import type { Received } from '../../model/received.ts';
 import type { Unit } from '../../store/store.ts';
 import { nextAttemptMs } from '../work/schedule.ts';
 import type { HandedOn } from './hand-on.ts';
 
-/** An attempt that came to an end of its own. */
+/** An attempt that ended by itself. */
 export type Ended = Exclude<HandedOn, { readonly outcome: 'aborted' }>;
 export type Failure = Extract<HandedOn, { readonly outcome: 'failed' }>;
 
@@ -21,60 +22,61 @@ export type Run = {
 export type Policy = {
   /** Seconds from each failed attempt to the next. */
   readonly schedule: readonly number[];
-  /** From 0 up to, not including, 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 };
 
 export type Conclusion = {
   readonly received: Received;
-  /** What the log says of the attempt: other than what came of it where writes had to be dropped. */
+  /** The outcome for the log, a failure if writes had to be dropped. */
   readonly logged: Ended;
-  /** What is committed besides. */
+  /** The handler's writes, committed with the message. */
   readonly unit: Unit;
 };
 
-/** Nothing to be written besides the message. */
 export const emptyUnit: Unit = { changes: [], events: [] };
 
 /**
- * A message is `pending`, `processed` or `failed`, which is the dead letter. `dueAt` is when it is tried next; only what is pending has one.
+ * A message is `pending`, `processed` or `failed`, which is the dead letter. `dueAt` is the time of the next attempt;
+ * only pending messages have one.
  *
- *   accepted                 pending     dueAt = the time of receipt; null where the sender hands nothing on
- *   processed                processed   dueAt = null, and what the handler wrote is committed with it
- *   failed                   pending     scheduledAttempts + 1; dueAt = by the sender's schedule, not before a Retry-After
+ *   accepted                 pending     dueAt = the time of receipt; null if the sender hands nothing on
+ *   processed                processed   dueAt = null; the handler's writes are committed with it
+ *   failed                   pending     scheduledAttempts + 1; dueAt = by the schedule, not before a Retry-After
  *   failed, none left        failed      dueAt = null
- *   failed for good          failed      dueAt = null: `permanent`, no further attempt would help
- *   aborted                  as it was   the program stopped: nothing is counted or logged, and it is due again at the next start
- *   replayed (resources)     pending     dueAt = now, scheduledAttempts = 0, attempts stay; from every state
+ *   failed for good          failed      dueAt = null: `permanent`, a further attempt would not help
+ *   aborted                  unchanged   the program stopped: nothing is counted or logged; due again at the next start
+ *   replayed (resources)     pending     dueAt = now, scheduledAttempts = 0, attempts unchanged; from every state
  *   marked (resources)       as marked   dueAt = null; `processed` or `failed`
  *
- * Each attempt that ended is logged and counted in `attempts`. Any number of processes may work at a message. One attempt is one unit that
- * expects the revision with which the attempt began, so of two writers one is first, and the other concludes again from what then stands:
+ * Each attempt that ended is logged and counted in `attempts`. Several processes may work on one message. An attempt is
+ * one unit that expects the revision with which the attempt began, so one of two writers is first, and the other
+ * concludes again from the current row:
  *
- *   replayed meanwhile               processed: that stands, writes and all. A failure leaves it due when asked, and its schedule at its beginning
- *   another attempt failed meanwhile processed: that stands, writes and all. A failure leaves the schedule where the other moved it
- *   marked meanwhile, or another     the mark stays and the handler's writes are dropped; where there were any, the attempt is logged as
- *   attempt processed it             failed by `superseded`
- *   removed meanwhile                nothing is written at all
+ *   replayed meanwhile               processed: it is, with its writes. A failure leaves it due, its schedule restarted
+ *   another attempt failed meanwhile processed: it is, with its writes. A failure leaves the schedule as moved
+ *   marked meanwhile, or another     the mark stays and the handler's writes are dropped; if there were any,
+ *   attempt processed it             the attempt is logged as failed by `superseded`
+ *   removed meanwhile                nothing is written
  *
- * A sender that is not declared any more, or is declared without handing on, has no engine: its messages stay as they are, and those that are due
- * are so still when it is declared again. A message of it can be marked.
+ * A sender that is no longer declared, or is declared without handing on, has no engine: its messages are unchanged,
+ * and due ones are still due when it is declared again. Its messages can be marked.
  *
- * @param standing the message as it stands in the store
- * @param begun as it stood when the attempt began
+ * @param current the current message in the store
+ * @param begun the message when the attempt began
  */
-export function conclude(standing: Received, begun: Received, run: Run, policy: Policy): Conclusion {
+export function conclude(current: Received, begun: Received, run: Run, policy: Policy): Conclusion {
   const { handedOn, endedAt } = run;
   const counted = {
-    ...standing,
-    attempts: standing.attempts + 1,
+    ...current,
+    attempts: current.attempts + 1,
     updatedAt: new Date(endedAt).toISOString(),
   };
-  if (standing.status !== 'pending') {
+  if (current.status !== 'pending') {
     return { received: counted, logged: withoutWrites(handedOn), unit: emptyUnit };
   }
-  const isMoved = standing.dueAt !== begun.dueAt || standing.scheduledAttempts !== begun.scheduledAttempts;
-  const scheduledAttempts = standing.scheduledAttempts + (isMoved ? 0 : 1);
+  const isMoved = current.dueAt !== begun.dueAt || current.scheduledAttempts !== begun.scheduledAttempts;
+  const scheduledAttempts = current.scheduledAttempts + (isMoved ? 0 : 1);
   if (handedOn.outcome === 'processed') {
     const received: Received = {
       ...{ ...counted, scheduledAttempts },
@@ -84,12 +86,12 @@ export function conclude(standing: Received, begun: Received, run: Run, policy: 
   }
   const failed = { ...counted, lastError: handedOn.error };
   if (isMoved) return { received: failed, logged: handedOn, unit: emptyUnit };
-  const dueAt = nextDueAt(standing, scheduledAttempts, handedOn, endedAt, policy);
+  const dueAt = nextDueAt(current, scheduledAttempts, handedOn, endedAt, policy);
   const status = dueAt === null ? 'failed' : 'pending';
   return { received: { ...failed, scheduledAttempts, status, dueAt }, logged: handedOn, unit: emptyUnit };
 }
 
-/** Whether somebody asked for the attempt that is due: what was replayed is due again, and its schedule at its beginning. */
+/** Returns `manual` for the first attempt after a replay, which restarts the schedule. */
 export function triggerOf({
   scheduledAttempts,
   dueAt,
@@ -98,12 +100,17 @@ export function triggerOf({
   return scheduledAttempts === 0 && dueAt !== receivedAt ? 'manual' : 'automatic';
 }
 
-/** Of an attempt whose writes came too late: what they were made from, or the message itself, was changed meanwhile. */
+/**
+ * Error of an attempt whose writes came too late: what they were made from, or the message itself, was changed
+ * meanwhile.
+ */
 export const supersededError = 'superseded';
-/** Of an attempt whose writes the store refused: a unique value that is taken, a reference to nothing. */
+/**
+ * Error of an attempt whose writes the store refused: a unique value that is taken, or a reference to a missing
+ * resource.
+ */
 export const refusedError = 'refused';
 
-/** @param message for people */
 export function superseded(message: string): Failure {
   return {
     outcome: 'failed',

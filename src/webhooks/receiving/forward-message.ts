@@ -1,9 +1,10 @@
 /**
- * Forwards a message to a URL of the user's (§4.14.5): the body as it came with its Content-Type and Content-Encoding, the fields that the
- * sender's rule keeps, and signatures of our own in place of the sender's, over one of the three schemes (§5.6). Through the egress guard
- * and with the bounds of the sending side. A 2xx is the acknowledgement, everything else has failed; when it is tried again is not said here.
+ * Forwards a message to a URL that the configuration names (§4.14.5): the body as received with its Content-Type and
+ * Content-Encoding, the fields that the sender's rule keeps, and Comity's own signatures in place of the sender's, by
+ * one of the three schemes (§5.6). It uses the egress guard and the bounds of sending. A 2xx is the acknowledgement,
+ * everything else a failure; conclude-received.ts schedules retries.
  *
- * No `v1a` signatures: those are of what the program itself tells.
+ * It makes no `v1a` signatures: those are for Comity's own events.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../../config/reserved-names.ts';
@@ -29,11 +30,11 @@ export type ForwardOptions = {
   readonly secrets: Pick<SenderSecrets, 'of'>;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Of the program, for `User-Agent`. */
+  /** Version of the program, for `User-Agent`. */
   readonly version: string;
-  /** In which the receiver must answer. */
+  /** Time in which the receiver must respond. */
   readonly webhookTimeoutMs: number;
-  /** A longer Retry-After is cut to this. */
+  /** Upper bound of a Retry-After. */
   readonly webhookRetryAfterSecondsMax: number;
 };
 
@@ -41,10 +42,10 @@ export type ForwardTo = Extract<HandOnTo, { readonly kind: 'forward' }>;
 
 type TimedKey = { readonly key: KeyObject; readonly until: number | null };
 
-/** Statuses with which Retry-After is read, as on the sending side. */
+/** Statuses with which Retry-After is read, as for sending. */
 const slowing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** One for all senders that forward. @throws TypeError where it is given a message of a sender that does not */
+/** Serves all senders that forward. @throws TypeError for a message of any other sender */
 export function createForward(options: ForwardOptions): HandOn {
   const { exchange, clock, webhookTimeoutMs } = options;
   const keysOf = createKeys(options.secrets);
@@ -64,7 +65,7 @@ export function createForward(options: ForwardOptions): HandOn {
   };
 }
 
-/** The keys of the secrets that are active, made once for each state of them; a text says why there are none. */
+/** Returns the keys of active secrets, made once for each list of secrets; a text explains why there are none. */
 function createKeys(
   secrets: Pick<SenderSecrets, 'of'>,
 ): (sender: DeclaredSender, to: ForwardTo, now: number) => readonly KeyObject[] | string {
@@ -106,23 +107,24 @@ function failed(error: string, message: string): Extract<HandedOn, { outcome: 'f
 }
 
 /*
- * The header fields of a forwarded message, in layers of which none can stand in for one before it:
- * - what describes the body, which is the sender's: `Content-Type` and `Content-Encoding` as they came;
- * - the signatures of the scheme, with the id of the message in `webhook-id` or `X-Service-Delivery`, the same at each attempt;
- * - where it came from: `Comity-Sender`, `Comity-Dedupe-Key`, `Comity-Type`, `Comity-Received-At`, `Comity-Attempt`;
- * - what the configuration adds, and then what the sender's rule keeps of its own fields.
+ * The header fields of a forwarded message, in layers; a layer cannot replace a field of an earlier one:
+ * - the description of the body, from the sender: `Content-Type` and `Content-Encoding` as received;
+ * - the signatures of the scheme, with the id of the message in `webhook-id` or `X-Service-Delivery`, the same for each
+ *   attempt;
+ * - the origin: `Comity-Sender`, `Comity-Dedupe-Key`, `Comity-Type`, `Comity-Received-At`, `Comity-Attempt`;
+ * - fields of the configuration, then the sender's own fields that its rule keeps.
  *
- * Signatures cover the body (and id and time with it), not these fields: who must not be fooled about the sender gives each its own secret.
+ * Signatures cover the body (with id and time), not these fields: a receiver that must authenticate the sender needs a
+ * separate secret for each.
  */
 
-/** What the names of the fields begin with that say where a message came from, in lower case. */
+/** Prefix of the fields of the origin, in lower case. */
 const originPrefix = 'comity-';
 
 export type Signing = {
   readonly body: Uint8Array;
   /** The current one first. */
   readonly keys: readonly KeyObject[];
-  /** Unix seconds. */
   readonly timestamp: number;
   readonly version: string;
 };
@@ -132,7 +134,7 @@ export type ForwardHeaders = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 function forwardFields(
   { sender, received, content, attempt }: Claimed,
   { scheme, headers }: ForwardHeaders,
@@ -156,7 +158,7 @@ function forwardFields(
   return fields;
 }
 
-/** Whether a configuration may add the field to what is forwarded; the bounds on its value are not looked at. */
+/** Returns true if a configuration may add the field to forwarded messages; does not check its value. */
 export function isForwardable(name: string): boolean {
   const folded = name.toLowerCase();
   return isToken(name) && !reservedHeaderNames.has(folded) && !folded.startsWith(originPrefix);
@@ -173,12 +175,11 @@ function schemeFields(scheme: ForwardHeaders['scheme'], signed: Signed): readonl
   }
 }
 
-/** A message without a type has no field for it. */
 function withoutEmpty(fields: readonly string[]): readonly string[] {
   return fields.filter((_, at) => fields[at % 2 === 0 ? at + 1 : at] !== '');
 }
 
-/** Those that are nobody else's. Names that differ in case alone are the same field. */
+/** Adds fields that no earlier layer has, by case-insensitive name. */
 function addOwn(fields: string[], own: Readonly<Record<string, string>>, names: Set<string>): void {
   const pairs = ownFields(own);
   for (let at = 0; at < pairs.length; at += 2) {
@@ -193,12 +194,12 @@ function addOwn(fields: string[], own: Readonly<Record<string, string>>, names: 
 /** Visible ASCII with spaces and tabs between: a value that cannot end its field. */
 const fieldValue = /^[!-~](?:[\t -~]*[!-~])?$/;
 
-/** Left out where no field that we send could hold it. */
+/** Omitted if it is not a valid field value. */
 function asItCame(name: string, value: string | null): readonly string[] {
   return value !== null && fieldValue.test(value) ? [name, value] : [];
 }
 
-/** Names and values in turn. What no field can hold is written as in a URL. */
+/** Alternating names and values. Percent-encodes a value that no field can hold. */
 function field(name: string, value: string | null): readonly string[] {
   if (value === null || value === '') return [];
   return [name, fieldValue.test(value) ? value : encodeURIComponent(value.toWellFormed())];

@@ -1,6 +1,6 @@
 /**
- * What the engine and those who take messages from it say to each other. A message is handed to one of them (`HandOn`), which never writes
- * down anything itself: what it wants written is part of what it returns, and the engine commits it with the message's new state.
+ * The contract between the receiving engine and what it hands messages to (`HandOn`: handlers, forwarding). A `HandOn`
+ * does not commit: it returns its writes, and the engine commits them with the new state of the message.
  */
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Received } from '../../model/received.ts';
@@ -13,32 +13,34 @@ export type Claimed = {
   /** Revision of its row. */
   readonly rev: number;
   readonly content: ReceivedContent;
-  /** From 1: which attempt this is. */
+  /** Number of this attempt, from 1. */
   readonly attempt: number;
 };
 
 export type HandedOn =
-  /** `unit`: what a handler wrote, to be committed with the mark that the message is processed. `statusCode`: of who it was forwarded to. */
+  /**
+   * `unit`: the handler's writes, committed with the state of the message. `statusCode`: of the response to forwarding.
+   */
   | { readonly outcome: 'processed'; readonly unit: Unit; readonly statusCode: number | null }
   | {
       readonly outcome: 'failed';
       /** As in `ReceivedAttempt`. */
       readonly error: string;
-      /** For people; cut by who writes it down. */
+      /** For people; truncated when it is logged. */
       readonly message: string | null;
       readonly statusCode: number | null;
-      /** No further attempt would help. */
+      /** A further attempt would not help. */
       readonly permanent: boolean;
-      /** Not before this time (ms since the epoch): Retry-After. */
+      /** The next attempt is not before this time (ms since the epoch): Retry-After. */
       readonly notBefore: number | null;
     }
-  /** The program stops: nothing is counted, and it is tried again at the next start. */
+  /** The program stops: nothing is counted, and the next start tries again. */
   | { readonly outcome: 'aborted' };
 
-/** Never rejects but with StoreUnavailable. */
+/** Rejects only with StoreUnavailable. */
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 
-/** What a handler asks for while it runs; see config/handler.ts. */
+/** A call of a handler while it runs; see config/handler.ts. */
 export type ResourceCall =
   | { readonly do: 'read'; readonly collection: string; readonly id: string }
   | { readonly do: 'list'; readonly collection: string; readonly query: unknown }
@@ -59,11 +61,10 @@ export type ResourceCall =
       readonly tenant: string | undefined;
     };
 
-/** The writes of one attempt of a handler, kept until it is done (resources/webhooks/handling makes them). */
+/** The writes of one attempt of a handler, kept until it ends (handling/transaction.ts). */
 export type Transaction = {
   /** @throws ResourceRefused, StoreUnavailable @returns JSON; undefined for nothing */
   call(call: ResourceCall): Promise<unknown>;
-  /** All that was written so far. */
   unit(): Unit;
 };
 

@@ -1,6 +1,7 @@
 /**
- * One attempt: a message handed on, written down, understood. Its place is free when it is written down, so that with one place messages are
- * handed on one after the other, and no handler reads what the one before it has not committed.
+ * One attempt to hand a message on: run, settled, evaluated. Its place becomes free only after it is settled, so that
+ * with one place messages are handed on one after the other, and no handler reads state that the previous one has not
+ * committed.
  */
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -21,7 +22,7 @@ import {
 import type { DueMessage, SenderQueue } from './sender-queue.ts';
 import type { Settled, SettleHandedOn } from './settle-received.ts';
 
-/** How often a handler is run again because others than handlers of its sender changed what it had read. */
+/** Reruns of a handler because writers other than its sender's handlers changed what it had read. */
 const foreignRerunsMax = 5;
 
 export type HandingOnSettings = Pick<
@@ -34,13 +35,13 @@ export type HandingOnSettings = Pick<
 >;
 
 export type HandingOnOptions = Pick<Services, 'clock' | 'observe'> & {
-  /** Whose commits add deliveries: what handlers write is announced. */
+  /** The store with fan-out: events of handlers are delivered. */
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
-  /** What takes messages of the sender; undefined: nothing, they wait to be marked. Asked once for each sender. */
+  /** Returns what takes messages of the sender; undefined: messages wait to be marked. Called once for each sender. */
   readonly handOnOf: (sender: DeclaredSender) => HandOn | undefined;
-  /** Uniformly from 0 to 1. */
+  /** Returns numbers uniformly from 0 to 1. */
   readonly random: () => number;
   readonly timers?: Timers;
   readonly settings: HandingOnSettings;
@@ -52,11 +53,10 @@ export type HandingOnParts = HandingOnOptions & {
   readonly settle: SettleHandedOn;
 };
 
-/** One message that is being handed on. */
 type Attempt = {
   readonly queue: SenderQueue;
   readonly due: DueMessage;
-  /** Whether the breaker lets no other begin before its end. */
+  /** The breaker admits no other attempt until this one ends. */
   readonly probe: boolean;
 };
 
@@ -81,10 +81,11 @@ export async function attempt(parts: HandingOnParts, begun: Attempt): Promise<vo
 }
 
 /**
- * Handlers of one sender that write the same resource lose against each other. Those that lost run again in turn, and none begins meanwhile: so each
- * loses at most to those that were under way, and then to nobody of its sender.
+ * Concurrent handlers of one sender that write the same resource supersede each other. Superseded ones run again in
+ * turn, while no other begins: so each can be superseded by those that were under way, and after that by no handler of
+ * its sender.
  *
- * @returns undefined where nothing came of it: there was nothing to do any more, or the program stops
+ * @returns undefined if there was nothing left to do, or the program stops
  */
 async function handOn(parts: HandingOnParts, begun: Attempt): Promise<Concluded | undefined> {
   const first = await handOnOnce(parts, begun, true);
@@ -117,24 +118,24 @@ async function handOnOnce(
   const startedAt = clock();
   const handedOn: HandedOn = hasContent ? await queue.handOn(claimed, working) : contentGone;
   if (handedOn.outcome === 'aborted') {
-    // Given up by what it was handed to, though we go on: it is still due.
+    // Aborted by its receiver although the program continues: it is still due.
     if (!working.aborted) queue.pause(clock() + abortedPauseMs);
     return undefined;
   }
   const run = { handedOn, startedAt, endedAt: clock() };
   const settled = await engine.settleSurely(() => parts.settle(claimed, run, mayRerun));
   if (settled === undefined) {
-    // Done and not written down: done again at once it would be done again and again.
+    // Handed on but not recorded: without a pause it would be repeated again and again.
     if (!settling.aborted) queue.pause(clock() + faultPauseMs);
     return undefined;
   }
   return settled.kind === 'settled' ? { claimed, run, settled } : 'rerun';
 }
 
-/** After a message was given back as aborted though the program goes on. */
+/** Pause after a message was aborted although the program continues. */
 const abortedPauseMs = 1000;
 
-/** The content of a message stands for as long as the message was received ago, and no longer (§4.14, retention). */
+/** The content of a message is kept from its receipt for a fixed time (§4.14, retention). */
 const contentGone: Failure = {
   outcome: 'failed',
   error: 'content-gone',
@@ -147,10 +148,10 @@ const contentGone: Failure = {
 type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
 
 /**
- * A message as it stands at the moment at which it is handed on. It was found due a while ago, and since then it may have been marked,
- * replayed, removed, or handed on by another process.
+ * Reads the message at the moment of handing it on: since it was found due, it may have been marked, replayed, removed,
+ * or handed on by another process.
  *
- * @returns undefined where nothing is to be done @throws StoreUnavailable
+ * @returns undefined if there is nothing to do @throws StoreUnavailable
  */
 async function claim(
   { store, clock }: Pick<HandingOnParts, 'store' | 'clock'>,
@@ -173,7 +174,7 @@ async function claim(
   return { claimed, hasContent: content !== undefined };
 }
 
-/** A message that came when the content of an older one with the same key was gone has put its own in that place. */
+/** If the content was gone when a repetition came, the row now has the repetition's content. */
 function contentOf(row: Row | undefined, messageId: string): ReceivedContent | undefined {
   if (row === undefined) return undefined;
   const content = JSON.parse(row.doc) as ReceivedContent;
@@ -207,7 +208,7 @@ function understand(
   }
   const { permanent, notBefore, error } = handedOn;
   if (notBefore !== null) queue.notBefore = Math.max(queue.notBefore, notBefore);
-  // A message that will never do, or whose writes came too late, says nothing of those behind it.
+  // A permanent failure or superseded writes say nothing about the messages behind it.
   if (permanent || error === supersededError) {
     queue.breaker.ignored(probe);
     return;
@@ -218,7 +219,7 @@ function understand(
   observe({ kind: 'sender-paused', sender: name, until });
 }
 
-/** When it came, as long as it was not replayed; then the time at which it was due. Milliseconds since the epoch. */
+/** The time of receipt, or the due time if the message was replayed. Milliseconds since the epoch. */
 function waitingSince({ received }: Claimed): number {
   const { attempts, scheduledAttempts, receivedAt, dueAt } = received;
   const isReplayed = attempts !== scheduledAttempts || (attempts === 0 && dueAt !== receivedAt);

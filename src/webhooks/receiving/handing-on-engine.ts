@@ -1,10 +1,10 @@
 /**
- * Hands received messages on (§4.14.5): gives what is due to the handler of its sender, or forwards it, for the senders that are this
- * process's. It is the policy of receiving for the engine of due work (work/work-engine.ts).
+ * The receiving engine (§4.14.5): hands due messages of this process's senders to their handlers, or forwards them. It
+ * is the policy of receiving for the engine of due work (work/work-engine.ts).
  *
- * Messages of a sender begin in the order in which they came, as many at once as the sender says; with one at once each is written down before
- * the next begins. A message that failed waits for its time and those behind it go on without it. Where a receiver asked to wait (Retry-After),
- * or everything fails (the breaker), the whole sender waits.
+ * Messages of a sender begin in the order of their receipt, up to the sender's limit at once; with a limit of one, each
+ * is settled before the next begins. A failed message waits for its time while those behind it continue. The whole
+ * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker).
  */
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
@@ -17,33 +17,31 @@ import { type DueMessage, SenderQueue, Shares } from './sender-queue.ts';
 import { createSettle } from './settle-received.ts';
 
 /**
- * Between two looks for what changes of the table told of, each 40 µs for each sender. What this process accepts it is told of at once; replays and
- * other processes can wait so long.
+ * Minimum interval of looks after changes of the table, each 40 µs per sender. Messages that this process accepts are
+ * noticed at once; replays and other processes' messages may wait this long.
  */
 const hintMs = 100;
 /** As many as may be under way at once, and a buffer. */
 const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
 
 export type HandingOnCounts = {
-  /** Messages that are being handed on or written down. */
   readonly inFlight: number;
-  /** Messages that were read and wait in memory; all others wait in the store. */
+  /** Messages read into memory; all others wait in the store. */
   readonly waiting: number;
-  /** Senders whose messages wait because handing them on failed. */
   readonly paused: number;
 };
 
 export type HandingOn = {
-  /** Begins with what is due; goes on until `drain`. */
+  /** Hands on due messages until `drain`. */
   start(): Promise<void>;
-  /** A message of the sender was accepted or replayed by this process. Others are heard of by the store. */
-  wake(sender: string): void;
   /**
-   * Begins nothing more and waits for what is under way, at most so long; then aborts it.
-   * @param ms milliseconds
+   * Wakes a sender: this process accepted or replayed a message of it. Changes by other processes are noticed through
+   * the store.
    */
+  wake(sender: string): void;
+  /** Begins no more attempts and waits at most `ms` milliseconds for those under way; then aborts them. */
   drain(ms: number): Promise<void>;
-  /** Aborts what is under way, where it was not drained. */
+  /** Aborts attempts that a drain has not ended. */
   close(): Promise<void>;
   counts(): HandingOnCounts;
 };
@@ -61,10 +59,10 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
   readonly #budget = { buffered: 0 };
   readonly #queues = new Map<string, SenderQueue>();
   readonly #shares: Shares;
-  /** Those that others' shares hold back. */
+  /** Queues held back by the shares of others. */
   readonly #held = new Set<SenderQueue>();
   #stops: (() => void)[] = [];
-  /** Ends the time in which hints are gathered; undefined: the next is heeded at once. */
+  /** Ends the interval in which hints are gathered; undefined: the next hint takes effect at once. */
   #stopGathering: (() => void) | undefined;
   #isHinted = false;
   #hasLanes = false;
@@ -161,7 +159,7 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     for (const queue of waiting) this.#engine.ready(queue);
   }
 
-  /** What was asked for before the last failure has had its probe. */
+  /** A request before the last failure has had its probe. */
   isAsked({ pausedAt }: SenderQueue, row: Row): boolean {
     const received = JSON.parse(row.doc) as Received;
     return triggerOf(received) === 'manual' && Date.parse(received.dueAt ?? '') > pausedAt;
@@ -172,7 +170,9 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     this.#options.observe({ kind: 'receiving-failed', what, error });
   }
 
-  /** The table changed, by whatever process: which senders it concerns is not known. One look serves all changes of a short time. */
+  /**
+   * Handles a change of the table by any process: its senders are unknown. One look serves all changes of an interval.
+   */
   readonly #hint = (): void => {
     if (this.#stopGathering !== undefined) {
       this.#isHinted = true;
@@ -187,7 +187,7 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
   };
 
-  /** Asks for lanes with the first message that is due, whichever process may own its sender: a program that receives nothing leases nothing. */
+  /** Leases lanes with the first due message of any sender: a program that receives nothing leases nothing. */
   async #needLanes(): Promise<void> {
     if (this.#hasLanes) return;
     try {

@@ -1,4 +1,4 @@
-/** What receiving keeps: tables that no request reads and what their rows hold, the inbox, and for how long. */
+/** The tables of receiving: internal ones with the documents of their rows, the inbox, and retention. */
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -7,8 +7,8 @@ import { receivedStatuses } from '../../model/received.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 
 /**
- * Bodies of messages, by `{sender}/{dedupeKey}`: the insert of this row is what finds repetitions (§4.14.4), so it is the first change of its
- * unit and expects no row. Rows are never changed; they are removed by age.
+ * Bodies of messages, by `{sender}/{dedupeKey}`: the insert of this row detects repetitions (§4.14.4), so it is the
+ * first change of its unit and expects no row. Rows never change; retention removes them.
  */
 export const receivedContentsTable = 'received_contents';
 export type ReceivedContent = {
@@ -16,42 +16,49 @@ export type ReceivedContent = {
   readonly id: string;
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
-  /** What the rule keeps, by name in lower case. */
+  /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The octets as they came, in base64. */
   readonly body: string;
 };
 
-/** Id of the row of a message. A name of a sender holds no slash. */
+/** Returns the id of a message's row. A sender's name contains no slash. */
 export function contentId(sender: string, dedupeKey: string): string {
   return `${sender}/${dedupeKey}`;
 }
 
-/** Attempts to hand messages on, by `{message id}/{number from 1, six digits}`: those of one message are neighbours by id. */
+/**
+ * Attempts to hand messages on, by `{message id}/{number from 1, six digits}`: those of one message are adjacent by id.
+ */
 export const receivedAttemptsTable = 'received_attempts';
 
 /** As served by `GET {base}/received/{id}/attempts`. */
 export type ReceivedAttempt = {
   readonly number: number;
   readonly outcome: 'processed' | 'failed';
-  /** Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `status`, or one of the egress dialer. */
+  /**
+   * Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `superseded`, `content-gone`,
+   * `status`, or one of the egress dialer.
+   */
   readonly error: string | null;
   readonly message: string | null;
-  /** Of the answer, where the message was forwarded. */
+  /** Of the response, if the message was forwarded. */
   readonly statusCode: number | null;
   readonly trigger: 'automatic' | 'manual';
   readonly at: string;
   readonly durationMs: number;
 };
 
-/** Secrets of senders whose variable is not set, by the name of the sender, or `{name}/forward` for what it is forwarded with. */
+/**
+ * Secrets of senders whose variable is not set, by the name of the sender, or `{name}/forward` for the secrets that
+ * sign forwarded messages.
+ */
 export const senderSecretsTable = 'sender_secrets';
 export type SenderSecretsRow = {
   /** The current one first; `until` of the others in milliseconds since the epoch. */
   readonly secrets: readonly { readonly secret: string; readonly until: number | null }[];
 };
 
-/** The inbox (§4.14): every message that was accepted, and what became of it. Administrators alone see it. */
+/* The inbox (§4.14): every accepted message and its state. Administrators only. */
 
 const time = Type.String({ format: 'date-time' });
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -77,16 +84,15 @@ export const receivedCollection: Collection = resolveBuiltIn('received', {
     update: 'administrator',
     delete: 'administrator',
   },
-  // The first is the queue of each sender, the second finds what failed.
+  // The first is the queue of each sender, the second finds failed messages.
   indexes: [['sender', 'dueAt'], 'status'],
   search: [],
 });
 
-/*
- * How long the receiver keeps what it wrote down (§4.14): messages and their attempts from their last change, contents from when they came,
- * because rows of contents never change. A message whose content is gone can be read and marked, and not be handed on any more.
+/**
+ * Retention of the receiver (§4.14): messages and their attempts from their last change, contents from their receipt,
+ * because rows of contents never change. A message whose content is gone can be read and marked, but not handed on.
  */
-
 export function receivingRetention({
   receivedRetentionSeconds,
 }: Pick<Settings, 'receivedRetentionSeconds'>): readonly RetentionRule[] {

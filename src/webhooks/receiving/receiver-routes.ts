@@ -1,8 +1,9 @@
 /**
- * `{base}/webhooks/{name}` (§4.14): where a sender posts, one resource for each that is declared; any other name is no path at all.
+ * `{base}/webhooks/{name}` (§4.14): the path to which a sender posts, one resource for each declared sender; any other
+ * name is an unknown path.
  *
- * Whoever posts is nobody, and what was posted is judged by its signature alone. A repetition and a type that nobody heeds are answered as
- * everything else: an error would only make the sender repeat itself.
+ * Requests are anonymous; the signature alone decides. A repetition and a type without a handler get the same response
+ * as everything else, because an error would only make the sender repeat itself.
  */
 import type { DeclaredSender } from '../../config/senders.ts';
 import {
@@ -53,7 +54,7 @@ const tag: Tag = {
   description: 'Where senders of webhooks post, each to a path of its own.',
 };
 
-/** What the sender posts, how it signs that, and how it is answered. */
+/** Describes what the sender posts, how it signs, and the responses. */
 function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDocumentation {
   const { name, description, rule } = sender;
   const { challenge } = rule;
@@ -65,7 +66,7 @@ function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDoc
     description: `${description === '' ? '' : `${description} `}For the sender ${name} alone, which signs what it posts. 204 when the message is kept, also for one that was kept before and for types that nobody handles; what is done with it comes after.${asks} At most ${bytesMax} octets, of any media type.`,
     parameters: signatureFields(sender),
     takes: { '*/*': {} },
-    // Where it can ask back, it is told.
+    // Only senders with a challenge get content.
     ...(challenge === undefined
       ? {}
       : { silence: 'sometimes', gives: { changed: challengeContent(challenge.answer) } }),
@@ -96,7 +97,7 @@ function field(name: string, description: string): Item {
   return { name, in: 'header', required: true, description, schema: { type: 'string' } };
 }
 
-/** `acme-eu` is `AcmeEu`. Names that differ stay different: a digit or nothing behind a hyphen keeps it as `_`. */
+/** `acme-eu` becomes `AcmeEu`. Different names stay different: before a digit or nothing, a hyphen becomes `_`. */
 function pascal(name: string): string {
   const [first = '', ...rest] = name.split('-');
   return (
@@ -110,7 +111,7 @@ function capital(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }
 
-/** What is to be answered, and kept. */
+/** A verified message to store, or a challenge to answer. */
 type Judged = Extract<Verdict, { ok: true }>;
 type Proposed = Proposal & { readonly judged: Judged | undefined };
 
@@ -152,7 +153,7 @@ async function take(accept: Accept, sender: DeclaredSender, judged: Judged): Pro
   return taken;
 }
 
-/** Without a place: whoever sends may not look into the inbox. */
+/** Without a Location: senders may not read the inbox. */
 const silent: Made = {
   outcome: 'made',
   created: false,

@@ -34,7 +34,7 @@ export type ReceivedOptions = Services & {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
-  /** URL of the configuration as a module, which the threads of handlers import; undefined without one. */
+  /** URL of the configuration as a module, which the threads of handlers import; undefined: there is none. */
   readonly module: string | undefined;
   readonly exchange: Exchange;
   readonly dial: Dial;
@@ -49,7 +49,7 @@ export type Received = {
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
   start(): Promise<void>;
-  /** Starts no further attempts and waits for those under way, at most this long (ms). */
+  /** Starts no further attempts and waits at most `ms` milliseconds for those under way. */
   drain(ms: number): Promise<void>;
   close(): Promise<void>;
 };

@@ -1,5 +1,6 @@
 /**
- * What a sender's messages are verified with: keys made of its secrets once, and again when one was rotated or its time is over (§6.7).
+ * The keys that verify a sender's messages: prepared once from its secrets, and again when a secret is rotated or
+ * expires (§6.7).
  */
 import {
   createHash,
@@ -22,7 +23,7 @@ import {
 } from '../signature/trusted-keys.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
 
-/** The keys that hold at a time (ms since the epoch); undefined: nothing is signed so that it would be believed. */
+/** Returns the keys that are valid at a time (ms since the epoch); undefined: no signature is valid. */
 export type SenderKeys = (now: number) => PreparedKeys<KeyObject> | undefined;
 
 export function createSenderKeys(
@@ -48,9 +49,11 @@ export function createSenderKeys(
   };
 }
 
-/* Signatures by Ed25519 of a sender (§5.6, `v1a`): by keys that the configuration names, and by those that the sender publishes. */
+/*
+ * Ed25519 verification for a sender (§5.6, `v1a`): by keys of the configuration, and by keys that the sender publishes.
+ */
 
-/** @returns undefined for a sender that has no such keys @param fetchKeys asks through the egress guard */
+/** @returns undefined if the sender's rule has no such keys @param fetchKeys fetches through the egress guard */
 export function createSenderEd25519(
   { rule, publicKeys, keysUrl }: DeclaredSender,
   fetchKeys: FetchKeys | undefined,
@@ -68,12 +71,12 @@ export function createSenderEd25519(
 }
 
 /*
- * HMAC and digests by node:crypto, which makes them at once: for a message of 1 KiB a fifth of what a turn through Web Crypto costs. Those of
- * long messages are made in slices, one in a turn of the event loop however many wait: 25 MiB take 20 to 100 ms, and no
- * credential is needed to send them.
+ * HMAC and digests by node:crypto, synchronously: for a message of 1 KiB this takes a fifth of the time of Web Crypto.
+ * Long messages are hashed in slices, one per turn of the event loop for all messages together: 25 MiB take 20 to 100
+ * ms, and unauthenticated clients can send them.
  */
 
-/** At once, whatever the length. */
+/** Synchronous, for any length. */
 export const nodeMac: MacPrimitives<KeyObject> = {
   importKey: (octets) => createSecretKey(octets),
   mac(key, algorithm, parts) {
@@ -84,14 +87,14 @@ export const nodeMac: MacPrimitives<KeyObject> = {
   sha256: (content) => hash('sha256', content, 'buffer'),
 };
 
-/** Octets of one slice: a millisecond or two. */
+/** Octets of one slice: one or two milliseconds. */
 const sliceBytes = 1024 * 1024;
 
-/** The same, in slices where it is long. */
+/** The same, in slices for long content. */
 export function createSlicedMac(): MacPrimitives<KeyObject> {
   let line: Promise<unknown> = Promise.resolve();
 
-  /** The turns of all messages, one after the other. */
+  /** One turn of the event loop for each slice of any message. */
   function nextTurn(): Promise<unknown> {
     line = line.then(() => setImmediate());
     return line;

@@ -1,6 +1,6 @@
 /**
- * The queue of a sender's messages that are due (work/due-queue.ts), and how senders share what the process hands on at once. The buffer holds
- * no bodies.
+ * The queue of a sender's due messages (work/due-queue.ts), and the division of the process's capacity among senders.
+ * The buffer holds no bodies.
  */
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Received } from '../../model/received.ts';
@@ -8,7 +8,6 @@ import type { Row } from '../../store/store.ts';
 import { DueQueue, type DueQueueOptions } from '../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
 
-/** A message that was due when it was read. */
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
 
 export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
@@ -18,7 +17,7 @@ export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
   readonly inFlightMax: number;
 };
 
-/** Rows that one read brings besides what is taken. */
+/** Rows of one read in addition to taken ones. */
 const wantedMin = 32;
 const wantedMax = 256;
 
@@ -27,9 +26,9 @@ export class SenderQueue extends DueQueue<DueMessage> {
   readonly handOn: HandOn;
   readonly share: Share;
   readonly inFlightMax: number;
-  /** When it was paused last, in milliseconds since the epoch. */
+  /** Time of the last pause, in milliseconds since the epoch. */
   pausedAt = 0;
-  /** Messages whose handler is run again, or waits to be: as long as there are some, no other begins. */
+  /** Messages whose handler runs again, or waits to: meanwhile no other begins. */
   rerunning = 0;
   #rerun: Promise<void> = Promise.resolve();
 
@@ -49,7 +48,10 @@ export class SenderQueue extends DueQueue<DueMessage> {
     return this.taken + Math.min(Math.max(2 * this.inFlightMax, wantedMin), wantedMax);
   }
 
-  /** Resolves in turn with what lets the next one go: what lost a race against its own kind runs again one at a time. */
+  /**
+   * Resolves when it is this message's turn, with the function that ends the turn: superseded handlers of a sender run
+   * again one at a time.
+   */
   async rerunTurn(): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = this.#rerun;
@@ -68,29 +70,27 @@ export class SenderQueue extends DueQueue<DueMessage> {
   }
 }
 
-/** What is kept of a sender. */
 type Share = {
-  /** Messages that are being handed on. */
   inFlight: number;
-  /** How many of these no other sender can prevent. */
+  /** Places reserved for this sender. */
   readonly kept: number;
 };
 
 /**
- * How the senders share what a process hands on at once. Half of it is divided among them, and each sender's part of that half is kept
- * free for it; the other half is anyone's. So a sender whose messages all hang, or whose backlog is long, never holds up another, and one that is
- * alone in having something to do still has more than half of the whole.
+ * Divides the messages that a process hands on at once. Half of the places are reserved, in equal parts, for the
+ * senders; any sender may use the other half. So a sender whose messages all hang, or that has a long backlog, never
+ * blocks another, and a sender that is alone with work has more than half of the whole.
  */
 export class Shares {
   readonly #max: number;
   readonly #keptEach: number;
   #inFlight = 0;
-  /** What is kept free and not used. */
+  /** Reserved places that are unused. */
   #unused = 0;
 
   /**
    * @param max messages handed on at once, at least 1
-   * @param senders that hand on
+   * @param senders number of senders that hand on
    */
   constructor(max: number, senders: number) {
     this.#max = max;
@@ -101,12 +101,11 @@ export class Shares {
     return this.#inFlight;
   }
 
-  /** Whether any more may be handed on, whichever sender it is of. */
   get hasRoom(): boolean {
     return this.#inFlight < this.#max;
   }
 
-  /** @param inFlightMax messages of the sender at once */
+  /** @param inFlightMax the sender's limit of concurrent messages */
   add(inFlightMax: number): Share {
     const kept = Math.min(this.#keptEach, inFlightMax);
     this.#unused += kept;

@@ -1,8 +1,8 @@
 /**
- * The secrets of all senders as this process knows them (§5.6). Where a variable of the environment is set, its secrets are the sender's and
- * the store is not asked; otherwise they are in a row that all processes share, made at the first start that finds none, and followed.
- *
- * A row stays when its sender is taken out of the configuration or its variable is set: what was made is there again when they come back.
+ * The secrets of all senders in this process (§5.6). If a variable of the environment is set, its secrets apply and the
+ * store is not read; otherwise they are in a row that all processes share, created at the first start without one, and
+ * followed. A row stays when its sender leaves the configuration or its variable is set, and applies again if they
+ * return.
  */
 import { type SecretPlace, secretPlaces } from '../../config/senders/secret-rule.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
@@ -16,23 +16,23 @@ import { type SenderSecretsRow, senderSecretsTable } from './received-tables.ts'
 
 export type SenderSecret = {
   readonly secret: string;
-  /** Milliseconds since the epoch from which on it is none; null: no end is set. */
+  /** End of validity in milliseconds since the epoch; null: unlimited. */
   readonly until: number | null;
 };
 
-/** Which secrets: those that a sender signs with, or that it is forwarded with. */
+/** `receive`: the secrets that verify a sender's messages; `forward`: those that sign forwarded ones. */
 export type SecretName = { readonly sender: string; readonly use: 'receive' | 'forward' };
 
 export type SenderSecrets = {
-  /** The current one first; those that are over may still be there. The very same array while nothing changed. */
+  /** Returns the secrets, the current one first; may include expired ones. The same array while nothing changed. */
   of(name: SecretName): readonly SenderSecret[];
   source(name: SecretName): 'environment' | 'store';
-  /** Reads what stands now: after a rotation by this process. */
+  /** Reads the current secrets after this process rotated one. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Secrets that were made at this start, to be shown this once. */
+/** A secret created at this start, to be shown once. */
 export type MadeSecret = SecretName & { readonly variable: string; readonly secret: string };
 
 export type LoadSenderSecrets = Pick<Services, 'clock' | 'random' | 'observe'> & {
@@ -44,18 +44,18 @@ export type LoadSenderSecrets = Pick<Services, 'clock' | 'random' | 'observe'> &
 
 export type LoadedSenderSecrets = {
   readonly secrets: SenderSecrets;
-  /** Those that this start made, in the order of the senders: nobody is shown them again. */
+  /** Secrets that this start created, in the order of the senders; they are not shown again. */
   readonly made: readonly MadeSecret[];
 };
 
-/** A change that the store did not tell of is found after this time. */
+/** Interval after which a change without a notification from the store is found. */
 const lookMs = 60_000;
 
 /** @throws StoreUnavailable */
 export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<LoadedSenderSecrets> {
   const places = secretPlaces(options.senders.values());
   const kept = places.filter(({ variable }) => !options.given.has(variable));
-  // Beside each other: what many senders lack is committed together.
+  // Concurrently, so that the store commits several new secrets together.
   const made = await Promise.all(kept.map((place) => makeWhereMissing(options, place)));
   const followed = new FollowedSecrets(options, places, kept);
   await followed.refresh();
@@ -63,7 +63,7 @@ export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<Loa
   return { secrets: followed, made: made.filter((each) => each !== undefined) };
 }
 
-/** Of several processes that start at once one makes the secret, and it alone knows that it did. */
+/** If several processes start together, one creates the secret, and only that one returns it. */
 async function makeWhereMissing(
   { store, clock, random }: LoadSenderSecrets,
   { name, use, variable }: SecretPlace,
@@ -78,7 +78,7 @@ type Known = { readonly secrets: readonly SenderSecret[]; readonly rev: number }
 
 class FollowedSecrets implements SenderSecrets {
   readonly #store: LoadSenderSecrets['store'];
-  /** By use and then by sender: a message asks for its sender's, and makes no text to ask with. */
+  /** By use, then by sender: a lookup per message builds no key. */
   readonly #known: Readonly<Record<SecretName['use'], Map<string, Known>>>;
   readonly #kept: readonly SecretPlace[];
   readonly #looks: TableLooks;
@@ -139,8 +139,8 @@ type MakingSecrets = Pick<Services, 'clock' | 'random'> & {
 };
 
 /**
- * Makes the first secret of a sender whose variable is not set.
- * @returns the secret; undefined where another process made one @throws StoreUnavailable
+ * Creates the first secret of a sender whose variable is not set.
+ * @returns the secret; undefined if another process created one @throws StoreUnavailable
  */
 async function makeSenderSecret(
   { store, clock, random }: MakingSecrets,
@@ -153,18 +153,19 @@ async function makeSenderSecret(
 }
 
 export type Rotation = {
-  /** Undefined: one is made. */
+  /** Undefined: a new one is created. */
   readonly secret?: string | undefined;
-  /** How long the others are taken still, in milliseconds; 0: no longer. */
+  /** Milliseconds for which the older secrets stay valid; 0: none. */
   readonly overlapMs: number;
 };
 
 /**
- * Rotates a sender's secret (§5.6, §6.7) to one made here, or to one that the sender gave. The others are accepted beside it for as long as the
- * sender needs to learn it; one that would have ended sooner still does. What may be rotated is the caller's to know: secrets of the
- * environment are not, and whether the rule can use a given one is said by config/senders/secret-rule.ts.
+ * Rotates a sender's secret (§5.6, §6.7) to a new one, or to one that the sender gave. Older secrets stay valid for the
+ * overlap; one that would end sooner still does. The caller checks that the secret may be rotated: secrets of the
+ * environment may not, and config/senders/secret-rule.ts decides if the rule can use a given one.
  *
- * Other processes know it as soon as the store tells them, this one after `SenderSecrets.refresh`. @throws StoreUnavailable
+ * Other processes learn it when the store notifies them, this one after `SenderSecrets.refresh`. @throws
+ * StoreUnavailable
  */
 export async function rotateSenderSecret(
   { store, clock, random }: MakingSecrets & { readonly store: Pick<Store, 'lines'> },
@@ -172,23 +173,26 @@ export async function rotateSenderSecret(
   { secret = makeEndpointSecret(random), overlapMs }: Rotation,
 ): Promise<{ readonly secret: string }> {
   return store.lines.change({ table: senderSecretsTable, id: secretsRowId(name) }, async () => {
-    const stood = await readSenderSecretsRow(store, name);
+    const current = await readSenderSecretsRow(store, name);
     const at = clock();
-    const secrets = rotatedSecrets(stood?.secrets ?? [], secret, at, overlapMs);
-    const commit = await tryCommit(store, { changes: [secretsChange(name, stood, secrets, at)], events: [] });
+    const secrets = rotatedSecrets(current?.secrets ?? [], secret, at, overlapMs);
+    const commit = await tryCommit(store, {
+      changes: [secretsChange(name, current, secrets, at)],
+      events: [],
+    });
     if (commit instanceof Overtaken) return commit;
     return { secret };
   });
 }
 
-/** A name of a sender holds no slash. */
+/** A sender's name contains no slash. */
 function secretsRowId({ sender, use }: SecretName): string {
   return use === 'receive' ? sender : `${sender}/forward`;
 }
 
 export type KeptSecrets = Pick<Row, 'rev' | 'createdAt' | 'updatedAt'> & SenderSecretsRow;
 
-/** Undefined where none were made yet. */
+/** Undefined: no secrets were created yet. */
 async function readSenderSecretsRow(
   store: Pick<Store, 'read'>,
   name: SecretName,
@@ -199,18 +203,18 @@ async function readSenderSecretsRow(
   return { secrets, rev: row.rev, createdAt: row.createdAt, updatedAt: row.updatedAt };
 }
 
-/** @param stood what was read; undefined: there was none @param at milliseconds since the epoch */
+/** @param current the row as read; undefined: there was none @param at milliseconds since the epoch */
 function secretsChange(
   name: SecretName,
-  stood: KeptSecrets | undefined,
+  current: KeptSecrets | undefined,
   secrets: readonly SenderSecret[],
   at: number,
 ): Change {
-  const updatedAt = Math.max(at, stood?.updatedAt ?? 0);
+  const updatedAt = Math.max(at, current?.updatedAt ?? 0);
   return {
     table: senderSecretsTable,
     id: secretsRowId(name),
-    expect: stood === undefined ? { absent: true } : { rev: stood.rev },
-    next: keptRow(JSON.stringify({ secrets }), null, stood?.createdAt ?? at, updatedAt),
+    expect: current === undefined ? { absent: true } : { rev: current.rev },
+    next: keptRow(JSON.stringify({ secrets }), null, current?.createdAt ?? at, updatedAt),
   };
 }

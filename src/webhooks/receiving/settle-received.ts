@@ -1,8 +1,9 @@
 /**
- * Writes down what came of an attempt to hand a message on (work/settlement.ts): the message, by its revision, the row of the attempt, and what
- * the handler wrote with its events. The state machine is in conclude-received.ts. The store is the one that adds deliveries to events.
+ * Settles an attempt to hand a message on (work/settlement.ts): the message, by its revision, the row of the attempt,
+ * and the handler's writes with their events. conclude-received.ts has the state machine. The store must be the one
+ * with fan-out.
  *
- * Nothing here runs a handler: where what it read was changed by others, the caller is told to run it again.
+ * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
@@ -28,26 +29,26 @@ export type Settled =
   | { readonly kind: 'rerun' }
   | {
       readonly kind: 'settled';
-      /** What came of it after all: a handler's writes may have been refused. */
+      /** The final outcome: the store may have refused a handler's writes. */
       readonly handedOn: Ended;
-      /** What the message became; undefined: it was removed meanwhile. */
+      /** The message after the attempt; undefined: it was removed meanwhile. */
       readonly received: Received | undefined;
     };
 
 /**
- * @param mayRerun whether the caller would run the handler again; otherwise the attempt has failed by `superseded`
+ * @param mayRerun true if the caller would run the handler again; otherwise the attempt fails by `superseded`
  * @throws StoreUnavailable
  */
 export type SettleHandedOn = (claimed: Claimed, run: Run, mayRerun: boolean) => Promise<Settled>;
 
 export type SettleOptions = {
   readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
-  /** From 0 up to, not including, 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 };
 
 export function createSettle({ store, random }: SettleOptions): SettleHandedOn {
-  /** Runs of which a unit may have been made although storage failed. */
+  /** Runs whose unit may have been committed although the store failed. */
   const doubtful = new WeakSet<Run>();
 
   return async (claimed, run, mayRerun) => {
@@ -77,11 +78,10 @@ type Settling = {
   readonly run: Run;
   readonly mayRerun: boolean;
   readonly random: () => number;
-  /** Whether a unit of the run may have been made already. */
+  /** Returns true if a unit of the run may have been committed already. */
   readonly isDoubtful: () => boolean;
 };
 
-/** `facts`: what the log says of the attempt. */
 type Concluded = Conclusion & { readonly facts: AttemptFacts };
 
 function settlementOf(
@@ -91,7 +91,7 @@ function settlementOf(
   const begun = claimed.received;
   const trigger = triggerOf(begun);
   const policy = { schedule: claimed.sender.schedule, random };
-  /** What came of the run; another once the store has refused what the handler wrote. */
+  /** The outcome of the run; replaced when the store refuses the handler's writes. */
   let { handedOn } = run;
   return {
     table: receivedCollection.name,
@@ -107,7 +107,7 @@ function settlementOf(
     },
     withNextNumber: (message) => ({ ...message, attempts: message.attempts + 1 }),
     async isLogged(message, { facts }) {
-      // Where no answer was lost, an attempt of the very same milliseconds is another process's.
+      // If no response was lost, an attempt with the same times is another process's.
       if (!isDoubtful()) return false;
       const [countedBefore, counted] = [begun.attempts, message.attempts];
       const range = { table: receivedAttemptsTable, workId: begun.id, countedBefore, counted };
@@ -130,7 +130,7 @@ function messageChange(received: Received, rev: number, at: number): Change {
   };
 }
 
-/** What the store refused of a handler's writes, as it would have been said to a client (§7). */
+/** The store's refusal of a handler's writes, worded as for a client (§7). */
 function refusal(commit: Refused): Failure {
   if (commit.outcome === 'superseded') {
     return superseded('what the handler read was changed by others each time that it ran');
@@ -157,7 +157,7 @@ function refusalText(commit: Exclude<Refused, { outcome: 'superseded' }>): strin
   }
 }
 
-/* What the log says of an attempt to hand a message on (work/attempt-log.ts). Its document is what the inbox serves. */
+/* The log entry of an attempt to hand a message on (work/attempt-log.ts), the document that the inbox serves. */
 
 const messageCharactersMax = 500;
 
@@ -165,7 +165,6 @@ type AttemptFacts = {
   readonly number: number;
   readonly handedOn: Ended;
   readonly trigger: ReceivedAttempt['trigger'];
-  /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
 };
@@ -185,7 +184,6 @@ function attemptOf({ number, handedOn, trigger, startedAt, endedAt }: AttemptFac
   };
 }
 
-/** The row of an attempt that is logged for the first time. */
 function attemptChange(messageId: string, facts: AttemptFacts): Change {
   const { number, startedAt, endedAt } = facts;
   const doc = JSON.stringify(attemptOf(facts));
@@ -195,7 +193,7 @@ function attemptChange(messageId: string, facts: AttemptFacts): Change {
   });
 }
 
-/** Whether the log has this very attempt, or one of the same moment whose unit was refused. */
+/** Returns true if the log entry is of this attempt, including a refused unit of it. */
 function isSameAttempt(doc: string, facts: AttemptFacts): boolean {
   const own = attemptOf(facts);
   const { at, durationMs, outcome, error } = JSON.parse(doc) as ReceivedAttempt;
@@ -203,5 +201,5 @@ function isSameAttempt(doc: string, facts: AttemptFacts): boolean {
   return (outcome === own.outcome && error === own.error) || refusals.has(error);
 }
 
-/** As which a run that was processed may have been written down, because its unit was refused. */
+/** Errors under which a processed run may have been logged because its unit was refused. */
 const refusals: ReadonlySet<string | null> = new Set([refusedError, supersededError]);

@@ -1,6 +1,6 @@
 /**
- * `/{id}/attempts` of a delivery or of a received message: what was tried and what came of it, oldest first. A
- * cursor is the number of the last attempt on the page before; attempts are only ever added, so nothing more need be in it.
+ * The resource `/{id}/attempts` of a delivery or a received message: its attempts, oldest first. A cursor is the number
+ * of the last attempt on the previous page; it needs nothing more, because attempts are only added.
  */
 import type { Problem } from '../../http/problem.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
@@ -16,7 +16,7 @@ import {
 import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 
-/** Where a page of attempts begins, and how many are on it at most. */
+/** The start and the greatest length of a page of attempts. */
 export type AttemptsAsked = { readonly afterNumber: number; readonly limit: number };
 
 export type AttemptsPage = {
@@ -25,7 +25,7 @@ export type AttemptsPage = {
   readonly more: boolean;
 };
 
-/** Of the member with this id, which may be seen. */
+/** Reads attempts of a member that the caller may see. */
 export type ReadAttempts = (id: string, asked: AttemptsAsked) => MaybePromise<AttemptsPage>;
 
 type Asked = Proposal & AttemptsAsked;
@@ -34,23 +34,22 @@ const cacheControl = 'private, no-cache';
 const parametersMax = 16;
 const wholeNumber = /^[1-9]\d{0,5}$/;
 
-/** Attempts on a page of a request that names no limit: more than a schedule and some resends make. */
+/** Attempts on a page if the request sets no limit: more than a schedule and some resends make. */
 const limitDefault = 200;
 
 export type AttemptsDocumentation = {
-  /** Of the schema of one: `Attempt`; a page is `Attempts`. */
+  /** Name of the schema of an attempt, such as `Attempt`; that of a page adds `s`. */
   readonly name: string;
   readonly noun: string;
-  /** Whose id is in the path: `Of the delivery.` */
+  /** Description of the path's id, such as `Of the delivery.` */
   readonly of: string;
   readonly summary: string;
   readonly pageDescription: string;
-  /** Of one attempt. */
   readonly schema: Item;
   readonly example: Item;
 };
 
-/** @param limitMax greatest `limit` that a request may name, the same as of every list */
+/** @param limitMax greatest `limit` of a request, the same as for every list */
 export function attemptsResource(
   served: Served,
   limitMax: number,
@@ -74,7 +73,7 @@ export function attemptsResource(
     permission: (principal) => permission(served.collection.access.read, 'read', principal),
     standing: (ask) => memberStanding(served, ask, 'read'),
     propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning, limitMax)),
-    // An attempt is logged in the unit that changes the member, so the member's revision is that of the list.
+    // An attempt is logged in the unit that changes the member, so the member's revision validates the list.
     validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
     represent: (_ask, standing, proposal = beginning) =>
       whenKnown(read(standing.id, proposal), ({ docs, more }) => {
@@ -119,18 +118,18 @@ function attemptsParameters(limitMax: number): readonly Item[] {
   ];
 }
 
-/** Not to be counted: retention may have taken the first ones. */
+/** Read from the document, not counted: retention may have removed the first attempts. */
 function numberOf(doc = '{}'): number | undefined {
   return (JSON.parse(doc) as { readonly number?: number }).number;
 }
 
-/** @param beginning what is asked where the query says nothing */
+/** @param beginning the defaults */
 function readAsked(query: string, beginning: Asked, limitMax: number): Asked {
   let asked = beginning;
   const pairs = parseQueryString(query, parametersMax);
   if (pairs === undefined) return { ...beginning, problem: problem('malformed query string') };
   for (const [name, value] of pairs) {
-    // A credential was looked at before.
+    // Authentication has already read the credential.
     if (name === 'api_key') continue;
     const number = wholeNumber.test(value) ? Number(value) : 0;
     if (name === 'limit' || name === 'per_page') {

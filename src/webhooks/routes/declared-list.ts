@@ -1,8 +1,9 @@
 /**
- * A list of what the program was started with, such as types of events and senders. It is paged as lists of rows are (collection/list-answer.ts):
- * `limit`, `page` and `cursor`, `nextCursor`, `Link`, and a count on demand. It has no filters, sort keys or selection.
+ * A list of what the configuration declares, such as event types and senders. It is paged like lists of rows
+ * (collection/list-answer.ts): `limit`, `page` and `cursor`, `nextCursor`, `Link`, and a count on request. It has no
+ * filters, sort keys or selection.
  *
- * A cursor names the item beside which the page begins. Nothing in it is secret and no row moves, so it is not sealed.
+ * A cursor names the item beside which the page begins. It is not sealed, because it holds no secret and no row moves.
  */
 import type { Problem } from '../../http/problem.ts';
 import { parseQueryString } from '../../http/syntax/query-string.ts';
@@ -17,7 +18,7 @@ import { contentTag } from '../../resources/program/document.ts';
 import { compileForm } from '../../resources/query/form-query.ts';
 import type { Asked, AskedPosition, QueryLimits, Target } from '../../resources/query/list-query.ts';
 
-/** JSON text of one item, and the name that no other item has. */
+/** JSON text of one item, and its unique name. */
 export type DeclaredItem = { readonly name: string; readonly text: string };
 
 type Page = {
@@ -36,7 +37,7 @@ const parameters: ReadonlySet<string> = new Set(['limit', 'per_page', 'page', 'c
 const listed: Target = { table: '', fields: new Map([[idField.name, idField]]), searched: false };
 const standing: Standing = { exists: true, visible: true, permitted: true };
 
-/** @param itemsFor all that the caller may see, in the order of the list */
+/** @param itemsFor returns all items that the caller may see, in the order of the list */
 export function declaredList(
   path: string,
   permission: (principal: Principal) => Permission,
@@ -100,7 +101,7 @@ function readAsked(query: string, limits: QueryLimits): Asked | { readonly probl
   return compiled.ok ? compiled.asked : { problem: parameterProblem(compiled.faults) };
 }
 
-/** @returns undefined where no item has the name in the cursor */
+/** @returns undefined if no item has the name in the cursor */
 function pageOf(
   path: string,
   items: readonly DeclaredItem[],

@@ -1,4 +1,4 @@
-/** A resource that is read alone and whose representation is made from what the program was started with: types of events, senders. */
+/** A single read-only resource whose representation is made from the configuration: event types, senders. */
 
 import type { OperationDocumentation, PathDocumentation } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Representation, Resource, Standing } from '../../kernel/resource.ts';
@@ -10,7 +10,7 @@ export type Shown = Standing & { readonly content: string; readonly tag: string 
 
 const cacheControl = 'private, no-cache';
 
-/** What is not there for whoever asks. */
+/** The resource does not exist for this caller. */
 export const missing: Shown = { exists: false, visible: false, permitted: false, content: '', tag: '' };
 
 /** @param content JSON text */

@@ -1,28 +1,28 @@
 /**
- * What all attempts of the process share, and how one endpoint, and one party with many of them, is kept from taking it from the others.
- * A party is a tenant, or an owner where there are no tenants.
- *
- * - At most `attemptsMax` attempts are under way, and at most as many again have been answered and are being written down: a store
- *   that is away stops the sending, and costs no more memory than that.
- * - The first half of the attempts is anyone's. Of the second half no party takes more than makes an equal share of the whole, and no
- *   endpoint more than an equal share of its party's: where a fifth of the endpoints hang, four fifths of that half stay with the others.
- * - The last eighth is for parties that have less than an eighth, where there are several: however many endpoints of one party hang, another begins at once.
- * - An attempt that has been under way for `slowMs` is slow. While slow ones hold half of the attempts, endpoints that have one
+ * The capacity that all attempts of the process share, and the rules that keep one endpoint, or one party with many
+ * endpoints, from taking it all. A party is a tenant, or an owner if there are no tenants.
+ * - At most `attemptsMax` attempts are under way, and as many again may be settling: an unavailable store stops it.
+ * - Any attempt may use the first half. Of the second half, no party gets more than an equal share of the whole, and no
+ *   endpoint more than an equal share of its party's: if a fifth of the endpoints hang, the others keep four fifths of
+ *   that half.
+ * - If there are several parties, the last eighth is for those that have less than an eighth: however many endpoints of
+ *   one party hang, another party can begin at once.
+ * - An attempt under way for `slowMs` is slow. While slow attempts hold half of the capacity, endpoints that have one
  *   begin no other.
  */
 
-/** A healthy receiver answers long before, and a timeout is far behind it. */
+/** A healthy receiver responds much faster, and a timeout is much longer. */
 const slowMs = 1000;
 
-/** What it keeps of an endpoint. */
+/** Attempts under way of an endpoint. */
 export type Holding = { sending: number; slow: number };
 
-/** What it keeps of a party with attempts under way. */
+/** Attempts under way of a party, and their endpoints. */
 type PartyHolding = { sending: number; endpoints: number };
 
-/** Others that want to begin one. */
+/** Competitors that want to begin an attempt. */
 export type Waiting = {
-  /** Parties, the asking one perhaps among them. */
+  /** Parties, possibly including the one that begins. */
   readonly parties: number;
   /** Other endpoints of the same party. */
   readonly endpoints: number;
@@ -38,11 +38,11 @@ export type CapacityTicket = {
 export class Capacity {
   readonly #attemptsMax: number;
   readonly #half: number;
-  /** Attempts under way that are not slow yet, in the order of their beginnings. */
+  /** Attempts under way that are not slow yet, in the order of their start. */
   readonly #quick = new Set<CapacityTicket>();
   #slow = 0;
   #settling = 0;
-  /** Parties with an attempt under way. */
+  /** Parties that have an attempt under way. */
   readonly #parties = new Map<string, PartyHolding>();
   readonly #eighth: number;
 
@@ -60,32 +60,30 @@ export class Capacity {
     return this.#settling;
   }
 
-  /** Attempts that the whole has room for. */
   get free(): number {
     return Math.max(0, this.#attemptsMax - this.sending);
   }
 
-  /** Attempts that are slow by now. */
   slowAt(at: number): number {
     this.#age(at);
     return this.#slow;
   }
 
-  /** Nothing may begin, whoever it is to. */
+  /** True if no attempt may begin at all. */
   get full(): boolean {
     const { sending } = this;
     return sending >= this.#attemptsMax || sending + this.#settling >= 2 * this.#attemptsMax;
   }
 
-  /** Whether no rule but that of the whole holds back anyone. */
+  /** True if only the bound of the whole applies. */
   get easy(): boolean {
     return this.sending < this.#half && this.#slow < this.#half;
   }
 
   /**
-   * Whether nothing may begin for the party, whichever endpoint it is to.
-   * @param waiting parties that want to begin one, the party perhaps among them
-   * @param isAlone no other party has an endpoint: nothing is kept for one
+   * Returns true if the party may begin no attempt.
+   * @param waiting parties that want to begin one, possibly including this party
+   * @param isAlone true if no other party has an endpoint: nothing is reserved
    */
   isFullFor(party: string, waiting: number, isAlone: boolean): boolean {
     if (this.full) return true;
@@ -98,14 +96,14 @@ export class Capacity {
   }
 
   /**
-   * Whether the endpoint may begin one, where its party may.
+   * Returns true if the endpoint may begin an attempt, provided its party may.
    * @param at monotonic milliseconds, as in `begin`
    */
   admits(holding: Holding, party: string, waiting: Waiting, at: number): boolean {
     this.#age(at);
     if (holding.slow > 0 && this.#slow >= this.#half) return false;
     if (this.sending < this.#half) return true;
-    // Those that wait may be the same as those that have some: at least half of the true number.
+    // Waiting endpoints and those under way may overlap: the result is at least half of the true number.
     const endpoints = Math.max(this.#parties.get(party)?.endpoints ?? 0, waiting.endpoints + 1);
     const share = Math.floor(this.#shareOf(party, waiting.parties) / endpoints);
     return holding.sending < Math.max(1, share);
@@ -127,7 +125,7 @@ export class Capacity {
     return ticket;
   }
 
-  /** The attempt was answered, and is written down from here on. */
+  /** Moves an attempt with a response or a failure from sending to settling. */
   answered(ticket: CapacityTicket): void {
     const { holding } = ticket;
     if (ticket.slow) {

@@ -1,6 +1,6 @@
 /**
- * What a delivery becomes by an attempt (§3, §6): the state machine of deliveries, in prose above `conclude`. Pure, and the same on both
- * stores and for any number of processes. Writing down is settle-delivery.ts.
+ * The state machine of deliveries (§3, §6), described above `conclude`: computes the next state of a delivery from an
+ * attempt. Pure, and the same for both stores and any number of processes. settle-delivery.ts commits the result.
  */
 import type { ScheduleName, WebhookSchedules } from '../../config/webhook-schedules.ts';
 import type { Delivery, Trigger } from '../../model/delivery.ts';
@@ -10,79 +10,82 @@ import type { Attempted, Verdict } from './delivery-claim.ts';
 
 /** `lastError` of a delivery whose event has been removed. */
 export const expungedError = 'expunged';
-/** `lastError` of a delivery that the owner of its endpoint, or its tenant, may not read any more. */
+/** `lastError` of a delivery whose event the owner or the tenant of its endpoint may no longer read. */
 const forbiddenError = 'access_lost';
 
 export type Policy = {
   readonly endpoint: Pick<Endpoint, 'scheme' | 'mode'>;
   readonly trigger: Trigger;
   readonly schedules: WebhookSchedules;
-  /** From 0 up to, not including, 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   readonly retryAfterSecondsMax: number;
 };
 
 export type Conclusion = {
-  /** The very `standing` where nothing is to be written. */
+  /** The same object as `current` if nothing is to be written. */
   readonly delivery: Delivery;
-  /** Whether there was an attempt that the log should know; its number is then the delivery's `attemptCount`. */
+  /** True if the attempt is logged; its number is then the delivery's `attemptCount`. */
   readonly isLogged: boolean;
   readonly verdict: Verdict;
 };
 
 /**
- * A delivery is `pending` (never tried, or asked for by hand), `delivered` or `not_delivered`. Besides, `nextAttemptAt` is the schedule's
- * next time, null when it has none, and `dueAt` is when it will really be tried: the same, or the time at which somebody asked.
+ * A delivery is `pending` (never tried, or requested by hand), `delivered` or `not_delivered`. `nextAttemptAt` is the
+ * next time of the schedule, null if it has none. `dueAt` is the time of the next attempt: the same, or the time of a
+ * request.
  *
- *   made               pending         dueAt = nextAttemptAt = the time of the event
- *   2xx                delivered       dueAt = nextAttemptAt = null, whoever asked for the attempt
+ *   created            pending         dueAt = nextAttemptAt = the time of the event
+ *   2xx                delivered       dueAt = nextAttemptAt = null, for both triggers
  *   failed, automatic  not_delivered   scheduledAttemptCount + 1; dueAt = nextAttemptAt = by schedule, null: none left
- *   failed, manual     not_delivered   the schedule stays; dueAt = nextAttemptAt
- *   gone (410)         not_delivered   dueAt = nextAttemptAt = null; its endpoint is disabled besides
- *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt was made and none is counted
- *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; none is counted
- *   aborted            as it was       the program stopped: nothing is counted or logged, and it is due again at the next start
- *   asked for by hand  pending         dueAt = now; the schedule stays (done by resources and recoveries, from every state)
+ *   failed, manual     not_delivered   the schedule is unchanged; dueAt = nextAttemptAt
+ *   gone (410)         not_delivered   dueAt = nextAttemptAt = null; the endpoint is disabled
+ *   expunged           not_delivered   dueAt = nextAttemptAt = null, lastError `expunged`; no attempt is counted
+ *   forbidden          not_delivered   dueAt = nextAttemptAt = null, lastError `access_lost`; no attempt is counted
+ *   aborted            unchanged       the program stopped: nothing is counted or logged; due again at the next start
+ *   requested by hand  pending         dueAt = now; the schedule is unchanged (resources and recoveries, any state)
  *
- * Any number of processes may work at it. One attempt is one unit that expects the revision which the attempt began with, so of two writers
- * one is first, and the other concludes again from what then stands (`standing`, while `begun` is what it began with):
+ * Several processes may work on one delivery. An attempt is one unit that expects the revision with which the attempt
+ * began, so one of two writers is first, and the other concludes again from the current row (`current`; `begun` is the
+ * row with which it began):
  *
- *   somebody asked meanwhile          2xx: delivered. A failure counts in the schedule, but the delivery stays pending and due when asked
- *   the other concluded an attempt    the attempt is counted and logged; the schedule has moved on already and stays;
- *                                     what is delivered stays delivered, what was not becomes it by a 2xx
- *   it was expunged                   nothing is due any more, whatever came of the attempt
+ *   requested meanwhile               2xx: delivered. A failure counts in the schedule, but the delivery stays
+ *                                     pending and due as requested
+ *   the other concluded an attempt    the attempt is counted and logged; the schedule, already advanced, is unchanged;
+ *                                     a delivered row stays delivered, any other becomes delivered by a 2xx
+ *   expunged                          nothing is due any more, whatever the outcome of the attempt
  *
- * Time never comes from two clocks within one conclusion: everything counts from the end of the attempt.
+ * All times within one conclusion come from one clock and count from the end of the attempt.
  *
- * @param standing the delivery as it stands in the store
- * @param begun as it stood when the attempt began
+ * @param current the current delivery in the store
+ * @param begun the delivery when the attempt began
  */
 export function conclude(
-  standing: Delivery,
+  current: Delivery,
   attempted: Attempted,
   policy: Policy,
-  begun: Delivery = standing,
+  begun: Delivery = current,
 ): Conclusion {
   const { endpoint, trigger, retryAfterSecondsMax } = policy;
   const verdict = verdictOf(attempted, trigger, endpoint.scheme, retryAfterSecondsMax);
-  if (isAborted(attempted)) return { delivery: standing, isLogged: false, verdict };
+  if (isAborted(attempted)) return { delivery: current, isLogged: false, verdict };
   const { kind } = attempted.outcome;
   if (kind === 'expunged' || kind === 'forbidden') {
     const error = kind === 'expunged' ? expungedError : forbiddenError;
-    return { delivery: unsent(standing, error, attempted.endedAt), isLogged: false, verdict };
+    return { delivery: unsent(current, error, attempted.endedAt), isLogged: false, verdict };
   }
   const delivery = isAcknowledged(attempted)
-    ? delivered(standing, attempted, trigger)
-    : notDelivered(standing, attempted, policy, begun, verdict);
+    ? delivered(current, attempted, trigger)
+    : notDelivered(current, attempted, policy, begun, verdict);
   return { delivery, isLogged: true, verdict };
 }
 
-function delivered(standing: Delivery, attempted: Attempted, trigger: Trigger): Delivery {
+function delivered(current: Delivery, attempted: Attempted, trigger: Trigger): Delivery {
   return {
-    ...standing,
+    ...current,
     status: 'delivered',
-    attemptCount: standing.attemptCount + 1,
-    scheduledAttemptCount: standing.scheduledAttemptCount + (trigger === 'automatic' ? 1 : 0),
+    attemptCount: current.attemptCount + 1,
+    scheduledAttemptCount: current.scheduledAttemptCount + (trigger === 'automatic' ? 1 : 0),
     nextAttemptAt: null,
     dueAt: null,
     ...lastOf(attempted),
@@ -91,58 +94,58 @@ function delivered(standing: Delivery, attempted: Attempted, trigger: Trigger): 
 }
 
 function notDelivered(
-  standing: Delivery,
+  current: Delivery,
   attempted: Attempted,
   policy: Policy,
   begun: Delivery,
   verdict: Verdict,
 ): Delivery {
-  const attemptCount = standing.attemptCount + 1;
+  const attemptCount = current.attemptCount + 1;
   const updatedAt = isoTime(attempted.endedAt);
-  // Another attempt was answered with 2xx meanwhile, or there is nothing to send any more.
-  const isExpunged = standing.lastError === expungedError && standing.dueAt === null;
-  if (standing.status === 'delivered' || isExpunged) {
-    return { ...standing, attemptCount, updatedAt };
+  // Another attempt was answered with 2xx meanwhile, or the event was expunged.
+  const isExpunged = current.lastError === expungedError && current.dueAt === null;
+  if (current.status === 'delivered' || isExpunged) {
+    return { ...current, attemptCount, updatedAt };
   }
-  // The schedule only goes forward: where it stands elsewhere, another attempt moved it, or ended it.
-  const isScheduled = policy.trigger === 'automatic' && standing.nextAttemptAt === begun.nextAttemptAt;
-  const scheduledAttemptCount = standing.scheduledAttemptCount + (isScheduled ? 1 : 0);
+  // The schedule only advances: if `nextAttemptAt` changed meanwhile, another attempt advanced or ended the schedule.
+  const isScheduled = policy.trigger === 'automatic' && current.nextAttemptAt === begun.nextAttemptAt;
+  const scheduledAttemptCount = current.scheduledAttemptCount + (isScheduled ? 1 : 0);
   const nextAttemptAt = verdict.gone
     ? null
     : isScheduled
-      ? nextBySchedule(standing, scheduledAttemptCount, attempted.endedAt, policy, verdict)
-      : standing.nextAttemptAt;
-  const isAsked = standing.dueAt !== begun.dueAt && standing.dueAt !== standing.nextAttemptAt;
+      ? nextBySchedule(current, scheduledAttemptCount, attempted.endedAt, policy, verdict)
+      : current.nextAttemptAt;
+  const isAsked = current.dueAt !== begun.dueAt && current.dueAt !== current.nextAttemptAt;
   return {
-    ...standing,
+    ...current,
     status: isAsked ? 'pending' : 'not_delivered',
     attemptCount,
     scheduledAttemptCount,
     nextAttemptAt,
-    dueAt: isAsked ? standing.dueAt : nextAttemptAt,
+    dueAt: isAsked ? current.dueAt : nextAttemptAt,
     ...lastOf(attempted),
     updatedAt,
   };
 }
 
 function nextBySchedule(
-  standing: Delivery,
+  current: Delivery,
   scheduledAttemptCount: number,
   failedAt: number,
   { endpoint, schedules, random }: Policy,
   { notBefore }: Verdict,
 ): string | null {
-  const madeAt = Date.parse(standing.createdAt);
+  const madeAt = Date.parse(current.createdAt);
   const failed = { scheduledAttemptCount, madeAt, failedAt, notBefore };
   const next = nextAttemptMs(scheduleOf(endpoint, schedules), failed, random);
   return next === null ? null : isoTime(next);
 }
 
-/** One that another process delivered meanwhile stays as it is. */
-function unsent(standing: Delivery, lastError: string, at: number): Delivery {
-  if (standing.status === 'delivered') return standing;
+/** A delivery that another process delivered meanwhile is unchanged. */
+function unsent(current: Delivery, lastError: string, at: number): Delivery {
+  if (current.status === 'delivered') return current;
   return {
-    ...standing,
+    ...current,
     status: 'not_delivered',
     nextAttemptAt: null,
     dueAt: null,
@@ -164,32 +167,32 @@ function isoTime(ms: number): string {
 const succeeded: Verdict = { health: 'succeeded', notBefore: null, slowDown: false, gone: false };
 const silent: Verdict = { health: 'ignored', notBefore: null, slowDown: false, gone: false };
 
-/** Statuses that ask for less, and with which Retry-After is read. */
+/** Statuses that ask to slow down, and with which Retry-After is read. */
 const slowing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const goneStatus = 410;
 
-/** Any 2xx, and nothing else (§6.4). */
+/** Returns true if the response has any 2xx status (§6.4). */
 export function isAcknowledged({ outcome }: Attempted): boolean {
   return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 }
 
-/** Whether the attempt counts at all, or the program stopped in the middle of it. */
+/** Returns true if the program stopped during the attempt, which then does not count. */
 function isAborted({ outcome }: Attempted): boolean {
   return outcome.kind === 'failed' && outcome.failure === 'aborted';
 }
 
 /**
- * What an attempt says of its endpoint (§6), whatever it means for the delivery.
+ * What an attempt says about its endpoint (§6), independent of the delivery:
  *
- *   2xx                        it works, also where a person had asked for the attempt
- *   429, 502, 503, 504         it fails and wants less at once; its Retry-After is honoured
- *   timeout                    it fails and wants less at once
- *   410, scheme `standard`     it wants no more; the other schemes document no such meaning (§6.6), so there it is a failure
- *   everything else            it fails; a redirect is among that
+ *   2xx                        it works, for both triggers
+ *   429, 502, 503, 504         a failure and a request to slow down; Retry-After is honoured
+ *   timeout                    a failure and a request to slow down
+ *   410, scheme `standard`     it wants no more; in other schemes, which do not document this (§6.6), a failure
+ *   everything else            a failure, including a redirect
  *   aborted, expunged          nothing
  *
- * A failure that a person had asked for says nothing of its health: somebody who tries a broken endpoint again and again should not bring
- * nearer the day on which it is disabled.
+ * A manual failure says nothing about health: repeated tests of a broken endpoint must not hasten the day on which it
+ * is disabled.
  */
 function verdictOf(
   attempted: Attempted,
@@ -213,17 +216,18 @@ function verdictOf(
   };
 }
 
-/** §6, "retries for up to 3 days": from the making of the delivery to the beginning of its last attempt. */
+/** §6, "retries for up to 3 days": from the creation of the delivery to the beginning of its last attempt. */
 export const liveWindowMs = 3 * 86_400_000;
 
-/** The row of §6's table that is the endpoint's. */
+/** Returns the endpoint's row of the table in §6. */
 function scheduleNameOf({ scheme, mode }: Pick<Endpoint, 'scheme' | 'mode'>): ScheduleName {
   if (scheme !== 'timestamped') return scheme;
   return mode === 'sandbox' ? 'sandbox' : 'live';
 }
 
 /**
- * `live` promises retries for up to 3 days. A configuration that lists more than 3 days for it has chosen so, and gets no such end.
+ * Returns the schedule of an endpoint. `live` promises retries for up to 3 days; a configuration whose delays exceed 3
+ * days chose to, and has no window.
  */
 export function scheduleOf(
   endpoint: Pick<Endpoint, 'scheme' | 'mode'>,

@@ -1,8 +1,7 @@
 /**
- * What the log says of an attempt to send a delivery (§6.8; work/attempt-log.ts). The document is what `GET {base}/deliveries/{id}/attempts` serves.
- *
- * `error` is the kind of a failure without an answer, with a `message`; an answer of any status has none. Everything that the receiver
- * sent is cut, and made fit for both stores.
+ * The log entry of an attempt at a delivery (§6.8; work/attempt-log.ts), the document that `GET
+ * {base}/deliveries/{id}/attempts` serves. `error` is the kind of a failure without a response, explained in `message`;
+ * any response has none. All text from the receiver is truncated and made valid for both stores.
  */
 import type { ExchangeTiming } from '../../egress/exchange.ts';
 import type { Trigger } from '../../model/delivery.ts';
@@ -17,9 +16,8 @@ import {
 import type { Attempted } from './delivery-claim.ts';
 import { attemptsTable } from './sending-tables.ts';
 
-/** As served. */
 export type Attempt = {
-  /** From 1, of one delivery. */
+  /** From 1, per delivery. */
   readonly number: number;
   readonly statusCode: number | null;
   readonly error: string | null;
@@ -28,7 +26,7 @@ export type Attempt = {
   readonly latencyMs: number;
   readonly responseSnippet: string;
   readonly trigger: Trigger;
-  /** When it began, ISO 8601. */
+  /** Start of the attempt, ISO 8601. */
   readonly at: string;
   readonly timing: ExchangeTiming;
   readonly responseHeaders: readonly (readonly [name: string, value: string])[];
@@ -38,12 +36,12 @@ export type Attempt = {
 };
 
 const messageCharactersMax = 500;
-/** Fields of an answer that the log keeps, of those that came first. */
+/** Fields of a response that the log keeps, the first ones. */
 const headerFieldsMax = 32;
 /** Of a name or a value. */
 const headerCharactersMax = 256;
 
-/** What is not sent to anybody has no attempt. */
+/** An attempt with an exchange; without one there is nothing to log. */
 export type Tried = Attempted & {
   readonly outcome: Exclude<Attempted['outcome'], { kind: 'expunged' } | { kind: 'forbidden' }>;
 };
@@ -52,11 +50,10 @@ export type AttemptFacts = {
   readonly number: number;
   readonly trigger: Trigger;
   readonly attempted: Tried;
-  /** Of the answer's beginning; 0 keeps nothing. */
+  /** Characters of the response content to keep; 0: none. */
   readonly snippetCharacters: number;
 };
 
-/** The row of an attempt that is logged for the first time. */
 export function attemptChange(deliveryId: string, owner: string | null, facts: AttemptFacts): Change {
   const { startedAt, endedAt } = facts.attempted;
   const { number } = facts;
@@ -72,7 +69,7 @@ export function attemptChange(deliveryId: string, owner: string | null, facts: A
   });
 }
 
-/** Written by hand: it is made for every attempt. The same facts give the same text. */
+/** Concatenates the JSON for speed: it is made for every attempt. The same facts give the same text. */
 export function attemptDocument({ number, trigger, attempted, snippetCharacters }: AttemptFacts): string {
   const { outcome, startedAt } = attempted;
   const { totalMs } = outcome.timing;
@@ -121,7 +118,7 @@ function timingText({ dnsMs, connectMs, tlsMs, firstByteMs, totalMs }: ExchangeT
   );
 }
 
-/** To hundredths, which is what a clock on a network is good for. */
+/** To hundredths, the useful precision of network times. */
 function rounded(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms * 100) / 100;
 }

@@ -1,6 +1,7 @@
 /**
- * One attempt to send a delivery, due or asked for: sent, written down, understood. Its place in the window is free when it was accepted; a failure keeps it until it is
- * understood, so that an endpoint that asks for less, or for peace, gets no more meanwhile.
+ * One attempt at a delivery, by schedule or by request: sent, settled, evaluated. An accepted attempt frees its place
+ * in the window at once; a failed one only after its evaluation, so that an endpoint that asks to slow down gets no
+ * more meanwhile.
  */
 
 import { memoryBounds } from '../../memory/bounds.ts';
@@ -20,7 +21,7 @@ import { type EndpointDirectory, partyOf } from './known-endpoint.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import type { Wakes } from './wakes.ts';
 
-/** Until the directory shows what the attempt did: that the endpoint wants no more. */
+/** Pause until the directory shows that the endpoint was disabled. */
 const gonePauseMs = 5000;
 
 export type EngineSettings = BreakerSettings & {
@@ -36,9 +37,9 @@ export type EngineOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly lanes: Pick<Lanes, 'owns' | 'hold' | 'release' | 'onChange'>;
   readonly send: Send;
   readonly settle: Settle;
-  /** Milliseconds that no setting of the clock changes: how long something took. */
+  /** Milliseconds of a clock that is never set, for durations. */
   readonly monotonic: () => number;
-  /** Uniformly from 0 to 1. */
+  /** Returns numbers uniformly from 0 to 1. */
   readonly random: () => number;
   readonly timers?: Timers;
   readonly settings: EngineSettings;
@@ -48,24 +49,23 @@ export type EngineOptions = Pick<Services, 'clock' | 'observe'> & {
 export type EngineParts = EngineOptions & {
   readonly engine: WorkEngine<DueDelivery, EndpointQueue>;
   readonly capacity: Capacity;
-  /** Whether all endpoints that are sent to are one party's. */
+  /** Returns true if all endpoints of this process belong to one party. */
   readonly isAlone: () => boolean;
-  /** With deliveries that somebody asked for and that wait. */
+  /** Queues with requested deliveries that wait. */
   readonly asking: Set<EndpointQueue>;
 };
 
-/** One attempt that has begun. */
 type Attempt = {
   readonly queue: EndpointQueue;
   readonly claim: Claim;
-  /** Whether the breaker lets no other begin before its end. */
+  /** The breaker admits no other attempt until this one ends. */
   readonly probe: boolean;
   /** Its number in the window. */
   readonly number: number;
   readonly ticket: CapacityTicket;
 };
 
-/** Never rejects. What it takes of window, rate and capacity it has taken when it returns its promise. */
+/** Makes the attempt. Never rejects. Takes its share of window, rate and capacity synchronously. */
 export function attempt(
   parts: EngineParts,
   queue: EndpointQueue,
@@ -101,7 +101,7 @@ async function make(parts: EngineParts, begun: Attempt): Promise<void> {
   capacity.settled();
 }
 
-/** @returns undefined where nothing was sent because of us; the delivery is still due */
+/** @returns undefined if an internal failure prevented the attempt; the delivery is still due */
 async function trySend(
   { send, engine, observe }: EngineParts,
   { queue, claim }: Attempt,
@@ -115,7 +115,7 @@ async function trySend(
   }
 }
 
-/** Neither accepted nor without meaning. */
+/** Returns true if the attempt failed; an aborted one or one without an exchange did not. */
 function isFailure({ outcome }: Attempted): boolean {
   if (outcome.kind === 'answered') return outcome.status < 200 || outcome.status > 299;
   return outcome.kind === 'failed' && outcome.failure !== 'aborted';
@@ -129,7 +129,7 @@ function understand(
 ): void {
   const now = clock();
   if (settled === undefined) {
-    // Sent and not written down: sent again at once it would be sent again and again.
+    // The delivery was sent but not recorded: without a pause it would be sent again and again.
     queue.pause(now + faultPauseMs);
     queue.breaker.ignored(probe);
     return;
@@ -137,9 +137,9 @@ function understand(
   const { verdict, delivery } = settled;
   const { breaker, window, id } = queue;
   if (delivery !== undefined && delivery.dueAt !== null) queue.dueAt(Date.parse(delivery.dueAt));
-  // What somebody asked for leaves the schedule of the others as it was, unless it shows that the endpoint is well or gone.
+  // The outcome of a requested attempt changes nothing for the others, unless the endpoint accepted it or is gone.
   if (claim.isAsked === true && verdict.health !== 'succeeded' && !verdict.gone) return;
-  // What somebody asked for does not count against an endpoint, but as a probe it has shown what a probe is to show.
+  // A failed request does not count against an endpoint, but a failed probe does, even if requested.
   const failed = verdict.health === 'failed' || (probe && isFailure(attempted));
   if (verdict.health === 'ignored' && !failed) breaker.ignored(probe);
   if (verdict.health === 'succeeded') {
@@ -162,24 +162,25 @@ function understand(
 }
 
 /*
- * Deliveries that somebody asked for: a resend and a test go out at once, whatever Retry-After, the breaker, the window or the ramp of their
- * endpoint say (§3). At most `webhookResendsInFlightMax` of an endpoint are under way at once; further ones wait here. They count neither in
- * its window nor as the probe of its breaker, and their failure changes neither; a success closes the breaker, as any does.
+ * Requested deliveries: a resend and a test are sent at once, regardless of the Retry-After, breaker, window or ramp of
+ * their endpoint (§3). At most `webhookResendsInFlightMax` per endpoint are under way; further ones wait here. They
+ * count neither in the window nor as the probe of the breaker, and their failure changes neither; a success closes the
+ * breaker, as any success does.
  *
- * What is asked for is known by id: by the process that was asked, or by a row that other processes read (wakes.ts). Where that is lost, the
- * delivery still stands in the store as due, and is sent in its turn.
+ * Requested deliveries are known by id: from this process, or from a row that other processes read (wakes.ts). If that
+ * is lost, the delivery is still due in the store and is sent in its turn.
  */
 
-/** Ids that wait in memory for one endpoint; those beyond are sent in their turn. */
+/** Ids that wait in memory for one endpoint; further ones are sent in their turn. */
 const askedMax = memoryBounds.askedDeliveries.entries;
 
-/** Never rejects. */
+/** Sends a requested delivery as soon as there is room. Never rejects. */
 export function ask(parts: EngineParts, queue: EndpointQueue, deliveryId: string): void {
   if (queue.asked.size < askedMax) queue.asked.add(deliveryId);
   void sendAsked(parts, queue);
 }
 
-/** Begins what was asked for, as far as there is room; to be called again when there is more. Never rejects. */
+/** Begins requested deliveries while there is room. Called again when there is more room. Never rejects. */
 export async function sendAsked(parts: EngineParts, queue: EndpointQueue): Promise<void> {
   const { engine, capacity, asking, settings } = parts;
   const known = parts.directory.get(queue.id);
@@ -189,7 +190,7 @@ export async function sendAsked(parts: EngineParts, queue: EndpointQueue): Promi
       capacity.isFullFor(party, engine.turns.parties, parts.isAlone()) ||
       queue.askedUnderWay >= settings.webhookResendsInFlightMax;
     if (isFull || !engine.isRunning) break;
-    // One that is being sent is sent again when that attempt is written down.
+    // A delivery under way is sent again after that attempt is settled.
     if (!queue.takeAsked(id)) continue;
     await beginAsked(parts, queue, id);
   }
@@ -219,7 +220,7 @@ async function beginAsked(parts: EngineParts, queue: EndpointQueue, id: string):
   queue.release(id);
 }
 
-/** It may have been sent already, or expunged. */
+/** Returns true if the delivery is still due: it may have been sent or expunged. */
 function isDue({ clock }: EngineParts, { doc }: Row): boolean {
   const { dueAt } = JSON.parse(doc) as Delivery;
   return dueAt !== null && Date.parse(dueAt) <= clock();

@@ -1,4 +1,4 @@
-/** A delivery that the sender has taken on, and what came of one attempt. */
+/** A delivery that the sender has taken, and the outcome of one attempt. */
 import type { ExchangeOutcome } from '../../egress/exchange.ts';
 import type { Delivery, Trigger } from '../../model/delivery.ts';
 import type { KnownEndpoint } from './known-endpoint.ts';
@@ -10,11 +10,17 @@ export type Claim = {
   readonly owner: string | null;
   readonly endpoint: KnownEndpoint;
   readonly trigger: Trigger;
-  /** Somebody asked for this attempt: a resend or a test. It has connections of its own, and neither window nor breaker counts it. */
+  /**
+   * A person requested this attempt by a resend or a test. It has its own connections, and neither window nor breaker
+   * counts it.
+   */
   readonly isAsked?: boolean;
 };
 
-/** Nothing was sent: `expunged`, there is no event any more; `forbidden`, the owner of the endpoint may not read it any more. */
+/**
+ * `expunged` and `forbidden`: nothing was sent, because the event no longer exists, or the endpoint's owner may no
+ * longer read it.
+ */
 export type Attempted = {
   readonly outcome: ExchangeOutcome | { readonly kind: 'expunged' } | { readonly kind: 'forbidden' };
   /** Milliseconds since the epoch. */
@@ -22,26 +28,26 @@ export type Attempted = {
   readonly endedAt: number;
 };
 
-/** Signs one delivery and sends it. Never rejects but with StoreUnavailable. */
+/** Signs and sends one delivery. Rejects only with StoreUnavailable. */
 export type Send = (claim: Claim, signal: AbortSignal) => Promise<Attempted>;
 
-/** What an attempt says of its endpoint, besides what it means for the delivery. */
+/** What an attempt says about its endpoint, independent of the delivery. */
 export type Verdict = {
-  /** `ignored`: the attempt was aborted or expunged, and says nothing. */
+  /** `ignored`: the attempt says nothing, because it was aborted, expunged or a manual failure. */
   readonly health: 'succeeded' | 'failed' | 'ignored';
-  /** Nothing is sent to it before this time (ms since the epoch): Retry-After. */
+  /** Nothing is sent before this time (ms since the epoch): Retry-After. */
   readonly notBefore: number | null;
-  /** It asks for less at once: 429, 502, 503, 504 and timeouts. */
+  /** The endpoint asks to slow down: 429, 502, 503, 504 and timeouts. */
   readonly slowDown: boolean;
-  /** It wants no more events: 410 to a `standard` endpoint. */
+  /** The endpoint wants no more events: 410, scheme `standard`. */
   readonly gone: boolean;
 };
 
-/** Writes down what came of an attempt. Resolves when it is durable; rejects with StoreUnavailable alone. */
+/** Settles an attempt. Resolves when the unit is durable; rejects with StoreUnavailable only. */
 export type Settle = (claim: Claim, attempted: Attempted) => Promise<Settled>;
 
 export type Settled = {
   readonly verdict: Verdict;
-  /** What the delivery became; undefined: it was removed meanwhile. */
+  /** The delivery after the attempt; undefined: it was removed meanwhile. */
   readonly delivery: Delivery | undefined;
 };

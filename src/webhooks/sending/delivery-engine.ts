@@ -1,8 +1,9 @@
 /**
- * The delivery engine (§6): sends what is due, for the endpoints that are this process's. It is the policy of sending for the engine of due
- * work (work/work-engine.ts): which endpoints there are, what each may be sent, and how they share what the process may send at once.
+ * The delivery engine (§6): sends due deliveries of this process's endpoints. It is the policy of sending for the
+ * engine of due work (work/work-engine.ts): which endpoints exist, what each may be sent, and how they share the
+ * capacity of the process.
  *
- * What it does not do: decide what an answer means for a delivery (conclude-delivery.ts), or when a failed one is tried again (work/schedule.ts).
+ * It does not interpret a response (conclude-delivery.ts) or schedule retries (work/schedule.ts).
  */
 import { type Delivery, triggerOf } from '../../model/delivery.ts';
 import type { Row } from '../../store/store.ts';
@@ -14,33 +15,31 @@ import { createRoster, isSendable, Looks, type Roster } from './endpoint-roster.
 import { type KnownEndpoint, partyOf } from './known-endpoint.ts';
 import { TokenBucket } from './window.ts';
 
-/** Endpoints whose party had no room, and which get a turn again when an attempt ends, besides one for each free place. */
+/**
+ * Endpoints held back by their party's share that get a turn when an attempt ends, in addition to one for each free
+ * place.
+ */
 const crowdedPerEnd = 8;
-/** Between two sweeps over all endpoints, where other processes write and a wake may be lost. */
+/** Time between two sweeps over all endpoints, for stores where other processes write and a wake may be lost. */
 const sweepMs = 60_000;
 
 export type EngineCounts = {
-  /** Attempts under way. */
   readonly inFlight: number;
-  /** Attempts that are being written down. */
   readonly settling: number;
-  /** Of those under way, the ones that take long. */
+  /** Attempts under way that exceed `slowMs` (capacity.ts). */
   readonly slow: number;
-  /** Deliveries that were read and wait in memory; all others wait in the store. */
+  /** Deliveries in memory that have not begun; all others wait in the store. */
   readonly waiting: number;
-  /** Endpoints that something is known of in memory. */
+  /** Endpoints that have a queue in memory. */
   readonly endpoints: number;
-  /** Endpoints that a time is set for. */
+  /** Endpoints that have an alarm. */
   readonly alarms: number;
 };
 
 export type Engine = {
-  /** Begins with what is due; goes on until `drain`. */
+  /** Sends due deliveries until `drain`. */
   start(): Promise<void>;
-  /**
-   * Begins nothing more and waits for what is under way, at most so long; then aborts it.
-   * @param ms milliseconds
-   */
+  /** Begins no more attempts and waits at most `ms` milliseconds for those under way; then aborts them. */
   drain(ms: number): Promise<void>;
   counts(): EngineCounts;
 };
@@ -59,9 +58,9 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
   readonly #queues: EndpointQueues;
   readonly #capacity: Capacity;
   readonly #looks: Looks;
-  /** Where capacity is wanting for one endpoint though not for all. */
+  /** Queues held back by their own share of the capacity. */
   readonly #held = new Set<EndpointQueue>();
-  /** Where it is wanting for the endpoint's party. */
+  /** Queues held back by their party's share. */
   readonly #crowded = new Set<EndpointQueue>();
   readonly #asking = new Set<EndpointQueue>();
   #roster: Roster | undefined;
@@ -110,17 +109,17 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     };
   }
 
-  /** Gives a turn to an endpoint that has something due, or may have. */
+  /** Gives a turn to an endpoint that may have a due delivery. */
   wake(id: string, deliveryId?: string): void {
     const { directory, lanes } = this.#options;
     const engine = this.#engine;
     const known = directory.get(id);
-    // One that the directory does not know yet is looked at when it does.
+    // An endpoint that the directory does not know yet is looked at when it does.
     if (!isSendable(known) || !lanes.owns(id)) return;
     const queue = this.#open(known);
     queue.mayHoldMore = true;
     if (deliveryId !== undefined) ask(this.#parts, queue, deliveryId);
-    // What is taken might be read as it was before it was written down.
+    // A taken row might be read as it was before it was settled.
     else if (queue.breaker.mode === 'open' && engine.isRunning && !queue.reading && queue.taken === 0) {
       void engine.heedAsked(queue);
     }
@@ -185,7 +184,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     if (endpoint === undefined) throw new Error(`an attempt began to ${queue.id}, which mayWork did not see`);
     const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
     const made = attempt(this.#parts, queue, claim, probe);
-    // Where reading takes time, it is done while there is still something to send.
+    // If reading takes time, read while there is still something to send.
     const isLow = 2 * queue.buffered < queue.window.size;
     if (queue.mayHoldMore && this.#options.store.shared && isLow) this.#engine.readAhead(queue);
     return made;
@@ -210,7 +209,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     this.#queues.rest(queue);
   }
 
-  /** A delivery that a recovery asked for is the probe itself. */
+  /** Moves a delivery requested by a recovery to the front, so that it becomes the probe. */
   isAsked(queue: EndpointQueue, row: Row): boolean {
     if (triggerOf(JSON.parse(row.doc) as Delivery) !== 'manual') return false;
     queue.prefer(row);

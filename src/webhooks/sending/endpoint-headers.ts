@@ -1,6 +1,7 @@
 /**
- * The header fields that an endpoint adds to its deliveries. Their values are often credentials, so an endpoint is served with each value
- * replaced by a mark, and the values are kept with its secrets, which are encrypted. The mark sent back in a PUT or a patch keeps a value.
+ * The header fields that an endpoint adds to its deliveries. Their values are often credentials, so a representation
+ * shows a mask for each value, and the values are stored with the endpoint's encrypted secrets. A mask in a PUT or a
+ * patch keeps the value.
  */
 import { searchText } from '../../model/collection.ts';
 import { always, byId } from '../../model/filter.ts';
@@ -14,24 +15,26 @@ import {
   type HeaderValues,
 } from './sending-tables.ts';
 
-/** Shown in place of every value; therefore refused as a value itself. */
+/** The mask of every value; therefore invalid as a value. */
 export const hiddenValue = '********';
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** The header fields as they are served. */
+/** Returns the header fields as served. */
 export function hideValues(headers: Headers): Headers {
   return Object.fromEntries(Object.keys(headers).map((name) => [name, hiddenValue]));
 }
 
-/** Names of header fields that are sent masked although the endpoint has no value to keep for them. */
+/** Returns the names whose value is the mask although the endpoint has no value to keep. */
 export function namesWithoutValue(headers: Headers, before: Headers | undefined): readonly string[] {
   return Object.entries(headers)
     .filter(([name, value]) => value === hiddenValue && !Object.hasOwn(before ?? {}, name))
     .map(([name]) => name);
 }
 
-/** The secrets of an endpoint after its header fields or its URL were changed; the same object where that changes nothing. */
+/**
+ * Returns the secrets of an endpoint after a change of its header fields or URL; the same object if nothing changed.
+ */
 export function withHeaders(
   secrets: EndpointSecrets,
   headers: Headers | undefined,
@@ -49,12 +52,14 @@ export function withHeaders(
   return JSON.stringify(after) === JSON.stringify(before) ? secrets : { ...others, headers: after };
 }
 
-/** Each up to 176 KiB, with the header fields that earlier versions kept in them. */
+/** Each up to 176 KiB, including header fields stored by earlier versions. */
 const endpointsPerRead = 32;
 
 /**
- * Moves values that earlier versions kept in the endpoints themselves to the secrets. Of several processes one moves each.
- * @param store keeps the generation of the endpoints in step, so that processes that already run read what was moved
+ * Moves values that earlier versions stored in the endpoints to the secrets. If several processes run it, one of them
+ * moves each.
+ *
+ * @param store updates the generation of the endpoints, so that running processes read the moved values
  * @throws StoreUnavailable
  */
 export async function moveHeaderValues(
@@ -82,14 +87,14 @@ async function moveOf(
   const endpoint = JSON.parse(row.doc) as { readonly url: string; readonly headers?: Headers };
   const { headers, url } = endpoint;
   if (headers === undefined || Object.values(headers).every((value) => value === hiddenValue)) return;
-  const beside = await store.read(endpointSecretsTable, row.id);
-  if (beside === undefined) return;
-  const secrets = withHeaders(JSON.parse(beside.doc) as EndpointSecrets, headers, url);
+  const secretsRow = await store.read(endpointSecretsTable, row.id);
+  if (secretsRow === undefined) return;
+  const secrets = withHeaders(JSON.parse(secretsRow.doc) as EndpointSecrets, headers, url);
   const next = { ...endpoint, headers: hideValues(headers) };
   await store.commit({
     changes: [
       changeOf(endpointsCollection.name, row, next, searchText(endpointsCollection.searchFields, next)),
-      changeOf(endpointSecretsTable, beside, secrets, null),
+      changeOf(endpointSecretsTable, secretsRow, secrets, null),
       ...directory.generationChanges(),
     ],
     events: [],

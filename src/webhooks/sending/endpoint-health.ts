@@ -1,15 +1,15 @@
 /**
- * The health of the endpoints that this process sends for: notes what attempts say, warns an owner once, and disables what has failed for
- * too long. health-watch.ts has the states and when they change.
+ * The health of this process's endpoints: notes the verdicts of attempts, warns an owner once, and disables an endpoint
+ * that has failed for too long. health-watch.ts has the states and their transitions.
  *
- * What is known of an endpoint is kept in memory with the very object that the directory has of it: when the endpoint changes, the object
- * is another, and its health is read from the store anew. So an owner who enables an endpoint, which removes its row, starts it afresh.
- * When this process sends for other endpoints than before, all is read anew. The row is written at the first failure, at
- * most once a minute after it, at the warning, and removed by a success: a healthy endpoint costs no write, a failing one costs few.
- * A crash forgets the count of a minute, never since when it fails. Where the store is away, what was noted is written with the next note.
+ * Health is kept in memory per endpoint object of the directory. A changed endpoint is a new object, and its health is
+ * read again; so an owner who enables an endpoint, which removes the row, starts it afresh. A change of lanes discards
+ * all of it. The row is written at the first failure, at most once a minute after that and at the warning; a success
+ * removes it. A healthy endpoint thus costs no writes. A crash loses the count of a minute, but never the start of the
+ * failures. If the store is unavailable, the next note writes.
  *
- * The event `endpoint.failing` is in the unit that notes the warning, so there is one for each. The mail follows it, and a crash
- * in between loses the mail.
+ * The unit that notes the warning includes the event `endpoint.failing`, so there is one event per warning. The mail
+ * follows; a crash in between loses it.
  */
 
 import { searchText } from '../../model/collection.ts';
@@ -25,29 +25,29 @@ import { endpointHealthTable, endpointsCollection, generationLine } from './send
 
 export type HealthOfEndpoints = {
   /**
-   * What an attempt said. Returns at once; whatever must be written is written beside it.
-   * @param endpoint as the attempt was sent to it: where it has changed since, the attempt says nothing of it
+   * Notes the verdict of an attempt. Returns at once; writes happen in the background.
+   * @param endpoint as the attempt was sent to it: if it has changed since, the verdict is ignored
    * @param at end of the attempt, in milliseconds since the epoch
    */
   note(endpoint: KnownEndpoint, verdict: Verdict, at: number): void;
   /**
-   * Disables the endpoint, unless it has changed, and tells its owner. Resolves when that is durable.
-   * @param since of the first failure after the last success, or of the 410
+   * Disables the endpoint, unless it has changed, and notifies its owner. Resolves when that is durable.
+   * @param since time of the first failure after the last success, or of the 410
    * @throws StoreUnavailable
    */
   disable(endpoint: KnownEndpoint, reason: DisabledReason, since: number): Promise<void>;
-  /** Resolves when nothing is being written or told. */
+  /** Resolves when all writes and notices have ended. */
   settled(): Promise<void>;
-  /** Follows nothing any more, and resolves as `settled` does. */
+  /** Stops following lanes, and resolves as `settled` does. */
   close(): Promise<void>;
 };
 
 export type HealthOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
-  /** With fan-out: what is announced is delivered. */
+  /** With fan-out, so that announced events are delivered. */
   readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly directory: Pick<EndpointDirectory, 'get' | 'generationChanges' | 'refresh'>;
   readonly lanes: Pick<Lanes, 'onChange'>;
-  /** Tells the owner; undefined: there is no way to. */
+  /** Notifies the owner; undefined: no mail is configured. */
   readonly notify: Notify | undefined;
   readonly settings: { readonly endpointWarnSeconds: number; readonly endpointDisableSeconds: number };
 };
@@ -94,10 +94,10 @@ class Health implements HealthOfEndpoints {
       this.#watches.set(known, watch);
     }
     const work = health === 'succeeded' ? watch.succeeded() : watch.failed(at);
-    if (work !== undefined) this.#beside('health of an endpoint', work);
+    if (work !== undefined) this.#inBackground('health of an endpoint', work);
   }
 
-  /** Many attempts may find at once that it is gone: one of them disables it, the others wait for that. */
+  /** Several attempts may find the endpoint gone at once: one of them disables it, the others wait. */
   disable(endpoint: KnownEndpoint, reason: DisabledReason, since: number): Promise<void> {
     const { id } = endpoint.endpoint;
     const earlier = this.#disabling.get(id);
@@ -116,8 +116,8 @@ class Health implements HealthOfEndpoints {
       observe({ kind: 'endpoint-disabled', endpoint: id, reason });
       this.#tell({ kind: 'disabled', ...disabled, since, reason });
     }
-    // What this process sends should stop now. That it is durable does not depend on it: the directory follows by itself.
-    this.#beside('directory of endpoints', directory.refresh());
+    // This process should stop sending now. The change is durable already, and the directory would follow by itself.
+    this.#inBackground('directory of endpoints', directory.refresh());
   }
 
   #warned(known: KnownEndpoint, since: number): void {
@@ -128,10 +128,10 @@ class Health implements HealthOfEndpoints {
 
   #tell(notice: EndpointNotice): void {
     const { notify } = this.#options;
-    if (notify !== undefined) this.#beside('notice of an endpoint', notify(notice));
+    if (notify !== undefined) this.#inBackground('notice of an endpoint', notify(notice));
   }
 
-  #beside(what: string, work: Promise<void>): void {
+  #inBackground(what: string, work: Promise<void>): void {
     const done = work
       .catch((error) => this.#options.observe({ kind: 'sending-failed', what, error }))
       .finally(() => this.#running.delete(done));
@@ -149,25 +149,23 @@ class Health implements HealthOfEndpoints {
 }
 
 /*
- * Disables an endpoint (§6.5, §6.8): because a 410 said that nothing is wanted any more, or because nothing was accepted for too long.
- *
- * One unit takes the endpoint out of service, lets every process know by the generation of the endpoints, ends its health, and
- * announces `endpoint.disabled`. Only the endpoint that was judged is disabled: where its row changed meanwhile (another address, or an
- * owner who enabled it again), nothing happens, and what its new state is good for shows with the next attempt. Its deliveries stay due
- * and wait until it is enabled.
+ * Disables an endpoint (§6.5, §6.8): because of a 410, or because it accepted nothing for too long. One unit disables
+ * the endpoint, advances the generation of the endpoints so that every process notices, removes its health row, and
+ * announces `endpoint.disabled`. If the endpoint's row changed meanwhile (another URL, or the owner enabled it again),
+ * nothing happens, and the next attempt judges the new state. Its deliveries stay due and wait until it is enabled.
  */
 
 export type DisableOptions = Pick<Services, 'clock' | 'newId'> & {
-  /** With fan-out: what is announced is delivered, though not to the endpoint itself. */
+  /** With fan-out, so that the event is delivered, though not to the endpoint itself. */
   readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>;
 };
 
-/** What was disabled; undefined: it is not the endpoint any more that was judged. */
+/** The disabled endpoint; undefined: it changed meanwhile. */
 export type Disabled = { readonly endpoint: Endpoint; readonly owner: string | null } | undefined;
 
 /**
- * @param since of the first failure after the last success, or of the 410; milliseconds since the epoch
+ * @param since time of the first failure after the last success, or of the 410; milliseconds since the epoch
  * @throws StoreUnavailable
  */
 async function disableEndpoint(
@@ -181,7 +179,7 @@ async function disableEndpoint(
   return store.lines.hold(generationLine, false, async (checkTime) => {
     for (;;) {
       checkTime();
-      // It is seldom done, so it need not rely on what was read some time ago.
+      // Rare, so it need not rely on an earlier read.
       await directory.refresh();
       const row = await store.read(endpointsCollection.name, id);
       if (row === undefined || row.rev !== judged.rev) return undefined;
@@ -224,27 +222,26 @@ function removal(row: Row): Change {
   return { table: endpointHealthTable, id: row.id, expect: { rev: row.rev }, next: null };
 }
 
-/** What the owner of an endpoint is told of it, by whatever way. */
 export type EndpointNotice = {
   readonly kind: 'failing' | 'disabled';
   readonly endpoint: Endpoint;
   readonly owner: string | null;
-  /** Milliseconds since the epoch: of the first failure after the last success, or of the 410. */
+  /** Time of the first failure after the last success, or of the 410; milliseconds since the epoch. */
   readonly since: number;
   readonly reason: DisabledReason;
 };
 
-/** May reject; the sender goes on. */
+/** May reject; sending continues. */
 export type Notify = (notice: EndpointNotice) => Promise<void>;
 
 /*
- * Tells the owner of an endpoint by mail. An owner who is no account, such as the operator, is told at `operatorMail`, where that is set.
- * No address of an endpoint is in a mail, which many machines read: the origin and the id say which it is, and a path may hold a secret.
+ * Notifies the owner of an endpoint by mail. If the owner is not an account, such as the operator, the mail goes to
+ * `operatorMail`, if set. The mail contains the origin and the id of the endpoint, not its URL: many machines read
+ * mail, and a path may hold a secret.
  */
 
 export type OwnerMail = { readonly to: string; readonly subject: string; readonly text: string };
 
-/** What a mail may say. */
 export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
   readonly endpointId: string;
   /** `https://shop.example` */
@@ -256,13 +253,13 @@ export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
 export type OwnerNoticeOptions = {
   /** Undefined: no mail server is configured. */
   readonly mail: { send(mail: OwnerMail): void } | undefined;
-  /** The verified or given address of an account; undefined: there is none, or it is disabled. */
+  /** Returns the address of an account; undefined: it has none, or it is disabled. */
   readonly findAddress: (owner: string) => Promise<string | undefined>;
   readonly operatorMail: string | undefined;
   readonly texts: (to: string, facts: NoticeFacts) => OwnerMail;
 };
 
-/** Undefined where there is no way to tell anybody. */
+/** Returns undefined if no mail server is configured. */
 export function createOwnerNotices(options: OwnerNoticeOptions): Notify | undefined {
   const { mail, findAddress, operatorMail, texts } = options;
   if (mail === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The queues of endpoints with deliveries that are due (work/due-queue.ts): what sending knows of an endpoint besides, and which queues
- * are kept in memory.
+ * The queues of endpoints with due deliveries (work/due-queue.ts), with the state that sending keeps per endpoint, and
+ * the choice of queues that stay in memory.
  */
 import type { Delivery } from '../../model/delivery.ts';
 import type { Row, Store } from '../../store/store.ts';
@@ -11,10 +11,10 @@ import type { Holding } from './capacity.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import { type TokenBucket, Window } from './window.ts';
 
-/** Deliveries by endpoint: as many as its window, as many answers being written down, and a buffer. */
+/** Deliveries by endpoint: as many as its window, as many that are being settled, and a buffer. */
 export const dueDeliveries: DueIndex = dueIndexOf(deliveriesCollection, 'endpointId', 8192);
 
-/** A delivery that is due, as it was read. */
+/** A due delivery as read. */
 export type DueDelivery = {
   readonly id: string;
   readonly delivery: Delivery;
@@ -22,22 +22,21 @@ export type DueDelivery = {
   readonly owner: string | null;
 };
 
-/** Rows that one read brings at most: more make the reads no cheaper. */
+/** Greatest number of rows in a read: larger reads are no cheaper per row. */
 const wantedMax = 256;
 /** Rows that one turn can use. */
 const wantedMin = 4;
-/** Rows that all endpoints together have in memory, about 1 KiB each, before a read brings no more than that. */
+/** Rows of all endpoints in memory, about 1 KiB each, above which a read returns at most `wantedMin`. */
 const bufferedMax = 8192;
 
 export class EndpointQueue extends DueQueue<DueDelivery> {
   readonly window: Window;
-  /** Attempts under way, as the capacity counts them. */
+  /** Attempts under way, as counted by the capacity. */
   readonly holding: Holding = { sending: 0, slow: 0 };
-  /** Attempts that the window counts: under way, or failed and not understood yet. */
+  /** Attempts counted in the window: under way, or failed and not yet evaluated. */
   underWay = 0;
-  /** Ids of deliveries that somebody asked for (`ask` of delivery-attempt.ts). */
+  /** Ids of requested deliveries (`ask` of delivery-attempt.ts). */
   readonly asked = new Set<string>();
-  /** Attempts under way that somebody asked for. */
   askedUnderWay = 0;
   bucket: TokenBucket | undefined;
 
@@ -55,12 +54,11 @@ export class EndpointQueue extends DueQueue<DueDelivery> {
     return this.taken + Math.min(Math.max(2 * this.window.size, wantedMin), most);
   }
 
-  /** Nothing of it is under way. */
   get idle(): boolean {
     return this.taken === 0 && this.asked.size === 0 && !this.reading;
   }
 
-  /** Takes one that was asked for; one that was read and has not begun is taken as well. @returns false where it is under way */
+  /** Takes a requested delivery, from the buffer too. @returns false if it is under way */
   takeAsked(id: string): boolean {
     if (!this.take(id)) return false;
     this.asked.delete(id);
@@ -76,7 +74,7 @@ export class EndpointQueue extends DueQueue<DueDelivery> {
   }
 }
 
-/** Idle queues that are kept: about 2 KiB each. */
+/** Idle queues kept in memory, about 2 KiB each. */
 const idleQueuesMax = 1024;
 
 export type EndpointQueuesOptions = {
@@ -88,13 +86,13 @@ export type EndpointQueuesOptions = {
 };
 
 /**
- * The queues of the endpoints that have work, and of some that had lately: an idle one is kept while others need no room, because
- * making it costs more than looking at it, and longer while its endpoint asked to be left in peace.
+ * The queues of endpoints that have work, and of some that recently had: idle queues stay while there is room, because
+ * creating one costs more than keeping it, and those that are paused stay until the pause ends.
  */
 export class EndpointQueues {
   readonly #options: EndpointQueuesOptions;
   readonly #queues = new Map<string, EndpointQueue>();
-  /** In the order in which they fell idle. */
+  /** In the order in which they became idle. */
   readonly #idle = new Set<EndpointQueue>();
 
   constructor(options: EndpointQueuesOptions) {
@@ -113,7 +111,7 @@ export class EndpointQueues {
     return this.#queues.get(id);
   }
 
-  /** The queue of the endpoint, made where there is none. */
+  /** Returns the queue of the endpoint; creates it if necessary. */
   open(id: string, inFlightMax: number): EndpointQueue {
     const known = this.#queues.get(id);
     if (known !== undefined) {
@@ -127,7 +125,7 @@ export class EndpointQueues {
     return queue;
   }
 
-  /** It has nothing to do for now. One that has is passed over. */
+  /** Notes that a queue is idle. Does nothing for a queue with work. */
   rest(queue: EndpointQueue): void {
     if (!queue.idle || this.#queues.get(queue.id) !== queue) return;
     this.#idle.delete(queue);
@@ -136,14 +134,16 @@ export class EndpointQueues {
     const now = this.#options.clock();
     for (const oldest of this.#idle) {
       this.#idle.delete(oldest);
-      // One that is left alone is out of the list, and comes back to it when its time has come.
+      // A paused queue leaves the list, and returns to it after the pause.
       if (oldest.notBefore > now) continue;
       this.#queues.delete(oldest.id);
       return;
     }
   }
 
-  /** Its endpoint is gone or somebody else's. One with attempts under way is forgotten after them. */
+  /**
+   * Forgets a queue whose endpoint is gone or in another process's lane; with attempts under way, only after they end.
+   */
   forget(queue: EndpointQueue): void {
     queue.drop();
     if (!queue.idle) return;

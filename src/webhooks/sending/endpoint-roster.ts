@@ -1,9 +1,9 @@
 /**
- * The endpoints that this process sends for now: enabled, told things for somebody, and in a lane of ours. Compares what the
- * directory and the lanes say with what they said before, and tells who came, changed or left.
+ * The endpoints that this process sends for: enabled, with an active owner, and in one of its lanes. Compares the
+ * directory and the lanes with their earlier state, and reports endpoints that came, changed or left.
  *
- * Changes are gathered for a moment, because one pass goes over all endpoints (1 ms for 10^4). Until then what begins an attempt asks
- * the directory and the lanes themselves, so nothing is sent on the word of an old roster.
+ * Changes are gathered for a moment, because one pass goes over all endpoints (1 ms for 10^4). Until then each attempt
+ * checks the directory and the lanes itself, so nothing is sent because of an outdated roster.
  */
 
 import type { Observe } from '../../observe/observation.ts';
@@ -20,34 +20,33 @@ export type RosterOptions = {
   readonly directory: Pick<EndpointDirectory, 'all' | 'get' | 'onChange'>;
   readonly lanes: Pick<Lanes, 'owns' | 'onChange'>;
   readonly timers: Timers;
-  /** It is sent to from now on, or something of it changed. `returning`: it was disabled before. */
+  /** Reports an endpoint that came or changed. `returning`: it was disabled before. */
   readonly onCome: (id: string, returning: boolean) => void;
   readonly onLeave: (id: string) => void;
-  /** The lanes changed: what was read for them may be stale. Called at once. */
+  /** Called at once when the lanes changed: rows read for them may be stale. */
   readonly onLanes: () => void;
 };
 
 export type Roster = {
-  /** Compares now. */
   review(): void;
   ids(): Iterable<string>;
-  /** Parties with endpoints that are ours. */
+  /** Number of parties that have endpoints in this process. */
   readonly parties: number;
   close(): void;
 };
 
-/** Whether events may be sent to it at all, whosever lane it is in. */
+/** Returns true if events may be sent to the endpoint, in whichever process its lane is. */
 export function isSendable(known: KnownEndpoint | undefined): known is KnownEndpoint {
   return known !== undefined && known.endpoint.status === 'enabled' && known.principal !== undefined;
 }
 
 export function createRoster({ directory, lanes, timers, onCome, onLeave, onLanes }: RosterOptions): Roster {
-  /** Revisions of those that are ours. */
+  /** Revisions of this process's endpoints. */
   const ours = new Map<string, number>();
   const disabled = new Set<string>();
   let parties = 0;
   let cancel: (() => void) | undefined;
-  /** The lanes were others for a time: whoever is ours may have been given up meanwhile. */
+  /** Lanes may have been lost for a time: endpoints of this process may have been given up meanwhile. */
   let lanesChanged = false;
 
   function review(): void {
@@ -111,14 +110,16 @@ export type LooksOptions = {
   readonly store: Pick<Store, 'plan'>;
   readonly timers: Timers;
   readonly observe: Observe;
-  /** The endpoint has one due at the time, in milliseconds since the epoch: often a past one. */
+  /**
+   * Reports the time at which the endpoint's first delivery is due, in milliseconds since the epoch: often a past one.
+   */
   readonly onDue: (endpointId: string, at: number) => void;
 };
 
 /**
- * Asks the store, endpoint by endpoint, when the first delivery is due: at the start, for endpoints that came, and in the sweep that
- * makes up for a wake that was lost. A few questions at a time, and others have the event loop in between: a look at an embedded
- * store takes 40 µs, and there may be 10^5.
+ * Looks in the store, endpoint by endpoint, for the first due delivery: at the start, for endpoints that came, and in
+ * the sweep that makes up for lost wakes. A few looks run concurrently and yield to the event loop: a look at an
+ * embedded store takes 40 µs, and there may be 10^5.
  */
 export class Looks {
   readonly #options: LooksOptions;
@@ -143,7 +144,7 @@ export class Looks {
   }
 
   async #work(): Promise<void> {
-    // Those that are added in one go are looked at by several workers, not by the first alone.
+    // Lets several workers share the endpoints that are added in one turn of the event loop.
     await Promise.resolve();
     let looked = 0;
     for (const id of this.#wanted) {
@@ -163,7 +164,7 @@ export class Looks {
     this.#working -= 1;
   }
 
-  /** The store is away: the others would find it so as well. */
+  /** Pauses: the store is unavailable for all looks. */
   #failed(id: string, error: unknown): void {
     const { observe, timers } = this.#options;
     if (this.#closed) return;

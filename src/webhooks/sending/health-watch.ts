@@ -1,10 +1,9 @@
 /**
- * What is known of the health of one endpoint, in memory and in its row (`EndpointHealth`), and the writing of the one after the other.
- *
- * `#failing` is the run of failures since the last success; undefined: none. `#kept` is the row as it stands as far as is known. Before the
- * first read nothing is known of the row, and what is noted meanwhile is joined with what it says: a success ends the run in the row,
- * failures go on with it. One writer works at a time and looks again after each step, so notes that come during a write are not lost. A
- * row that somebody else removed was removed with an enabling or with the endpoint: the run is over.
+ * The health of one endpoint, in memory and in its row (`EndpointHealth`). `#failing` is the run of failures since the
+ * last success, if any. `#kept` is the row as last known. Before the first read the row is unknown, and notes are
+ * merged with it later: a success ends the run in the row, failures continue it. One writer works at a time and checks
+ * again after each step, so notes during a write are not lost. If another writer removed the row, the endpoint was
+ * enabled or removed: the run is over.
  */
 import { keptRow } from '../../store/kept-row.ts';
 import {
@@ -20,21 +19,21 @@ import type { KnownEndpoint } from './known-endpoint.ts';
 import { type EndpointHealth, endpointHealthTable } from './sending-tables.ts';
 
 export type WatchOptions = {
-  /** With fan-out: a warning is delivered. */
+  /** With fan-out, so that a warning is delivered. */
   readonly store: Pick<Store, 'commit' | 'read'>;
   readonly newId: () => string;
   readonly times: HealthTimes;
 };
 
-/** What is done about a run of failures. */
+/** The effects of a run of failures. */
 export type Acts = {
   disable(known: KnownEndpoint, since: number): Promise<void>;
   warned(known: KnownEndpoint, since: number): void;
 };
 
-/** Between two writes that only count. */
+/** Minimum time between two writes that only count. */
 const countMs = 60_000;
-/** Steps of one writer: what is left is done at the next note. */
+/** Steps of one writer; the next note continues. */
 const stepsMax = 32;
 
 type Kept = {
@@ -54,7 +53,7 @@ export class Watch {
   #failedAt = 0;
   #kept: Kept | undefined;
   #isRead = false;
-  /** Since which the row has not been written: the run that it tells of is over. */
+  /** True after a success until the row reflects it: the run in the row is over. */
   #hasSucceeded = false;
   #isWriting = false;
 
@@ -64,7 +63,7 @@ export class Watch {
     this.#acts = acts;
   }
 
-  /** @returns the writing that it began, undefined where none is needed or one runs already; rejects with StoreUnavailable */
+  /** @returns the write that it began, undefined if none is needed or one is running; rejects with StoreUnavailable */
   succeeded(): Promise<void> | undefined {
     this.#failing = undefined;
     this.#hasSucceeded = true;
@@ -87,7 +86,7 @@ export class Watch {
     });
   }
 
-  /** Whether the row says what it must. */
+  /** Returns true if the row is up to date. */
   #isDone(): boolean {
     const failing = this.#failing;
     const kept = this.#kept;
@@ -119,12 +118,12 @@ export class Watch {
     this.#hasSucceeded &&= kept !== undefined;
     const failing = this.#failing;
     if (kept === undefined || failing === undefined || this.#hasSucceeded) return;
-    // Failures that this process saw go on with those before.
+    // Failures in this process continue the run of the row.
     const failures = kept.health.failures + failing.failures;
     this.#failing = { ...newer(kept.health, failing), failures };
   }
 
-  /** Takes the row away after a success. */
+  /** Removes the row after a success. */
   async #end(): Promise<void> {
     if (this.#kept === undefined) return;
     const expect = { rev: this.#kept.rev };
@@ -134,7 +133,7 @@ export class Watch {
     this.#hasSucceeded &&= this.#kept !== undefined;
   }
 
-  /** Writes the run down, with a warning if one is due. */
+  /** Writes the run, with a warning if one is due. */
   async #keep(run: EndpointHealth, at: number): Promise<void> {
     const isWarning = this.#judge(run) === 'warn';
     const health = isWarning ? { ...run, warnedAt: at } : run;
@@ -144,7 +143,7 @@ export class Watch {
     });
     if (commit.outcome !== 'committed') return this.#overtaken(currentOf(commit));
     this.#kept = { rev: commit.rev, createdAt: this.#kept?.createdAt ?? at, at, health };
-    // A success during the write may have begun another run, of which nobody has been warned.
+    // After a success during the write, `#failing` may be another run, which has had no warning.
     if (this.#failing?.failingSince === run.failingSince) {
       this.#hasSucceeded = false;
       this.#failing = { ...this.#failing, warnedAt: health.warnedAt };
@@ -185,7 +184,7 @@ function keptOf(row: Row | undefined): Kept | undefined {
   return { rev, createdAt, at: updatedAt, health: JSON.parse(row.doc) as EndpointHealth };
 }
 
-/** Of a row that another wrote meanwhile, or we ourselves without learning of it. */
+/** Merges the run with a row that another writer wrote, or this one in a unit with an unknown outcome. */
 function newer(row: EndpointHealth, run: EndpointHealth): EndpointHealth {
   return {
     failingSince: Math.min(row.failingSince, run.failingSince),
@@ -202,19 +201,20 @@ function currentOf(commit: Commit): Row | undefined {
 }
 
 /*
- * When a failing endpoint is warned of and disabled (§6.8: disable what fails continuously for a long time, and tell its owner). Pure.
+ * The transitions of an endpoint's health (§6.8: disable an endpoint that fails continuously for a long time, and
+ * notify its owner). Pure.
  *
  *   healthy   no failure since the last success
- *   failing   since the first failure after it; nothing happens yet
- *   warned    it has been failing for `warnMs`: its owner was told, once
- *   disabled  it has been failing for `disableMs`, by at least three attempts of the schedule, and the warning is old enough
+ *   failing   since the first failure after it; no effect yet
+ *   warned    failing for `warnMs`: the owner was notified, once
+ *   disabled  failing for `disableMs`, with at least three scheduled attempts, and the warning is old enough
  *
- * One success makes it healthy again from every state but the last, which its owner ends.
+ * A success makes it healthy from every state but the last, which the owner ends.
  *
- * Time alone condemns nobody: something must have been sent and have failed. An endpoint that failed once six days ago and once now has
- * been failing for six days as far as anybody knows, yet its owner has heard nothing. So nobody is disabled who was not
- * warned, and not before he could act: another `warnMs`, though at most a day, lies between the two. Whoever sets `warnMs` above `disableMs`
- * is warned when he would have been disabled, and disabled so much later.
+ * Time alone does not disable an endpoint. One that failed once six days ago and once now counts as failing for six
+ * days, but its owner knows nothing. So an endpoint is disabled only after a warning and after time to react: another
+ * `warnMs`, at most a day. If `warnMs` exceeds `disableMs`, the warning comes when the endpoint would have been
+ * disabled, and the disabling that much later.
  */
 
 type HealthTimes = {
@@ -222,11 +222,11 @@ type HealthTimes = {
   readonly disableMs: number;
 };
 
-/** Attempts by schedule that must have failed before an endpoint is disabled. */
+/** Scheduled attempts that must have failed before an endpoint is disabled. */
 export const failuresMin = 3;
 const graceMsMax = 86_400_000;
 
-/** @param at milliseconds since the epoch: the end of the newest failed attempt */
+/** @param at end of the newest failed attempt, in milliseconds since the epoch */
 export function judgeHealth(
   { failingSince, failures, warnedAt }: EndpointHealth,
   at: number,

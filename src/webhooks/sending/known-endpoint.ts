@@ -1,57 +1,59 @@
-/** Endpoints as the sender knows them: what stands in the store, ready to be matched and sent to. */
+/** Endpoints as the sender knows them: in memory, ready to be matched and sent to. */
 import type { Endpoint, EndpointSecret } from '../../model/endpoint.ts';
 import type { Authenticated } from '../../model/principal.ts';
 import type { Change, EventEntry } from '../../store/store.ts';
 
 export type KnownEndpoint = {
   readonly endpoint: Endpoint;
-  /** Revision of its row. */
   readonly rev: number;
   readonly owner: string | null;
-  /** Whom it is told things for; undefined: its owner is gone or disabled, and it is told nothing. */
+  /**
+   * The owner's principal, whose rights filter events; undefined: the owner is gone or disabled, and nothing is sent.
+   */
   readonly principal: Authenticated | undefined;
   readonly url: URL;
-  /** The current one first; `until` of the others may be over. */
+  /** The current one first; `until` of the others may have passed. */
   readonly secrets: readonly EndpointSecret[];
   /** Sent with every delivery. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
-/** The endpoints that an event goes to, and what proves at the commit that they are all. */
+/** The endpoints of an event, with the change that proves their completeness at the commit. */
 export type Matched = {
-  /** In groups, none in two of them; a group that many events share is the same array for them. */
+  /** Disjoint groups; a group that many events share is the same array for all of them. */
   readonly groups: readonly (readonly KnownEndpoint[])[];
-  /** Fails as superseded when an endpoint was made, changed or removed meanwhile. Undefined: nothing to prove. */
+  /** Superseded if an endpoint was created, changed or removed meanwhile. */
   readonly guard: Change;
 };
 
-/** Kept in memory, followed from the store: all endpoints of all owners. */
+/** All endpoints of all owners, kept in memory and followed from the store. */
 export type EndpointDirectory = {
   get(id: string): KnownEndpoint | undefined;
   all(): Iterable<KnownEndpoint>;
-  /** Enabled endpoints whose pattern, tenant and owner's rights let the event through. */
+  /** Returns the enabled endpoints whose patterns, tenant and owner's rights admit the event. */
   matching(event: Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>): Matched;
-  /** How many endpoints an owner has. */
   countOf(owner: string | null): number;
   size(): number;
   /**
-   * Whether its owner, as it is now, and its tenant let the endpoint be told of the event, whatever its patterns are. A test may always.
+   * Returns true if the current rights of the endpoint's owner, and its tenant, admit the event, regardless of its
+   * patterns. Test events are always admitted.
    * @throws StoreUnavailable
    */
   mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): Promise<boolean>;
   /**
-   * What a unit must contain that changes endpoints, or what their owners may read, so that others find out in time.
+   * Returns the changes that a unit needs that changes endpoints or their owners' rights, so that other processes
+   * notice in time.
    * @param unit its other changes; without them, everything is read again
    */
   generationChanges(unit?: readonly Change[]): readonly Change[];
-  /** Reads what stands now, after a guard or a generation change was superseded. */
+  /** Reads the current state, after a guard or a generation change was superseded. */
   refresh(): Promise<void>;
-  /** Calls back after the directory changed. Returns the way to stop. */
+  /** Calls back after the directory changed; returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
   close(): Promise<void>;
 };
 
-/** The party that shares turns, attempts and memory with others: the tenant of an endpoint, or its owner where there are no tenants. */
+/** Returns the party of an endpoint: its tenant, or its owner if there are no tenants. */
 export function partyOf({ endpoint, principal, owner }: KnownEndpoint): string {
   return endpoint.tenant ?? principal?.tenant ?? owner ?? '';
 }

@@ -1,8 +1,9 @@
 /**
- * Sends one delivery: finds its event, shows it as the owner of the endpoint may see it, makes the body and the header fields of the
- * scheme, and hands both to the exchange. What comes of it is a value; what it means is said elsewhere (conclude-delivery.ts).
+ * Sends one delivery: reads its event, applies the rights of the endpoint's owner, builds the body and the header
+ * fields of the scheme, and passes both to the exchange. It returns the outcome; conclude-delivery.ts interprets it.
  *
- * The body of a delivery is the same at each attempt unless what its owner may see has changed: §2.6 as stored, or §2.7 made from that.
+ * The body of a delivery is the same for each attempt unless the owner's rights changed: §2.6 as stored, or §2.7 made
+ * from it.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Exchange, ExchangeOutcome } from '../../egress/exchange.ts';
@@ -21,7 +22,10 @@ import {
 } from './sent-event.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
-/** An event as a principal sees it; undefined where it sees all there is. */
+/**
+ * Returns a function that reduces an event to what the principal may see; undefined if the principal may see
+ * everything.
+ */
 export type ViewOf = (
   principal: Principal,
 ) => ((type: string, doc: string, owner: string | null) => string) | undefined;
@@ -32,17 +36,17 @@ export type SendOptions = {
   readonly exchange: Exchange;
   readonly view: ViewOf;
   readonly keys: Pick<WebhookKeys, 'sign'>;
-  /** For the event and the body made of it, until its receiver has answered; each party has a share. */
+  /** Counts the event and its body until the receiver has responded; each party has a share. */
   readonly memory: MemoryBudget;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Of the program, for `User-Agent`. */
+  /** Version of the program, for `User-Agent`. */
   readonly version: string;
-  /** In which a receiver must answer. */
+  /** Time in which a receiver must respond. */
   readonly webhookTimeoutMs: number;
 };
 
-/** What the attempts to one endpoint share, made once for each state of it. */
+/** What attempts to one endpoint share, made once for each version of the endpoint. */
 type Prepared = {
   readonly keys: readonly { readonly key: KeyObject; readonly until: number | null }[];
   readonly ownFields: readonly string[];
@@ -68,7 +72,7 @@ export function createSend(options: SendOptions): Send {
     return prepared;
   }
 
-  /** Undefined where there is nothing to send. */
+  /** Undefined if there is nothing to send. */
   async function contentOf(
     { delivery, endpoint: { endpoint } }: Claim,
     event: SentEvent,
@@ -118,25 +122,31 @@ export function createSend(options: SendOptions): Send {
   };
 }
 
-/** The endpoint as it stands, since the delivery may be days old; undefined: its owner may not read the event any more. */
+/**
+ * Returns the current endpoint, since the delivery may be days old; undefined if its owner may no longer read the
+ * event.
+ */
 async function receiverNow(
   directory: SendOptions['directory'],
   { delivery, endpoint: begun }: Claim,
   event: SentEvent,
 ): Promise<KnownEndpoint | undefined> {
   const { id } = begun.endpoint;
-  const told = { ...event, id: delivery.eventId, type: delivery.eventType };
-  const mayReceive = await directory.mayReceive(id, told);
+  const subject = { ...event, id: delivery.eventId, type: delivery.eventType };
+  const mayReceive = await directory.mayReceive(id, subject);
   const known = directory.get(id) ?? begun;
   return mayReceive || known.principal === undefined ? known : undefined;
 }
 
-/** Attempts of the schedule that hang do not hold up one that somebody asked for. */
+/** Requested attempts have their own connections, so that slow attempts of the schedule do not delay them. */
 function shareOf({ endpoint: { endpoint }, isAsked }: Claim): string {
   return isAsked === true ? `${endpoint.id} asked` : endpoint.id;
 }
 
-/** An account that is gone or disabled may see nothing; its endpoints are tried again by their schedule, in case it comes back. */
+/**
+ * An owner who is gone or disabled may read nothing; deliveries are retried by their schedule, in case the account is
+ * enabled again.
+ */
 function ownerless(): ExchangeOutcome {
   return {
     kind: 'failed',

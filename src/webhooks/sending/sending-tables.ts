@@ -1,4 +1,4 @@
-/** What sending keeps: tables that no request reads and what their rows hold, the collections that are served, and for how long. */
+/** The tables of sending: internal ones with the documents of their rows, served collections, and retention. */
 import { Type } from 'typebox';
 import { resolveBuiltIn } from '../../config/collections.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -10,59 +10,59 @@ import type { Scope } from '../../model/principal.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 
 /**
- * Beside each endpoint, under the same id: what it is signed with, and what it may be told.
- * The texts of the secrets must be readable to sign: the rows are encrypted (store/secrets).
+ * A row beside each endpoint, with the same id: its secrets, scopes and header values. Signing needs the secrets in
+ * clear, so these rows are encrypted (store/secrets).
  */
 export const endpointSecretsTable = 'endpoint_secrets';
 export type EndpointSecrets = {
   /** The current one first. */
   readonly secrets: readonly EndpointSecret[];
-  /** Scopes of the credential that made the endpoint: it is told nothing that one could not have read. */
+  /** Scopes of the credential that created the endpoint: it receives only what that credential could have read. */
   readonly scopes: readonly Scope[];
   readonly headers?: HeaderValues;
 };
 
-/** Values of the header fields of the endpoint (endpoint-headers.ts). */
+/** Values of the endpoint's header fields (endpoint-headers.ts). */
 export type HeaderValues = {
-  /** The URL that the endpoint has with these values: together they are read from two tables. */
+  /** The endpoint's URL with these values, to detect a mismatch between the two tables. */
   readonly url: string;
   readonly values: Readonly<Record<string, string>>;
 };
 
 /**
- * Rows whose ids are numbers, of which the greatest is the generation of the endpoints: every change of what is sent where puts the next. A
- * unit that has found its endpoints expects the next one absent, so it is made anew when they changed meanwhile (fan-out/generation.ts).
+ * Rows whose ids are numbers, the greatest of which is the generation of the endpoints: every change of what is sent
+ * where adds the next one. A unit that has matched endpoints expects the next one to be absent, so it is made again if
+ * they changed meanwhile (fan-out/generation.ts).
  */
 export const endpointGenerationTable = 'endpoint_generation';
-/** Where changes of what is sent where wait for each other, and events for them. No row has this id. */
+/** The line in which changes of the generation wait for each other, and events for them. No row has this id. */
 export const generationLine = { table: endpointGenerationTable, id: '' } as const;
 
-/** Beside an endpoint that fails, under the same id: since when. Its row goes with the first success. */
+/** A row beside a failing endpoint, with the same id. The first success removes it. */
 export const endpointHealthTable = 'endpoint_health';
 export type EndpointHealth = {
-  /** Milliseconds since the epoch, of the first failure after the last success. */
+  /** Time of the first failure after the last success, in milliseconds since the epoch. */
   readonly failingSince: number;
-  /** Attempts by schedule that failed since then. */
+  /** Scheduled attempts that failed since then. */
   readonly failures: number;
   /** When the owner was warned; null: not yet. */
   readonly warnedAt: number | null;
 };
 
-/** Attempts by `{delivery id}/{number from 1, six digits}`: those of one delivery are neighbours by id. */
+/** Attempts by `{delivery id}/{number from 1, six digits}`: those of one delivery are adjacent by id. */
 export const attemptsTable = 'attempts';
 
-/** Deliveries that a unit with many of them owes (fan-out/owed-deliveries.ts). A row goes when its deliveries are made. */
+/** Deliveries that a large unit owes (fan-out/owed-deliveries.ts). A row is removed when its deliveries are made. */
 export const fanOutTable = 'fan_out_parts';
 
-/** Tells other processes that an endpoint has something due that no event told them of. Rows last a minute. */
+/** Announces due work without an event to other processes. Rows last a minute. */
 export const wakesTable = 'webhook_wakes';
 
-/** Ed25519 keys of the signature version `v1a`. */
 export const webhookKeysTable = 'webhook_keys';
 
 /*
- * Collections, so that lists, QUERY, conditions and OPTIONS come to them as well. All of it belongs to the owner of the endpoint, for
- * credentials that bear the scope `webhooks`; administrators see everything.
+ * Served collections, with lists, QUERY, conditions and OPTIONS. Their rows belong to the owner of the endpoint, for
+ * credentials with the scope `webhooks`; administrators see everything.
  */
 
 const own: Rule = { bearing: 'webhooks', rule: 'owner' };
@@ -106,11 +106,11 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
     headers: Type.Optional(Type.Record(Type.String(), Type.String())),
     maxInFlight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),
     ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
-    /** The key that it was made with. */
+    /** The API key that created it. */
     madeBy: Type.Optional(Type.String()),
   }),
   access: ownAccess,
-  // Nobody writes these; endpoints/revise.ts holds administrators to that, who pass every rule.
+  // No client may write these; revise-endpoint.ts also refuses administrators, whom every rule permits.
   readOnly: { disabledReason: 'administrator', madeBy: 'administrator' },
   search: ['url', 'description'],
   examples: [{ url: 'https://shop.example/hooks', events: ['products.*'], scheme: 'standard' }],
@@ -132,7 +132,7 @@ export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
     lastError: Type.Union([Type.String(), Type.Null()]),
   }),
   access: ownAccess,
-  // The first is the queue of each endpoint. The second finds what an event led to.
+  // The first is the queue of each endpoint. The second finds the deliveries of an event.
   indexes: [['endpointId', 'dueAt'], 'eventId'],
   search: [],
 });
@@ -143,19 +143,18 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
     endpointId: Type.String(),
     since: time,
     until: time,
-    /** Counts and sends nothing. */
+    /** Counts without sending. */
     dryRun: Type.Boolean(),
     status: Type.Union([Type.Literal('running'), Type.Literal('finished'), Type.Literal('stopped')]),
-    /** Events of the log that were looked at. */
     examined: Type.Integer(),
     /** Of those, events that the endpoint wants. */
     matching: Type.Integer(),
-    /** Of those, deliveries that had failed and are tried again. */
+    /** Of those, events whose failed delivery is tried again. */
     resent: Type.Integer(),
-    /** Of those, events that had no delivery and have one now. */
+    /** Of those, events without a delivery, which now have one. */
     created: Type.Integer(),
     finishedAt: timeOrNull,
-    /** While it runs: the last event that was looked at, and the last that will be, as places in the log. */
+    /** While it runs: the last examined event, and the last event to examine, as places in the log. */
     logAfter: Type.Optional(Type.String()),
     logLast: Type.Optional(Type.String()),
     /** While it runs: the endpoint, which has one recovery at a time. */
@@ -169,11 +168,11 @@ export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
 });
 
 /*
- * Retention. Rows count from their last change; a payload is a row of the event log and has its own
- * setting. A delivery whose event is gone is concluded as expunged when it would be tried again.
+ * Retention. The age of a row counts from its last change. Payloads are rows of the event log and have their own
+ * setting; a delivery whose event is gone is concluded as expunged at its next attempt.
  */
 
-/** Other processes hear of a wake within seconds; later they look by themselves. */
+/** Other processes read a wake within seconds; after that their sweep finds the delivery. */
 const wakeSeconds = 60;
 const recoverySeconds = 30 * 86_400;
 

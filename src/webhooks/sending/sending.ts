@@ -1,6 +1,6 @@
 /**
- * Wires sending webhooks (§6): from the store that adds deliveries to every unit with events to the engine that sends them, with their
- * resources.
+ * Wires sending webhooks (§6): the store that adds deliveries to every unit with events, the engine that sends them,
+ * and their resources.
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -52,7 +52,7 @@ export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random'
   readonly principalOf: OwnerPrincipal;
   readonly notify: Notify | undefined;
   readonly memory: MemoryBudget;
-  /** Where the program listens: nothing is sent there. */
+  /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
 };
 
@@ -68,7 +68,7 @@ export type Webhooks<S extends Store> = {
     readonly inStep: (store: Store) => Store;
   };
   readonly eventTypes: EventTypes;
-  /** For other outgoing requests: through the guard, over the same pools. */
+  /** For other outgoing requests, with the same address guard and connection pools. */
   readonly exchange: Exchange;
   readonly dial: Dial;
   readonly lanes: Lanes;
@@ -76,9 +76,9 @@ export type Webhooks<S extends Store> = {
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
   start(): Promise<void>;
-  /** Starts no further attempts and waits for those under way, at most this long (ms). */
+  /** Starts no further attempts and waits at most `ms` milliseconds for those under way. */
   drain(ms: number): Promise<void>;
-  /** After `drain`: releases the lanes, and closes connections and timers. */
+  /** Releases the lanes, and closes connections and timers; called after `drain`. */
   close(): Promise<void>;
 };
 
@@ -231,7 +231,10 @@ function gaugesOf(engine: Engine, directory: FollowedDirectory): Webhooks<Store>
   ];
 }
 
-/** Identifies the namespace of process numbers: containers may share a host name without sharing processes. Off Linux, the host name. */
+/**
+ * Identifies the namespace of process numbers: containers may share a host name without sharing processes. Off Linux,
+ * the host name.
+ */
 function machine(): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -1,6 +1,6 @@
 /**
- * Events that are being sent, by id. One event often goes to many endpoints in the same moment, and is read once for all of them. What was
- * read is forgotten soon, so that an event that is expunged meanwhile is not sent from memory by this process or another for long.
+ * Events that are being sent, by id, in memory. One event often goes to many endpoints at the same moment and is read
+ * once for all of them. Copies are short-lived, so that no process sends an expunged event from memory for long.
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
@@ -11,16 +11,16 @@ import type { WebhookKeys } from './webhook-keys.ts';
 
 export type SentEvent = {
   readonly doc: string;
-  /** Of the resource that it tells of. */
+  /** Owner of the resource. */
   readonly owner: string | null;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 };
 
 export type EventSource = {
-  /** Undefined: it is not in the log any more. @throws StoreUnavailable */
+  /** Undefined: the log no longer has it. @throws StoreUnavailable */
   read(id: string): MaybePromise<SentEvent | undefined>;
-  /** Takes it out of memory, after it was expunged by this process. */
+  /** Drops the copy of an event that this process expunged. */
   forget(id: string): void;
 };
 
@@ -28,9 +28,9 @@ export type EventSourceOptions = {
   readonly store: Pick<Store, 'read'>;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Memory for events. One of more than an eighth of it is read each time. */
+  /** Memory for events. An event larger than an eighth of it is not kept. */
   readonly octetsMax?: number;
-  /** How old a copy in memory may be. 2000 if not said. */
+  /** Greatest age of a copy. Default 2000. */
   readonly ageMsMax?: number;
 };
 
@@ -60,7 +60,7 @@ export function createEventSource(options: EventSourceOptions): EventSource {
     }
     const read: Promise<SentEvent | undefined> = row
       .then((found) => {
-        // Not what was forgotten while it was being read.
+        // Do not keep an event that was forgotten during the read.
         if (found !== undefined && reading.get(id) === read) keep(id, found, readAt);
         return found;
       })
@@ -81,12 +81,13 @@ export function createEventSource(options: EventSourceOptions): EventSource {
   };
 }
 
-/** The text itself, one octet a character or two, and the body. */
+/** The text, with one or two octets per character, and the body. */
 const octetsPerCharacter = 3;
 
 /**
- * The event, once the lease has room for it. While it waits for room nothing is held, and the event is read again; a drain ends the wait. The wait is
- * behind attempts of the same party: of another it takes nothing.
+ * Returns the event after the lease has room for it. While it waits, no memory is held, and the event is read again
+ * afterwards; a drain ends the wait. The wait is behind attempts of the same party only.
+ *
  * @throws StoreUnavailable
  */
 export async function readWithin(
@@ -117,52 +118,51 @@ function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<
 }
 
 /*
- * Parts of an event's document without parsing it: deliveries of `standard` endpoints carry the resource alone (§2.7), and that is cut
- * out of what is stored. Made for the documents of model/event.ts and for those with a member `tenant` before `data`; another order of the
- * members is not understood.
+ * Reads parts of an event's document without parsing it: deliveries of `standard` endpoints carry the resource alone
+ * (§2.7), which is cut out of the stored text. It requires the member order of model/event.ts, with or without a
+ * `tenant` before `data`.
  */
 
 const before = ',"data":{"object":';
 const after = '}}';
 
 /**
- * The resource that the event tells of, as JSON text; undefined where the document holds none.
- *
- * What stands before `data` are texts and a number. A quotation mark inside a JSON text has a backslash before it, so this sequence can
- * neither stand in one nor begin at the end of one: the first is the right one, whatever the resource holds.
+ * Returns the event's resource as JSON text; undefined if the document holds none. Before `data` there are only texts
+ * and a number. A quotation mark inside a JSON text is escaped, so this sequence cannot occur inside a text: the first
+ * occurrence is the right one.
  */
 export function objectOf(doc: string): string | undefined {
   const at = doc.indexOf(before);
   return at < 0 || !doc.endsWith(after) ? undefined : doc.slice(at + before.length, -after.length);
 }
 
-/** Whether nothing but the envelope is left, because the payload was removed on request. */
+/** Returns true if the payload was removed on request and only the envelope is left. */
 export function isExpunged(doc: string): boolean {
-  // The resource may have such a member as well: only then is it worth parsing.
+  // The resource may have such a member too, so the document must be parsed to decide.
   if (!doc.includes('"expunged":true')) return false;
   return (JSON.parse(doc) as { readonly expunged?: unknown }).expunged === true;
 }
 
 /*
- * The message of Standard Webhooks (§2.7) that an event becomes, and its signatures `v1a`. One event often goes to many endpoints in the
- * same second: body, id and time are then the same octets for all of them, and so are the signatures of the instance's keys, which cost
- * twenty times what those of a secret do.
+ * The Standard Webhooks message (§2.7) of an event, with its `v1a` signatures. One event often goes to many endpoints
+ * in the same second: they share body, id and time, and also the signatures of the instance's keys, which cost twenty
+ * times those of a secret.
  */
 
 export type StandardMessage = {
   readonly body: Buffer;
-  /** In base64, one of each key. @param timestamp Unix seconds */
+  /** In base64, one for each key. @param timestamp Unix seconds */
   signatures(id: string, timestamp: number): Promise<readonly string[]>;
 };
 
 /**
- * @param doc the event as the owner of the endpoint may see it; messages are shared where that is all of it
- * @returns undefined where there is no resource in it
+ * @param doc the event as the endpoint's owner may see it; messages of whole events are shared
+ * @returns undefined if the event has no resource
  */
 export type StandardMessages = (event: SentEvent, type: string, doc: string) => StandardMessage | undefined;
 
 export function createStandardMessages(keys: Pick<WebhookKeys, 'sign'>): StandardMessages {
-  // As long as the event is in memory.
+  // For as long as the event is in memory.
   const shared = new WeakMap<SentEvent, StandardMessage>();
   return (event, type, doc) => {
     const isWhole = doc === event.doc;
@@ -170,7 +170,7 @@ export function createStandardMessages(keys: Pick<WebhookKeys, 'sign'>): Standar
     if (found !== undefined) return found;
     const object = objectOf(doc);
     if (object === undefined) return undefined;
-    // The time is the event's, the same at each attempt; that of the attempt stands in `webhook-timestamp`.
+    // The time of the event, the same for each attempt; `webhook-timestamp` has that of the attempt.
     const at = new Date(event.createdAt).toISOString();
     const made = new Message(`{"type":${JSON.stringify(type)},"timestamp":"${at}","data":${object}}`, keys);
     if (isWhole) shared.set(event, made);

@@ -1,6 +1,6 @@
 /**
- * Writes down what came of an attempt to send a delivery (work/settlement.ts): the delivery, by its revision, and the row of the attempt. The
- * state machine is in conclude-delivery.ts; what follows for the endpoint its health learns when the unit is durable.
+ * Settles an attempt at a delivery (work/settlement.ts): the delivery, by its revision, and the row of the attempt.
+ * conclude-delivery.ts has the state machine. The endpoint's health is updated when the unit is durable.
  */
 import type { WebhookSchedules } from '../../config/webhook-schedules.ts';
 import { type Delivery, deliveryDocument } from '../../model/delivery.ts';
@@ -20,7 +20,7 @@ export type SettleOptions = {
   readonly store: Pick<Store, 'commit' | 'read' | 'lines'>;
   readonly schedules: WebhookSchedules;
   readonly health: Pick<HealthOfEndpoints, 'note' | 'disable'>;
-  /** From 0 up to, not including, 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   readonly observe: Observe;
   readonly settings: {
@@ -48,7 +48,7 @@ export function createSettle(options: SettleOptions): Settle {
   };
 }
 
-/** `facts`: what the log says of the attempt; undefined: nothing. */
+/** `facts`: the log entry of the attempt; undefined: none. */
 type Concluded = Conclusion & { readonly facts: AttemptFacts | undefined };
 
 function settlementOf(
@@ -82,7 +82,7 @@ function settlementOf(
       if (facts === undefined) return false;
       const [countedBefore, counted] = [begun.attemptCount, delivery.attemptCount];
       const range = { table: attemptsTable, workId: begun.id, countedBefore, counted };
-      // Two attempts of one delivery do not have the same document: one begins after the other has ended.
+      // Two attempts of one delivery have different documents, because one begins after the other has ended.
       const isOwn = (doc: string, number: number) => doc === attemptDocument({ ...facts, number });
       return await isAttemptLogged(store, range, isOwn);
     },
@@ -98,16 +98,16 @@ function deliveryChange(delivery: Delivery, rev: number, owner: string | null, a
   };
 }
 
-/** Undefined where there is nothing to log. Of a delivery that was expunged the log keeps nothing that the receiver said. */
+/** Undefined if there is nothing to log. For an expunged delivery the log keeps nothing from the receiver. */
 function factsOf(
   { settings }: SettleOptions,
   { trigger }: Claim,
   attempted: Attempted,
-  standing: Delivery,
+  current: Delivery,
   { isLogged, delivery }: Conclusion,
 ): AttemptFacts | undefined {
   if (!isLogged || !isTried(attempted)) return undefined;
-  const snippetCharacters = standing.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
+  const snippetCharacters = current.lastError === expungedError ? 0 : settings.webhookSnippetCharactersMax;
   return { number: delivery.attemptCount, trigger, attempted, snippetCharacters };
 }
 

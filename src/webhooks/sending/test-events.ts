@@ -1,6 +1,6 @@
 /**
- * Events that try out one endpoint: sent to it alone, whatever its patterns, and to no other by a recovery. Their ids say so, to receivers
- * as well.
+ * Test events: sent to one endpoint regardless of its patterns, and to no other by a recovery. Receivers can recognise
+ * them by their ids.
  */
 import type { EventEntry, Unit } from '../../store/store.ts';
 import { deliveryChange } from './fan-out/delivery-row.ts';
@@ -9,19 +9,20 @@ import type { Wakes } from './wakes.ts';
 
 const prefix = 'evt_test_';
 
-/** @param newId without a prefix */
+/** @param newId returns an id without a prefix */
 export function testEventId(newId: () => string): string {
   return `${prefix}${newId()}`;
 }
 
-/** A posted event may have taken such an id, but then it says that it is a test. */
+/** A posted event may have such an id too; it then counts as a test. */
 export function isTestEvent({ id }: Pick<EventEntry, 'id'>): boolean {
   return id.startsWith(prefix);
 }
 
-/* An event for one endpoint alone, such as a test: what its unit consists of. It is committed through the store without fan-out. */
-
-/** After the commit, `wakes.announce` is still to be called. @param newId without a prefix */
+/**
+ * Returns the unit of an event for one endpoint alone, such as a test. The caller commits it through the store without
+ * fan-out, then calls `wakes.announce`. @param newId returns an id without a prefix
+ */
 export function targeted(
   event: EventEntry,
   known: Pick<KnownEndpoint, 'endpoint' | 'owner'>,

@@ -1,10 +1,11 @@
 /**
- * How the sender hears, without asking, that an endpoint has something due.
+ * Wakes: how the sender learns, without polling, that an endpoint has something due.
  *
- * In the process that commits, by being told. In others that share the store, in two ways: an event that another process wrote is met in
- * the log, which is followed from its head, and matched against the directory as that process did; what no event tells of (a
- * resend, a test, a recovery, deliveries that an event owed) puts a row into a table of its own, in the same unit. Both are hints: an endpoint is named too often rather
- * than too seldom, and where a hint is lost the sender's own round over all endpoints finds what is due.
+ * The process that commits announces it in memory. Other processes on the store learn it in two ways: they follow the
+ * event log from its head and match events of other processes against their own directory; and whatever no event
+ * announces (a resend, a test, a recovery, owed deliveries) writes a row into a table of its own, in the same unit.
+ * Both are hints: an endpoint may be named without need, and if a hint is lost, the sender's sweep over all endpoints
+ * finds what is due.
  */
 
 import { idField } from '../../model/field.ts';
@@ -21,27 +22,30 @@ import { wakesTable } from './sending-tables.ts';
 
 export type Wakes = {
   /**
-   * What a unit must contain that makes something due without an event, so that other processes hear of it; often nothing.
-   * @param deliveryId of a delivery that somebody asked for
+   * Returns the changes that announce due work without an event to other processes; often none.
+   * @param deliveryId of a requested delivery
    */
   changesFor(endpointId: string, deliveryId?: string): readonly Change[];
-  /** The same for several, without a delivery that somebody asked for: at most one row. */
+  /** The same for several endpoints, without a requested delivery: at most one row. */
   changesForAll(endpointIds: ReadonlySet<string>): readonly Change[];
-  /** Tells this process, after the commit. */
+  /** Announces it in this process, after the commit. */
   announce(endpointIds: Iterable<string>, deliveryId?: string): void;
-  /** Calls back with an endpoint that may have something due, however that came about and in whichever process. Returns the way to stop. */
+  /**
+   * Calls back with each endpoint that may have something due, in any process; returns a function that removes the
+   * listener.
+   */
   onWake(listener: WakeListener): () => void;
   close(): Promise<void>;
 };
 
-/** `deliveryId`: of a delivery that somebody asked for. */
+/** `deliveryId`: of a requested delivery. */
 export type WakeListener = (endpointId: string, deliveryId?: string) => void;
 
 export type WakesOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
   readonly directory: Pick<EndpointDirectory, 'matching'>;
 };
 
-/** Hears of everything that is committed from then on. @throws StoreUnavailable */
+/** Announces everything that is committed from then on. @throws StoreUnavailable */
 export async function createWakes(options: WakesOptions): Promise<Wakes> {
   const { store, newId, clock } = options;
   const listeners = new Set<WakeListener>();
@@ -76,13 +80,13 @@ export async function createWakes(options: WakesOptions): Promise<Wakes> {
   };
 }
 
-/* Meets the events of all processes in the log, and tells which endpoints they go to. */
-
-/** Events of one reading, and octets of their documents, which are all in memory. */
+/** Bounds of one read, in events and in octets of documents, which are all in memory. */
 const eventsPerReadMax = 256;
 const bytesPerReadMax = 1024 * 1024;
 
-/** From the head of the log on. @throws StoreUnavailable */
+/**
+ * Follows events of all processes in the log, from its head, and announces their endpoints. @throws StoreUnavailable
+ */
 async function followEvents(
   { store, directory, observe }: Followed & { readonly directory: Pick<EndpointDirectory, 'matching'> },
   announce: (endpointIds: Iterable<string>) => void,
@@ -96,7 +100,7 @@ async function followEvents(
       for (const entry of entries) {
         const { groups } = directory.matching(entry);
         const count = groups.reduce((sum, group) => sum + group.length, 0);
-        // Their deliveries were owed, and were told of when they were made.
+        // Such deliveries are owed; they are announced when they are made.
         if (count > deliveriesPerUnitMax) continue;
         for (const group of groups) for (const { endpoint } of group) endpoints.add(endpoint.id);
       }
@@ -114,17 +118,15 @@ async function followEvents(
   });
 }
 
-/* Reads the newest rows that other processes put to name an endpoint, and tells of those that it has not seen. */
-
-/** Rows of one reading; they last a minute, and what is not among the newest waits for the sender's own round. */
+/** Rows of one read. They last a minute; older ones wait for the sender's sweep. */
 const rowsPerReadMax = 256;
 
-/** What a row says: one endpoint, or several. */
+/** The document of a row: one endpoint, or several. */
 type WakeRow =
   | { readonly endpointId: string; readonly deliveryId?: string | undefined }
   | { readonly endpointIds: readonly string[] };
 
-/** Tells of rows that come from then on. @throws StoreUnavailable */
+/** Announces rows that other processes write from then on. @throws StoreUnavailable */
 async function followWakeRows(
   { store, observe }: Followed,
   announce: (endpointIds: Iterable<string>, deliveryId?: string) => void,
@@ -137,7 +139,7 @@ async function followWakeRows(
   });
   let seenRev = 0;
 
-  /** Revisions grow from unit to unit, whichever process and whatever its clock. */
+  /** Revisions grow from unit to unit in every process, whatever its clock. */
   async function unseen(): Promise<readonly Row[]> {
     const rows = await plan.rows({ from: 'start' });
     const fresh = rows.filter(({ rev }) => rev > seenRev);
@@ -163,23 +165,22 @@ async function followWakeRows(
 }
 
 /*
- * Reads again whenever the store says that there may be something new: one reading at a time, one more for all that is said while it
- * runs. One that failed is done again after a second.
+ * Reads whenever the store signals a change: one read at a time, and one more for all signals during it. A failed read
+ * is repeated after a second.
  */
 
 const againAfterMs = 1000;
 
-/** What everyone needs that follows the store. */
 type Followed = Pick<Services, 'store' | 'observe'>;
 
 type Follower = { close(): Promise<void> };
 
 export type FollowerOptions = {
-  /** Registers the listener with the store. Returns the way to stop. */
+  /** Registers the listener with the store; returns a function that removes it. */
   readonly subscribe: (listener: () => void) => () => void;
-  /** Takes in all there is. */
+  /** Reads everything that is new. */
   readonly read: () => Promise<void>;
-  /** What cannot be read, for the log. */
+  /** Name of what is read, for the log. */
   readonly what: string;
   readonly observe: Observe;
 };
@@ -202,7 +203,7 @@ export function createFollower({ subscribe, read, what, observe }: FollowerOptio
   }
 
   const stop = subscribe(soon);
-  // For what came between the caller's look at where things stand and now.
+  // For changes between the caller's own read and the subscription.
   soon();
   return {
     async close() {

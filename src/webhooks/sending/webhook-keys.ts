@@ -1,7 +1,10 @@
 /**
- * The Ed25519 keys with which all processes on one store sign `v1a` (§5.6). They stand in one row, so a change of the ring is one
- * compare-and-swap and all processes agree; each follows the row. Making, replacing and removing keys goes by time, by the arithmetic below.
- * One ring for the whole instance, unlike secrets: a signature says who sent a delivery, and not to whom.
+ * The Ed25519 keys with which all processes on one store sign `v1a` (§5.6). They are stored in one row, so a change is
+ * one compare-and-swap and all processes agree; each follows the row. Keys are created, replaced and removed by time,
+ * by the arithmetic below.
+ *
+ * The whole instance has one ring, unlike secrets: a signature authenticates the sender of a delivery, not its
+ * recipient.
  */
 
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -13,13 +16,16 @@ import { createTableLooks, type TableLooks } from '../../store/table-looks.ts';
 import { webhookKeysTable } from './sending-tables.ts';
 
 export type WebhookKeys = {
-  /** Signatures in base64, one of each key that signs now, the current one first. Made beside the event loop: 57 us of another thread for each. */
+  /**
+   * Returns one signature in base64 for each key that signs now, the current key first. Runs in the thread pool: 57 µs
+   * per key.
+   */
   sign(content: Uint8Array): Promise<readonly string[]>;
-  /** The public halves of all keys, for `/.well-known/jwks.json`. */
+  /** The public keys, for `/.well-known/jwks.json`. */
   published(): readonly PublishedKey[];
-  /** How long a copy of that may be kept, in seconds: less than a key is published before it signs. */
+  /** Cache lifetime of the JWK set, in seconds: shorter than the time for which a key is published before it signs. */
   readonly publishedSeconds: number;
-  /** Makes and removes what is due now, as a timer does besides. @throws StoreUnavailable */
+  /** Creates and removes keys that are due now; a timer does the same. @throws StoreUnavailable */
   look(): Promise<void>;
   /** Stops following and waits for the look under way. */
   close(): Promise<void>;
@@ -27,17 +33,16 @@ export type WebhookKeys = {
 
 export type WebhookKeysOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly store: Pick<Store, 'read' | 'commit' | 'onChange' | 'lines'>;
-  /** Age at which a key is replaced, as of the keys of tokens. */
+  /** Age at which a key is replaced, the same setting as for keys of tokens. */
   readonly signingKeySeconds: number;
 };
 
-/** Id of the row that holds the ring. */
 const ringId = 'ring';
 const publishedSecondsMax = 300;
-/** Timers hold no more; a look that finds nothing to do costs one read. */
+/** Longest interval of looks; a look without work costs one read. */
 const lookMsMax = 3_600_000;
 
-/** Loads the ring, or makes the first key. @throws StoreUnavailable */
+/** Loads the ring, or creates the first key. @throws StoreUnavailable */
 export async function createWebhookKeys(options: WebhookKeysOptions): Promise<WebhookKeys> {
   const ring = new KeyRing(options);
   await ring.look();
@@ -88,7 +93,7 @@ class KeyRing implements WebhookKeys {
     return this.#looks.close();
   }
 
-  /** Of several processes that find the same due, one makes it and the others read what it made. */
+  /** If several processes find the same work, one commits it and the others read the result. */
   #lookOnce(): Promise<void> {
     const { store } = this.#options;
     return store.lines.change({ table: webhookKeysTable, id: ringId }, async () => {
@@ -101,7 +106,7 @@ class KeyRing implements WebhookKeys {
     });
   }
 
-  /** The ring as it should be now: the same where nothing is due. */
+  /** Returns the ring as it should be now; the same object if nothing is due. */
   #due(ring: Ring): Ring {
     const { signingKeySeconds, clock, newId } = this.#options;
     const now = clock();
@@ -142,14 +147,14 @@ class KeyRing implements WebhookKeys {
 }
 
 /*
- * When the keys of `v1a` come and go, as arithmetic over the ring: no store, no clock, no randomness.
+ * The life of a `v1a` key, as arithmetic over the ring (pure):
  *
- *   published  from the moment it is made, a lead before it signs (a tenth of the period, an hour at least where the period allows it),
- *              so that who caches the JWK set has it by then;
- *   signing    from `signsFrom` until a lead after the next key's, so that for that long each delivery is signed with both, and receivers
- *              that were given a key by hand have time to take the next one;
- *   published  on, for as long as a receiver may look at what it signed last;
- *   gone       then.
+ *   published  from its creation, one lead before it signs (a tenth of the period, at least an hour if the period
+ *              allows it), so that caches of the JWK set have it by then;
+ *   signing    from `signsFrom` until one lead after the next key's, so that each delivery is signed with both for that
+ *              long, and receivers configured by hand have time to take the next one;
+ *   published  further, for as long as a receiver may verify its last signature;
+ *   removed    then.
  */
 
 /** In the order in which they begin to sign. */
@@ -157,16 +162,16 @@ type Ring = { readonly keys: readonly StoredKey[] };
 
 const hourMs = 3_600_000;
 const leadParts = 10;
-/** After its last signature: the tolerance of receivers, and processes and receivers whose clocks differ. */
+/** After its last signature: the tolerance of receivers, and differing clocks of processes and receivers. */
 const graceMs = 600_000;
 
-/** How long a key is published before it signs, and how long two sign. Milliseconds. */
+/** Milliseconds for which a key is published before it signs, and for which two keys sign. */
 export function leadMs(signingKeySeconds: number): number {
   const periodMs = signingKeySeconds * 1000;
   return Math.max(periodMs / leadParts, Math.min(hourMs, periodMs / 2));
 }
 
-/** The keys that sign at this time, the current one first. The first key of all signs before its time, if it must. */
+/** Returns the keys that sign at this time, the current one first. The first key of all may sign before its time. */
 export function signingAt<K extends Pick<StoredKey, 'signsFrom'>>(
   keys: readonly K[],
   signingKeySeconds: number,
@@ -180,7 +185,7 @@ export function signingAt<K extends Pick<StoredKey, 'signsFrom'>>(
   return signing.length === 0 ? keys.slice(0, 1) : signing.reverse();
 }
 
-/** When the next key must begin to sign, if it should be made now; undefined: not yet, or it is there. */
+/** Returns the time from which a key to be created now must sign; undefined: none is needed yet. */
 export function nextSignsFrom(
   keys: readonly Pick<StoredKey, 'signsFrom'>[],
   signingKeySeconds: number,
@@ -194,7 +199,7 @@ export function nextSignsFrom(
   return now >= due - lead ? Math.max(due, now + lead) : undefined;
 }
 
-/** The keys without those that nobody looks for any more; the same array when there are none. */
+/** Removes keys that no receiver needs any more; returns the same array if there are none. */
 export function withoutSpent<K extends Pick<StoredKey, 'signsFrom'>>(
   keys: readonly K[],
   signingKeySeconds: number,
@@ -209,8 +214,8 @@ export function withoutSpent<K extends Pick<StoredKey, 'signsFrom'>>(
 }
 
 /*
- * One key pair of the signature version `v1a` (Ed25519, RFC 8032): as it is stored, as it signs, and as it is published (RFC 8037 §2). The
- * private half stands in the store, since every process must sign with it.
+ * A key pair of the signature version `v1a` (Ed25519, RFC 8032), as stored; published by RFC 8037 §2. The private key
+ * is in the store, because every process must sign with it.
  */
 
 type StoredKey = {
@@ -218,12 +223,12 @@ type StoredKey = {
   readonly kid: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Milliseconds since the epoch: from then on it signs. */
+  /** Milliseconds since the epoch. */
   readonly signsFrom: number;
   readonly privateJwk: { readonly x: string; readonly d: string };
 };
 
-/** An entry of the JWK set (RFC 7517 §4): the public half alone. */
+/** An entry of the JWK set (RFC 7517 §4): the public key. */
 type PublishedKey = {
   readonly kty: 'OKP';
   readonly crv: 'Ed25519';
@@ -255,8 +260,8 @@ function importWebhookKey({ kid, signsFrom, privateJwk: { x, d } }: StoredKey): 
 }
 
 /**
- * The signature in base64. Made in the thread pool: it takes 57 us on the reference machine, where the HMAC of `v1` takes 3, and 3 of them
- * here.
+ * Returns the signature in base64. Runs in the thread pool: it takes 57 µs on the reference machine, of which 3 µs
+ * here; the HMAC of `v1` takes 3 µs.
  */
 function signWith({ privateKey }: WebhookKey, content: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -1,27 +1,28 @@
 /**
- * How much one endpoint is sent: attempts under way at once (`Window`; §6: 429, 502 and 504 hint to slow down), and attempts a second
- * (`TokenBucket`).
+ * The limits of one endpoint: concurrent attempts (`Window`; §6: 429, 502 and 504 ask to slow down), and attempts per
+ * second (`TokenBucket`).
  */
 
 /**
- * How many attempts to one endpoint may be under way.
+ * The number of attempts to one endpoint that may be under way.
  *
  * Two modes:
- * - steady: a success adds one for each window of them, up to the endpoint's bound. It begins here, at the bound.
- * - ramp, after a pause: from one, each success adds one, so that the window doubles in the time of an answer; at the bound, or at
- *   the first sign of too much, it goes on steadily. A backlog is drained so, not poured out.
- * A sign of too much halves the window, once for all the attempts that were under way when it came.
+ * - steady: a full window of successes adds one, up to the endpoint's bound. It begins here, at the bound.
+ * - ramp, after a pause: starts at one, and each success adds one, so that the window doubles in one response time. It
+ *   becomes steady at the bound or at the first signal to slow down. A backlog thus drains gradually.
+ *
+ * A signal to slow down halves the window, once for all attempts that were under way.
  */
 export class Window {
   #max: number;
   #size: number;
   #ramp = false;
   #successes = 0;
-  /** Attempts are numbered as they begin; signs of those before this one have been heeded. */
+  /** Attempts are numbered as they begin; signals from attempts up to `#heeded` are ignored. */
   #begun = 0;
   #heeded = 0;
 
-  /** @param max attempts under way at once, at least 1 */
+  /** @param max concurrent attempts, at least 1 */
   constructor(max: number) {
     this.#max = max;
     this.#size = max;
@@ -31,7 +32,6 @@ export class Window {
     return this.#size;
   }
 
-  /** The endpoint's bound is another now. */
   setMax(max: number): void {
     if (max === this.#max) return;
     const wasFull = this.#size === this.#max;
@@ -65,7 +65,7 @@ export class Window {
     this.#size = Math.max(1, this.#size >> 1);
   }
 
-  /** Begins again at one. */
+  /** Restarts at one. */
   paused(): void {
     this.#heeded = this.#begun;
     this.#ramp = true;
@@ -77,8 +77,9 @@ export class Window {
 const burstSeconds = 0.1;
 
 /**
- * At most so many attempts a second to one endpoint. A tenth of a second's worth may begin at once, so that a timer, which is no
- * finer than a millisecond, can keep up with any rate; so in no second do more than 1.1 times the rate begin, or one more than it.
+ * Bounds the attempts per second to one endpoint. A tenth of a second's worth may begin at once, so that a timer with a
+ * resolution of a millisecond reaches any rate; in one second at most 1.1 times the rate begin, or one more than the
+ * rate.
  */
 export class TokenBucket {
   #rate: number;
@@ -87,8 +88,8 @@ export class TokenBucket {
   #filledAt: number;
 
   /**
-   * @param rate attempts a second, above 0
-   * @param at monotonic milliseconds, as everywhere here
+   * @param rate attempts per second, above 0
+   * @param at monotonic milliseconds, as in every method
    */
   constructor(rate: number, at: number) {
     this.#rate = rate;
@@ -116,7 +117,8 @@ export class TokenBucket {
   #fill(at: number): void {
     const elapsedMs = Math.max(0, at - this.#filledAt);
     this.#filledAt = at;
-    // The sum of many small amounts falls short of one by rounding, and a wait for that rest would be a wait for nothing.
+    // Rounding makes the sum of many small amounts fall short of one; without this term the caller would wait for that
+    // remainder.
     const tokens = this.#tokens + (elapsedMs * this.#rate) / 1000 + 1e-9;
     this.#tokens = Math.min(this.#burst, tokens);
   }

@@ -1,9 +1,8 @@
-/** Ed25519 (RFC 8032) by Web Crypto, and the texts that its keys are given as: `whpk_...`, `whsk_...`, or a JWK (RFC 8037 §2). */
+/** Ed25519 (RFC 8032) by Web Crypto, and the text forms of its keys: `whpk_...`, `whsk_...`, or a JWK (RFC 8037 §2). */
 import { decodeBase64, decodeBase64Url } from './octets.ts';
 
-/** A public key as a JWK; other members do not matter. */
+/** A public key as a JWK; other members are ignored. */
 export type Ed25519PublicJwk = { readonly kty: string; readonly crv?: string; readonly x?: string };
-/** A key pair as a JWK. */
 export type Ed25519PrivateJwk = Ed25519PublicJwk & { readonly d?: string };
 
 type Key = { readonly type: string };
@@ -25,10 +24,10 @@ declare const crypto: {
 export const ed25519SignatureBytes = 64;
 export const ed25519KeyBytes = 32;
 
-/** PrivateKeyInfo (RFC 8410 §7) up to the seed: Web Crypto takes no raw private key. */
+/** PrivateKeyInfo (RFC 8410 §7) up to the seed, because Web Crypto imports no raw private key. */
 const pkcs8Head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/** The 32 octets of a public key: `whpk_` (which may be missing) and base64, or a JWK. @throws TypeError */
+/** Returns the 32 octets of a public key: `whpk_` (optional) and base64, or a JWK. @throws TypeError */
 export function publicKeyOf(key: string | Ed25519PublicJwk): Uint8Array {
   const octets = typeof key === 'string' ? decodeBase64(withoutPrefix(key, 'whpk_')) : memberOf(key, key.x);
   if (octets?.length !== ed25519KeyBytes) {
@@ -40,8 +39,9 @@ export function publicKeyOf(key: string | Ed25519PublicJwk): Uint8Array {
 }
 
 /**
- * The seed, 32 octets: `whsk_` (which may be missing) and base64 of it, with the public key behind it or without, or a JWK.
- * @throws TypeError, which names nothing of the key
+ * Returns the seed, 32 octets, of a private key: `whsk_` (optional) and base64 of the seed, with or without the public
+ * key after it, or a JWK.
+ * @throws TypeError, whose message contains nothing of the key
  */
 export function seedOf(key: string | Ed25519PrivateJwk): Uint8Array {
   const octets = typeof key === 'string' ? decodeBase64(withoutPrefix(key, 'whsk_')) : memberOf(key, key.d);
@@ -59,7 +59,7 @@ export async function signEd25519(seed: Uint8Array, content: Uint8Array): Promis
   return new Uint8Array(await crypto.subtle.sign('Ed25519', key, content));
 }
 
-/** Whether any of the keys made any of the signatures. Octets that are no point of the curve match nothing. */
+/** Returns true if any key made any signature. An invalid key matches nothing. */
 export async function anyEd25519(
   keys: readonly Uint8Array[],
   signatures: readonly Uint8Array[],

@@ -1,6 +1,6 @@
 /**
- * The keys that verify by a rule, made once for each set of secrets. The cryptography is the caller's: that of Node answers at once, Web
- * Crypto (`webPrimitives`) with promises.
+ * The keys that verify by a rule, prepared once for each set of secrets. The caller supplies the cryptography: Node's
+ * is synchronous, that of Web Crypto (`webPrimitives`) returns promises.
  */
 
 import { decodeBase64, joinOctets, octetsOf } from './octets.ts';
@@ -10,9 +10,9 @@ import { readTemplate, type SignedTemplate } from './signed-content.ts';
 export type MaybePromise<Value> = Value | Promise<Value>;
 
 export type MacPrimitives<Key> = {
-  /** A key as the runtime keeps it. */
+  /** Imports a key into the runtime's form. */
   importKey(octets: Uint8Array, hash: Hash): Key;
-  /** HMAC (RFC 2104) over the parts, one after the other. */
+  /** Computes the HMAC (RFC 2104) over the concatenated parts. */
   mac(key: Key, hash: Hash, parts: readonly Uint8Array[]): MaybePromise<Uint8Array>;
   sha256(content: Uint8Array): MaybePromise<Uint8Array>;
 };
@@ -22,8 +22,8 @@ export type PreparedKeys<Key> =
   | { readonly kind: 'token'; readonly tokens: readonly Uint8Array[] };
 
 /**
- * @param secrets at least one, unless the rule also takes signatures by Ed25519
- * @throws TypeError for what can be no secret and for a rule that cannot be verified by; it names nothing of a secret
+ * @param secrets at least one, unless the rule also accepts Ed25519 signatures
+ * @throws TypeError for an invalid secret or rule; the message contains nothing of a secret
  */
 export function prepareKeys<Key>(
   rule: SignatureRule,
@@ -39,9 +39,9 @@ export function prepareKeys<Key>(
 }
 
 /*
- * What a secret `whsec_...` is as a key. The timestamped and the plain scheme take its text as it is; Standard Webhooks take the octets
- * that stand in it as base64 (§5.6). A secret that cannot be one is a mistake of the program, not of a sender: it throws, and no message
- * holds any of it.
+ * The key of a secret `whsec_...`. The timestamped and the plain scheme use its text; Standard Webhooks uses the octets
+ * that it holds as base64 (§5.6). An invalid secret is a mistake of the program, not of a sender: it throws, and no
+ * message contains any of it.
  */
 
 const prefix = 'whsec_';
@@ -54,8 +54,8 @@ export function textKey(secret: string): Uint8Array {
 }
 
 /**
- * The octets behind `whsec_`, which may be missing.
- * @throws TypeError for what is no base64 with its padding, and for an empty one
+ * Returns the octets after `whsec_`, which is optional.
+ * @throws TypeError for invalid base64, missing padding, and an empty secret
  */
 export function standardKey(secret: string): Uint8Array {
   if (typeof secret !== 'string') throw new TypeError('a secret must be a text');
@@ -67,8 +67,8 @@ export function standardKey(secret: string): Uint8Array {
 }
 
 /**
- * All of them, in order.
- * @throws TypeError for a single text, whose characters would be taken for secrets, and for no secret at all
+ * Returns the keys of all secrets, in order.
+ * @throws TypeError for a single text, whose characters would be taken for secrets, and for an empty array
  */
 export function keysOf(secrets: readonly string[], keyOf: (secret: string) => Uint8Array): Uint8Array[] {
   if (!Array.isArray(secrets) || secrets.length === 0) {
@@ -77,9 +77,7 @@ export function keysOf(secrets: readonly string[], keyOf: (secret: string) => Ui
   return secrets.map(keyOf);
 }
 
-/* The cryptography of the signatures by Web Crypto, which every runtime has. */
-
-/** A key of Web Crypto: this folder knows the type of no runtime. */
+/** A key of Web Crypto; this folder uses the types of no runtime. */
 export type WebKey = { readonly type: string };
 type WebHash = 'SHA-1' | 'SHA-256' | 'SHA-512';
 
@@ -99,7 +97,7 @@ declare const crypto: {
 
 const webHashes: Readonly<Record<Hash, WebHash>> = { sha1: 'SHA-1', sha256: 'SHA-256', sha512: 'SHA-512' };
 
-/** Web Crypto makes a key by and by. */
+/** Web Crypto, which every runtime has; importing a key is asynchronous. */
 export const webPrimitives: MacPrimitives<Promise<WebKey>> = {
   importKey(octets, hash) {
     return crypto.subtle.importKey('raw', octets, { name: 'HMAC', hash: webHashes[hash] }, false, ['sign']);
@@ -112,8 +110,7 @@ export const webPrimitives: MacPrimitives<Promise<WebKey>> = {
   },
 };
 
-/* HMAC-SHA256 (RFC 2104) of one content with each of several keys: what the three schemes send. */
-
+/** Computes the HMAC-SHA256 (RFC 2104) of one content with each key, as the three schemes need it. */
 export function hmacWithEach(keys: readonly Uint8Array[], content: Uint8Array): Promise<Uint8Array[]> {
   const { importKey, mac } = webPrimitives;
   return Promise.all(keys.map((key) => mac(importKey(key, 'sha256'), 'sha256', [content])));

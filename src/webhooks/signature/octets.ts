@@ -1,6 +1,6 @@
 /**
- * Octets to sign and to compare, and their texts in hexadecimal and Base64. Text is encoded as UTF-8 and never the other way round: a body that
- * is no UTF-8 is signed as it is.
+ * Octets to sign and to compare, and their hexadecimal and Base64 texts. Text is encoded as UTF-8, and octets are never
+ * decoded: a body that is not UTF-8 is signed unchanged.
  */
 
 /** A body as it travels. A text stands for its UTF-8 octets. */
@@ -10,8 +10,8 @@ declare const TextEncoder: { new (): { encode(text: string): Uint8Array } };
 const encoder = new TextEncoder();
 
 /**
- * The octets of a body.
- * @throws TypeError for anything else, such as a body that was parsed: what it was made of cannot be had back from that
+ * Returns the octets of a body.
+ * @throws TypeError for anything else, such as a parsed body, from which the octets cannot be recovered
  */
 export function octetsOf(body: Body): Uint8Array {
   if (typeof body === 'string') return encoder.encode(body);
@@ -20,12 +20,12 @@ export function octetsOf(body: Body): Uint8Array {
   throw new TypeError('the body must be the text or the bytes as they travel, not what they were parsed to');
 }
 
-/** What is signed where something stands before the body: the prefix in UTF-8 and the body after it. */
+/** Returns the prefix in UTF-8, followed by the body. */
 export function withPrefix(prefix: string, body: Body): Uint8Array {
   return joinOctets([octetsOf(prefix), octetsOf(body)]);
 }
 
-/** One after the other. A single part is given back as it is. */
+/** Concatenates the parts. Returns a single part itself. */
 export function joinOctets(parts: readonly Uint8Array[]): Uint8Array {
   const [first] = parts;
   if (parts.length === 1 && first !== undefined) return first;
@@ -40,7 +40,7 @@ export function joinOctets(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Whether both are the same, in a time that depends on the length alone (§4.14.2: lengths first). */
+/** Returns true if both are equal, in a time that depends only on the length (§4.14.2: lengths first). */
 export function sameOctets(one: Uint8Array, other: Uint8Array): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
@@ -58,7 +58,7 @@ export function encodeHex(octets: Uint8Array): string {
   return text;
 }
 
-/** The octets; undefined unless the text is exactly that many in hexadecimal. */
+/** Returns the octets; undefined unless the text is exactly `length` octets in hexadecimal. */
 export function decodeHex(text: string, length: number): Uint8Array | undefined {
   if (text.length !== 2 * length) return undefined;
   const octets = new Uint8Array(length);
@@ -78,8 +78,8 @@ function digitOf(code: number): number {
 }
 
 /*
- * Base64 (RFC 4648 §4), with its padding and nothing else around it, and base64url without padding (RFC 4648 §5), as in a JWK. Strict, so that
- * each sequence of octets has one text: no white space, no other alphabet, no bits that are set beyond the end.
+ * Base64 (RFC 4648 §4), with padding, and base64url without padding (RFC 4648 §5), as in a JWK. Strict, so that each
+ * octet sequence has exactly one text: no white space, no other alphabet, no set bits beyond the end.
  */
 
 const standardAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
@@ -92,7 +92,7 @@ export function encodeBase64(octets: Uint8Array): string {
   return text.padEnd(Math.ceil(text.length / 4) * 4, '=');
 }
 
-/** The octets; undefined for what is no base64. */
+/** Returns the octets; undefined for invalid base64. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0) return undefined;
   let end = text.length;
@@ -105,7 +105,7 @@ export function encodeBase64Url(octets: Uint8Array): string {
   return encode(octets, urlAlphabet);
 }
 
-/** The octets; undefined for what is no base64url without padding. */
+/** Returns the octets; undefined for invalid base64url, and with padding. */
 export function decodeBase64Url(text: string): Uint8Array | undefined {
   return decode(text, text.length, urlValues);
 }
@@ -145,7 +145,7 @@ function decode(text: string, end: number, values: Int8Array): Uint8Array | unde
   return (bits & ((1 << held) - 1)) === 0 ? octets : undefined;
 }
 
-/** What each character stands for, by its code; -1: for nothing. */
+/** Returns the value of each character by its code; -1: none. */
 function valuesOf(alphabet: string): Int8Array {
   const values = new Int8Array(128).fill(-1);
   for (let at = 0; at < alphabet.length; at += 1) values[alphabet.charCodeAt(at)] = at;

@@ -1,8 +1,10 @@
 /**
- * The plain scheme of §5.6: `sha256=<hex>`, an HMAC-SHA256 over the body keyed with the whole text of the secret. Nothing in it says when
- * the body was sent: whoever gets hold of a message can send it again, so a receiver must remember the ids of deliveries.
+ * The plain scheme of §5.6: `sha256=<hex>`, an HMAC-SHA256 over the body keyed with the whole text of the secret. It
+ * signs no time: an attacker with a recorded message can send it again, so a receiver must remember the ids of
+ * deliveries.
  *
- * A field holds one signature, since every receiver of this scheme reads one. Where a list comes nevertheless, it is enough that one fits.
+ * A field holds one signature, because receivers of this scheme read only one. If a list comes nevertheless, one
+ * matching signature is enough.
  */
 
 import { hmacWithEach, keysOf, prepareKeys, textKey, webPrimitives } from './mac-keys.ts';
@@ -23,20 +25,20 @@ export const plainRule: HmacRule = {
   toleranceSeconds: 0,
 };
 
-/** The field value. @param signature in lower-case hexadecimal */
+/** Returns the field value. @param signature in lower-case hexadecimal */
 export function plainHeader(signature: string): string {
   return `sha256=${signature}`;
 }
 
 export type SignPlain = {
   readonly body: Body;
-  /** One signature is made with each. */
+  /** Each makes one signature. */
   readonly secrets: readonly string[];
 };
 
 /**
- * Values for the field `X-Hub-Signature-256` (§5.6), one for each secret in their order; a request has room for one.
- * @throws TypeError for what can be no secret or body
+ * Returns values for the field `X-Hub-Signature-256` (§5.6), one for each secret in order; a request holds only one.
+ * @throws TypeError for an invalid secret or body
  */
 export async function signPlain({ body, secrets }: SignPlain): Promise<readonly string[]> {
   const signatures = await hmacWithEach(keysOf(secrets, textKey), octetsOf(body));
@@ -44,19 +46,19 @@ export async function signPlain({ body, secrets }: SignPlain): Promise<readonly 
 }
 
 export type VerifyPlain = {
-  /** As it came: bytes that were parsed and written again are other bytes. */
+  /** As received: parsing and serialising changes the octets. */
   readonly body: Body;
   /** The value of `X-Hub-Signature-256`. */
   readonly header: FieldValue;
-  /** It is enough that one of them fits: several while a secret is being replaced. */
+  /** One match is enough; several during a rotation. */
   readonly secrets: readonly string[];
 };
 
 export type PlainVerdict = { readonly ok: true } | Refused;
 
 /**
- * Whether the sender signed this body, now or ever. Whatever stands in the header, it does not throw.
- * @throws TypeError for what can be no secret or body
+ * Verifies that the sender signed this body, at any time. Never throws because of the header.
+ * @throws TypeError for an invalid secret or body
  */
 export async function verifyPlain({ body, header, secrets }: VerifyPlain): Promise<PlainVerdict> {
   const message = { body: octetsOf(body), header: () => header ?? undefined };

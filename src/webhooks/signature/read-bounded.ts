@@ -1,12 +1,12 @@
-/** The content of an answer of `fetch`, up to a bound: what is longer is not read to its end. */
+/** Reads the content of a `fetch` response up to a bound; longer content is not read to its end. */
 
-/** A stream as far as it is read here: that of every runtime fits. */
+/** The used part of a stream reader, which every runtime provides. */
 export type BodyReader = {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
   cancel(): Promise<unknown>;
 };
 
-/** @throws Error when there is more */
+/** @throws Error if there is more */
 export async function readBounded(reader: BodyReader, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -1,23 +1,23 @@
-/** Why a message is not taken for what its sender sent. A value and no exception: answering 400 (§4.14) is the usual thing to do. */
+/** The reasons for which a message is refused. A value, not an exception: the usual response is 400 (§4.14). */
 
 export type RefusalReason =
-  /** A header that the scheme needs is not there. */
+  /** A header that the scheme needs is absent. */
   | 'missing'
   /** A header does not have the scheme's form, or is longer than any sender makes it. */
   | 'malformed'
   /** No signature of the supported version was made with one of the secrets or keys. */
   | 'no-match'
-  /** Signed, and too long ago: sent again, or by a clock that is behind. */
+  /** Signed too long ago: sent again, or by a clock that is behind. */
   | 'stale'
-  /** Signed, and too far in the future. */
+  /** Signed too far in the future. */
   | 'ahead';
 
 export type Refused = { readonly ok: false; readonly reason: RefusalReason };
 
-/** A header field as frameworks hand it out. */
+/** A header field as frameworks provide it. */
 export type FieldValue = string | null | undefined;
 
-/** Bounds on what is looked at, whoever sent it. */
+/** Bounds on untrusted input. */
 const headerCharactersMax = 8192;
 export const signaturesMax = 16;
 
@@ -25,7 +25,10 @@ export function refused(reason: RefusalReason): Refused {
   return { ok: false, reason };
 }
 
-/** Why the field cannot be read; undefined: it can be. What is no text came more than once, or from somewhere else. */
+/**
+ * Returns why the field cannot be used; undefined: it can. A value that is not a text was repeated, or is of a wrong
+ * type.
+ */
 export function refuseField(value: FieldValue | readonly string[]): 'missing' | 'malformed' | undefined {
   if (value === null || value === undefined || value === '') return 'missing';
   return typeof value !== 'string' || value.length > headerCharactersMax ? 'malformed' : undefined;

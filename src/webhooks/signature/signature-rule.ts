@@ -1,43 +1,56 @@
 /**
- * How a sender signs (§5.6), as data: the three schemes, and what vendors made of them. What verifies by such a rule is
- * verify-by-rule.ts.
+ * How a sender signs (§5.6), as data: the three schemes, and vendors' variants. verify-by-rule.ts verifies by such a
+ * rule.
  */
 
 export type SignatureRule = HmacRule | TokenRule;
 
 export type Hash = 'sha1' | 'sha256' | 'sha512';
 
-/** An HMAC over the body and what is signed with it. */
+/** An HMAC over the body and other signed parts. */
 export type HmacRule = {
   readonly kind: 'hmac';
   /** The field that holds the signatures, in lower case. */
   readonly header: string;
   readonly hash: Hash;
   readonly encoding: 'hex' | 'base64';
-  /** What stands before each signature: `sha256=`, `v1=`, `v1,`; may be empty. What begins otherwise is another version, and ignored. */
+  /**
+   * The text before each signature: `sha256=`, `v1=`, `v1,`; may be empty. Entries with another prefix are of another
+   * version, and ignored.
+   */
   readonly prefix: string;
-  /** Between signatures; null: the field holds one. */
+  /** Separates signatures; null: the field holds one. */
   readonly separator: ',' | ' ' | null;
   /**
-   * What is signed: text in which `{body}`, `{timestamp}`, `{id}`, `{url}` and `{form}` stand for parts of the message. `{url}` is the whole
-   * URL that the sender called; `{form}` the parameters of a form body, sorted by name, each name followed by its value.
+   * The signed content: text in which `{body}`, `{timestamp}`, `{id}`, `{url}` and `{form}` stand for parts of the
+   * message. `{url}` is the complete URL that the sender called; `{form}` the parameters of a form body, sorted by
+   * name, each name followed by its value.
    */
   readonly signed: string;
-  /** Where the Unix seconds stand that `{timestamp}` is: in a field of their own, or in that of the signatures behind a prefix such as `t=`. */
+  /**
+   * The place of the Unix seconds `{timestamp}`: a field of their own, or the field of the signatures, after a prefix
+   * such as `t=`.
+   */
   readonly timestamp?: { readonly header: string } | { readonly prefix: string } | undefined;
-  /** The field that `{id}` is. */
+  /** The field of `{id}`. */
   readonly id?: string | undefined;
-  /** What of a secret is the key: its text, or the octets that stand in it as base64 behind `whsec_`. */
+  /** The part of a secret that is the key: its text, or the octets that it holds as base64 after `whsec_`. */
   readonly key: 'text' | 'base64';
-  /** How far the signed time may be from now (§8), in seconds; 0: any time. Without a timestamp it means nothing. */
+  /**
+   * Greatest difference of the signed time from now (§8), in seconds; 0: any time. Without a timestamp it has no
+   * effect.
+   */
   readonly toleranceSeconds: number;
-  /** What stands before signatures by Ed25519 over the same text, such as `v1a,`. */
+  /** The text before Ed25519 signatures over the same content, such as `v1a,`. */
   readonly asymmetricPrefix?: string | undefined;
-  /** Where `{form}` is signed: the parameter of `{url}` that holds the SHA-256 of a body that is no form, in hexadecimal. */
+  /**
+   * If `{form}` is signed: the parameter of `{url}` that holds the SHA-256 of a body that is not a form, in
+   * hexadecimal.
+   */
   readonly bodyDigestParameter?: string | undefined;
 };
 
-/** The field holds a secret itself, which proves who sent the message and nothing of what is in it. */
+/** The field holds a secret itself, which authenticates the sender but not the content of the message. */
 export type TokenRule = {
   readonly kind: 'token';
   /** In lower case. */

@@ -1,23 +1,26 @@
-/** What was signed, of one message: the pieces of a rule's template with the message's parts in them, as octets that stay where they are. */
+/**
+ * Builds the signed content of a message: the pieces of a rule's template with the message's parts, without copying
+ * octets.
+ */
 import { octetsOf } from './octets.ts';
 import type { HmacRule } from './signature-rule.ts';
 import type { HeaderReader, SignedFields } from './signed-fields.ts';
 
 export type SignedMessage = {
-  /** As it came. */
+  /** As received. */
   readonly body: Uint8Array;
   readonly header: HeaderReader;
-  /** Whole, as the sender called it: where `{url}` is signed. */
+  /** The complete URL as the sender called it; needed if `{url}` is signed. */
   readonly url?: string | undefined;
 };
 
-/** Octets that were signed one after the other. */
+/** Octets, to be concatenated. */
 export type SignedContent = readonly Uint8Array[];
 
 /**
- * By what the body is covered: it is signed itself, or its parameters are, or there is none, or its SHA-256 stands in the signed URL in
- * hexadecimal. Any other body beside a signed URL would be anybody's. The digest goes before the form, as it does at Twilio: a message with
- * one is none of the other kind because somebody says so in Content-Type, which is not signed.
+ * How the signature covers the body: it is signed itself, its form parameters are, it is empty, or its SHA-256 is in
+ * the signed URL in hexadecimal. Any other body beside a signed URL could be forged. The digest takes precedence over
+ * the form, as it does at Twilio, because Content-Type, which would select the form, is not signed.
  */
 export type BodyCover = 'body' | 'form' | 'empty' | 'nothing' | { readonly sha256: string };
 
@@ -31,8 +34,9 @@ export function bodyCoverOf(rule: HmacRule, template: SignedTemplate, message: S
 }
 
 /**
- * Each content that the sender may have signed: more than one where `{url}` is written in two ways. None: nothing covers the body.
- * @throws TypeError where `{url}` is signed and the program did not give it
+ * Returns each content that the sender may have signed: several if `{url}` has two spellings, none if nothing covers
+ * the body.
+ * @throws TypeError if `{url}` is signed and the program did not give it
  */
 export function signedContents(
   template: SignedTemplate,
@@ -82,19 +86,22 @@ function isForm(header: HeaderReader): boolean {
 }
 
 /*
- * What a rule says is signed, such as `{id}.{timestamp}.{body}`, taken apart once, and refused where it could not be verified: a mistake of
- * the program, not of a sender.
+ * The template of a rule's signed content, such as `{id}.{timestamp}.{body}`, parsed once. An invalid one throws: it is
+ * a mistake of the program, not of a sender.
  */
 
 export type SignedPart = 'body' | 'timestamp' | 'id' | 'url' | 'form';
 
 export type SignedTemplate = {
-  /** In their order: a text as it stands, or a part of the message. */
+  /** In order: literal texts and parts of the message. */
   readonly pieces: readonly (SignedPiece | SignedText)[];
-  /** What stands behind `{id}`, which an id must not hold: it could end elsewhere than where it was signed to end. May be empty. */
+  /**
+   * The character after `{id}`, which an id must not contain: the id could otherwise end elsewhere than where it was
+   * signed to end. May be empty.
+   */
   readonly idEnd: string;
   readonly signsUrl: boolean;
-  /** Whether it is the parameters of a form that are signed, and not the body. */
+  /** True if the parameters of a form are signed instead of the body. */
   readonly signsForm: boolean;
 };
 
@@ -104,8 +111,8 @@ export type SignedText = { readonly text: string };
 const parts: readonly string[] = ['body', 'timestamp', 'id', 'url', 'form'] satisfies SignedPart[];
 
 /**
- * @throws TypeError for an unknown part, for a part that the rule gives no place of, for a place of what is not signed, and where not just
- * one of body and form is signed
+ * @throws TypeError for an unknown part, for a part without a place, for a place of a part that is not signed, and
+ * unless exactly one of body and form is signed
  */
 export function readTemplate(rule: HmacRule): SignedTemplate {
   const pieces = piecesOf(rule.signed);
@@ -151,13 +158,13 @@ function isPart(name: string): name is SignedPart {
 }
 
 /*
- * The URL that a sender called, as it may have signed it. Taken apart as text, since what was signed are its characters and not what a
- * parser of URLs makes of them.
+ * The URL as a sender may have signed it. Parsed as text, because its characters were signed, not the result of a URL
+ * parser.
  */
 
 /**
- * As it is, and with the port of its scheme put in or its port left out: senders that sign the URL (Twilio) do either, and which one is
- * not to be seen from what arrives.
+ * Returns the URL as it is, and with the default port of its scheme added or its port removed: senders that sign the
+ * URL (Twilio) do either, and the message does not show which.
  */
 function signedUrls(url: string): readonly string[] {
   const from = url.indexOf('://') + 3;
@@ -170,7 +177,7 @@ function signedUrls(url: string): readonly string[] {
   return [url, url.slice(0, end) + port + url.slice(end)];
 }
 
-/** The value of a parameter of the query, as it is written; undefined where it is not there, or twice. */
+/** Returns the value of a query parameter as written; undefined if it is absent or repeated. */
 function queryParameter(url: string, name: string): string | undefined {
   const query = url.indexOf('?');
   if (query < 0) return undefined;
@@ -191,14 +198,15 @@ function endOfAuthority(url: string, from: number): number {
 }
 
 /*
- * The parameters of a body of application/x-www-form-urlencoded (URL Standard §5.1) as they are signed: sorted by name and by value, each
- * name followed by its value, pairs that are there twice taken once. Names and values stay octets, so that what is no UTF-8 is signed as it is.
+ * The parameters of a body of application/x-www-form-urlencoded (URL Standard §5.1) as they are signed: sorted by name
+ * and by value, each name followed by its value, duplicate pairs once. Names and values stay octets, so that invalid
+ * UTF-8 is signed as it is.
  */
 
-/** A sender has dozens; each costs before anything is believed. */
+/** A sender has dozens; each costs time before the signature is verified. */
 const parametersMax = 1000;
 
-/** Undefined where there are more than anybody sends. */
+/** Undefined for more than `parametersMax`. */
 function signedParameters(body: Uint8Array): Uint8Array[] | undefined {
   const pairs = readPairs(body);
   if (pairs === undefined) return undefined;
@@ -240,7 +248,7 @@ function readPairs(body: Uint8Array): Pair[] | undefined {
   return pairs;
 }
 
-/** A percent sign that no two digits follow stands for itself. */
+/** A percent sign without two hexadecimal digits stands for itself. */
 function decodePercent(octets: Uint8Array): Uint8Array {
   const decoded = new Uint8Array(octets.length);
   let length = 0;

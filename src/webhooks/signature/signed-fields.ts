@@ -1,6 +1,7 @@
 /**
- * The fields of a signed message by a rule: signatures of the rule's version, and the time and id that were signed with the body. Nothing is
- * believed yet. Each is bounded before it is looked at, and a field that came more than once is malformed: which of them was meant?
+ * Reads the fields of a signed message by a rule: signatures of the rule's version, and the signed time and id. Nothing
+ * is verified yet. Each field is bounded before it is parsed, and a repeated field is malformed, because which value
+ * was meant is unknown.
  */
 
 import { ed25519SignatureBytes } from './ed25519.ts';
@@ -8,26 +9,25 @@ import { decodeBase64, decodeHex } from './octets.ts';
 import { refuseField, signaturesMax } from './refusal.ts';
 import type { Hash, HmacRule } from './signature-rule.ts';
 
-/** The value of a field by its name in lower case. Undefined: it is not there; an array: it came more than once. */
+/** Returns the value of a field by lower-case name. Undefined: absent; an array: repeated. */
 export type HeaderReader = (name: string) => string | readonly string[] | undefined;
 
 export type SignedFields = {
   readonly signatures: readonly Uint8Array[];
-  /** Those by Ed25519. */
   readonly asymmetric: readonly Uint8Array[];
   /** Unix seconds. */
   readonly timestamp: number | null;
-  /** The timestamp as it was written, which is how it was signed. */
+  /** The timestamp as written, which is what was signed. */
   readonly timestampText: string;
   readonly id: string | null;
 };
 
 const hashBytes: Readonly<Record<Hash, number>> = { sha1: 20, sha256: 32, sha512: 64 };
 const idCharactersMax = 512;
-/** Each is tried with each public key, at some 100 us: what a stranger sends must not cost more than this. */
+/** Bounds the cost of unauthenticated messages: each is tried with each public key, about 100 µs per try. */
 const asymmetricMax = 4;
 
-/** @param idEnd what an id must not hold; may be empty */
+/** @param idEnd the character that an id must not contain; may be empty */
 export function readSignedFields(
   rule: HmacRule,
   header: HeaderReader,
@@ -51,7 +51,10 @@ export function readSignedFields(
   return { ...list, timestamp, timestampText, id: id === undefined ? null : String(id) };
 }
 
-/** Whether it can be the id of a message: visible ASCII that does not hold what stands behind it where it is signed. */
+/**
+ * Returns true if the text can be the id of a message: visible ASCII without the character that ends it in the signed
+ * content.
+ */
 export function isSignedId(id: string, idEnd: string): boolean {
   if (id.length === 0 || id.length > idCharactersMax) return false;
   for (let at = 0; at < id.length; at += 1) {
@@ -65,7 +68,7 @@ type SignatureList = Pick<SignedFields, 'signatures' | 'asymmetric'> & {
   readonly timestampText: string | undefined;
 };
 
-/** Undefined for what does not have the form. An entry of another version is ignored, and has to have a version. */
+/** Undefined for a malformed field. An entry of another version is ignored, but must have a version. */
 function readList(rule: HmacRule, field: string): SignatureList | undefined {
   const timePrefix =
     rule.timestamp !== undefined && 'prefix' in rule.timestamp ? rule.timestamp.prefix : undefined;
@@ -106,12 +109,15 @@ function decode(text: string, encoding: HmacRule['encoding'], length: number): U
   return octets?.length === length ? octets : undefined;
 }
 
-/* The time that is signed with a message, and how far it may be from now (§5.6, §8): what keeps an old message from being sent again. */
+/*
+ * The signed time of a message, and its greatest difference from now (§5.6, §8), which prevents replay attacks with old
+ * messages.
+ */
 
 export type TimeWindow = {
-  /** How many seconds the signed time may lie behind or ahead; 300 if not said, 0 for any time. */
+  /** Greatest difference of the signed time from now, in seconds; default 300, 0 for any time. */
   readonly toleranceSeconds?: number | undefined;
-  /** Milliseconds since the epoch; the runtime's clock if not said. */
+  /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: number | undefined;
 };
 
@@ -120,7 +126,7 @@ export const toleranceSecondsDefault = 300;
 /** Twelve digits reach beyond the year 30,000. */
 const digitsMax = 12;
 
-/** Unix seconds in decimal digits; undefined for anything else. */
+/** Parses Unix seconds in decimal digits; undefined for anything else. */
 function readTimestamp(text: string): number | undefined {
   if (text.length === 0 || text.length > digitsMax) return undefined;
   for (let at = 0; at < text.length; at += 1) {
@@ -130,7 +136,7 @@ function readTimestamp(text: string): number | undefined {
   return Number(text);
 }
 
-/** Unix seconds of a moment, now if none is given. @throws TypeError for what is no whole number of seconds */
+/** Checks Unix seconds; default: now. @throws TypeError unless it is a whole number of seconds */
 export function timestampOf(seconds: number = Math.floor(Date.now() / 1000)): number {
   if (readTimestamp(String(seconds)) === undefined) {
     throw new TypeError('a timestamp must be a whole number of seconds since the epoch');
@@ -139,8 +145,8 @@ export function timestampOf(seconds: number = Math.floor(Date.now() / 1000)): nu
 }
 
 /**
- * What is wrong with the signed time; undefined: nothing.
- * @throws TypeError for a tolerance that would compare as nothing does
+ * Returns the fault of the signed time; undefined: none.
+ * @throws TypeError for a negative or non-numeric tolerance, which would disable the check
  */
 export function refuseTime(timestamp: number, window: TimeWindow): 'stale' | 'ahead' | undefined {
   const { toleranceSeconds = toleranceSecondsDefault, nowMs = Date.now() } = window;

@@ -1,6 +1,7 @@
 /**
- * Standard Webhooks 1.0 (§5.6): `webhook-signature` is a list, with spaces between, of `v1,<base64>` (HMAC-SHA256 keyed with the decoded
- * secret) and `v1a,<base64>` (Ed25519), each over `<webhook-id>.<webhook-timestamp>.<body>`. Other versions are ignored.
+ * Standard Webhooks 1.0 (§5.6): `webhook-signature` is a space-separated list of `v1,<base64>` (HMAC-SHA256 keyed with
+ * the decoded secret) and `v1a,<base64>` (Ed25519), each over `<webhook-id>.<webhook-timestamp>.<body>`. Other versions
+ * are ignored.
  */
 
 import {
@@ -33,12 +34,12 @@ export const standardRule: HmacRule = {
   asymmetricPrefix: 'v1a,',
 };
 
-/** What is signed before the body. */
+/** Returns the signed text before the body. */
 export function standardPrefix(id: string, timestamp: number | string): string {
   return `${id}.${timestamp}.`;
 }
 
-/** One entry of the list. @param signature in base64 */
+/** Returns one entry of the list. @param signature in base64 */
 export function standardSignature(version: StandardVersion, signature: string): string {
   return `${version},${signature}`;
 }
@@ -46,14 +47,14 @@ export function standardSignature(version: StandardVersion, signature: string): 
 export type StandardVersion = 'v1' | 'v1a';
 
 export type SignStandard = {
-  /** The same each time that a message is sent. Visible ASCII without a full stop. */
+  /** The same for each attempt at a message. Visible ASCII without a full stop. */
   readonly id: string;
   readonly body: Body;
-  /** One signature `v1` is made with each: `whsec_` and base64. */
+  /** Each makes one signature `v1`: `whsec_` and base64. */
   readonly secrets?: readonly string[] | undefined;
-  /** One signature `v1a` is made with each: `whsk_` and base64, or a JWK. */
+  /** Each makes one signature `v1a`: `whsk_` and base64, or a JWK. */
   readonly privateKeys?: readonly (string | Ed25519PrivateJwk)[] | undefined;
-  /** Unix seconds; now if not said. */
+  /** Unix seconds; default: now. */
   readonly timestamp?: number | undefined;
 };
 
@@ -64,7 +65,7 @@ export type StandardHeaders = {
   readonly 'webhook-signature': string;
 };
 
-/** @throws TypeError for what can be no id, secret, key, body or timestamp, and without a secret or a key */
+/** @throws TypeError for an invalid id, secret, key, body or timestamp, and without any secret or key */
 export async function signStandard(options: SignStandard): Promise<StandardHeaders> {
   const { id, body, secrets, privateKeys = [], timestamp } = options;
   if (!isSignedId(id, '.'))
@@ -83,7 +84,7 @@ export async function signStandard(options: SignStandard): Promise<StandardHeade
 }
 
 export type VerifyStandard = TimeWindow & {
-  /** As it came: bytes that were parsed and written again are other bytes. */
+  /** As received: parsing and serialising changes the octets. */
   readonly body: Body;
   /** The value of `webhook-id`. */
   readonly id: FieldValue;
@@ -91,24 +92,27 @@ export type VerifyStandard = TimeWindow & {
   readonly timestamp: FieldValue;
   /** The value of `webhook-signature`. */
   readonly signature: FieldValue;
-  /** It is enough that one of them fits: `whsec_` and base64. */
+  /** One match is enough: `whsec_` and base64. */
   readonly secrets?: readonly string[] | undefined;
-  /** Keys whose signatures `v1a` are taken: `whpk_` and base64, or JWKs. */
+  /** Public keys whose signatures `v1a` are accepted: `whpk_` and base64, or JWKs. */
   readonly publicKeys?: readonly (string | Ed25519PublicJwk)[] | undefined;
-  /** Keys that the sender publishes, besides. */
+  /** Keys that the sender publishes, accepted too. */
   readonly discovery?: KeyDiscovery | undefined;
 };
 
-/** What was signed: the id that tells duplicates (§6.3), the Unix seconds, and by which version it was believed. */
+/**
+ * The signed values: the id that identifies duplicates (§6.3) and the Unix seconds; and the version of the matching
+ * signature.
+ */
 export type StandardVerdict =
   | { readonly ok: true; readonly id: string; readonly timestamp: number; readonly version: StandardVersion }
   | Refused;
 
 /**
- * Whether the sender signed this message, and did so now. `stale` and `ahead` are said only of what a secret or a key did sign.
- * Whatever stands in the headers, it does not throw.
- * @throws TypeError for what can be no secret, key, body or tolerance, and without any secret or key
- * @throws KeyDiscoveryError where only published keys could tell and they cannot be had: no reason to answer 400
+ * Verifies that the sender signed this message, within the tolerance. Reports `stale` and `ahead` only for valid
+ * signatures. Never throws because of the headers.
+ * @throws TypeError for an invalid secret, key, body or tolerance, and without any secret or key
+ * @throws KeyDiscoveryError if published keys are needed and unavailable: not a reason to respond with 400
  */
 export async function verifyStandard(options: VerifyStandard): Promise<StandardVerdict> {
   const { id, timestamp, signature, publicKeys = [], discovery, toleranceSeconds, nowMs } = options;
@@ -128,7 +132,7 @@ export async function verifyStandard(options: VerifyStandard): Promise<StandardV
   return { ok: true, id: verdict.id, timestamp: verdict.timestamp, version };
 }
 
-/** None are needed where keys are trusted; an empty list is a mistake even then. */
+/** No secrets are needed if there are keys; an empty list is a mistake even then. */
 function secretsOf({ secrets }: VerifyStandard, hasKeys: boolean): readonly string[] {
   if (secrets === undefined && hasKeys) return [];
   if (!Array.isArray(secrets) || secrets.length === 0) {

@@ -1,6 +1,6 @@
 /**
- * The timestamped scheme of §5.6: `t=<unix seconds>,v1=<hex>[,v1=<hex>...]`, each `v1` an HMAC-SHA256 over `<t>.<body>` keyed with the
- * whole text of a secret. Other versions, such as `v0`, are ignored.
+ * The timestamped scheme of §5.6: `t=<unix seconds>,v1=<hex>[,v1=<hex>...]`, each `v1` an HMAC-SHA256 over `<t>.<body>`
+ * keyed with the whole text of a secret. Other versions, such as `v0`, are ignored.
  */
 
 import { hmacWithEach, keysOf, prepareKeys, textKey, webPrimitives } from './mac-keys.ts';
@@ -23,25 +23,27 @@ export const timestampedRule: HmacRule = {
   toleranceSeconds: toleranceSecondsDefault,
 };
 
-/** What is signed before the body. */
+/** Returns the signed text before the body. */
 export function timestampedPrefix(timestamp: number | string): string {
   return `${timestamp}.`;
 }
 
-/** The field value. @param signatures in lower-case hexadecimal */
+/** Returns the field value. @param signatures in lower-case hexadecimal */
 export function timestampedHeader(timestamp: number, signatures: readonly string[]): string {
   return `t=${timestamp},v1=${signatures.join(',v1=')}`;
 }
 
 export type SignTimestamped = {
   readonly body: Body;
-  /** One signature is made with each. */
+  /** Each makes one signature. */
   readonly secrets: readonly string[];
-  /** Unix seconds; now if not said. */
+  /** Unix seconds; default: now. */
   readonly timestamp?: number | undefined;
 };
 
-/** The value of the field `Service-Signature` (§5.6). @throws TypeError for what can be no secret, body or timestamp */
+/**
+ * Returns the value of the field `Service-Signature` (§5.6). @throws TypeError for an invalid secret, body or timestamp
+ */
 export async function signTimestamped({ body, secrets, timestamp }: SignTimestamped): Promise<string> {
   const seconds = timestampOf(timestamp);
   const content = withPrefix(timestampedPrefix(seconds), body);
@@ -50,21 +52,21 @@ export async function signTimestamped({ body, secrets, timestamp }: SignTimestam
 }
 
 export type VerifyTimestamped = TimeWindow & {
-  /** As it came: bytes that were parsed and written again are other bytes. */
+  /** As received: parsing and serialising changes the octets. */
   readonly body: Body;
-  /** The value of `Service-Signature`, or of what another sender calls it, such as `Stripe-Signature`. */
+  /** The value of `Service-Signature`, or of another sender's field, such as `Stripe-Signature`. */
   readonly header: FieldValue;
-  /** It is enough that one of them fits: several while a secret is being replaced. */
+  /** One match is enough; several during a rotation. */
   readonly secrets: readonly string[];
 };
 
-/** `timestamp`: the Unix seconds that were signed. */
+/** `timestamp`: the signed Unix seconds. */
 export type TimestampedVerdict = { readonly ok: true; readonly timestamp: number } | Refused;
 
 /**
- * Whether the sender signed this body, and did so now. `stale` and `ahead` are said only of what a secret did sign.
- * Whatever stands in the header, it does not throw.
- * @throws TypeError for what can be no secret, body or tolerance
+ * Verifies that the sender signed this body, within the tolerance. Reports `stale` and `ahead` only for valid
+ * signatures. Never throws because of the header.
+ * @throws TypeError for an invalid secret, body or tolerance
  */
 export async function verifyTimestamped(options: VerifyTimestamped): Promise<TimestampedVerdict> {
   const { header, secrets } = options;

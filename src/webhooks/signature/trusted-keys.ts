@@ -1,12 +1,17 @@
-/** The Ed25519 keys that a receiver takes a sender's signatures of: those it was given, and those that the sender publishes. */
+/**
+ * The Ed25519 keys by which a receiver verifies a sender's signatures: given ones, and those that the sender publishes.
+ */
 import { anyEd25519, ed25519KeyBytes } from './ed25519.ts';
 import { decodeBase64Url } from './octets.ts';
 import { type BodyReader, readBounded } from './read-bounded.ts';
 
-/** Whether one of the keys made one of the signatures. @throws KeyDiscoveryError where only published keys could tell and they cannot be had */
+/**
+ * Returns true if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed
+ * and unavailable
+ */
 export type VerifyEd25519 = (signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>;
 
-/** Undefined: no signature by Ed25519 is taken. @param publicKeys 32 octets each, as `publicKeyOf` makes them */
+/** Undefined: no Ed25519 signature is accepted. @param publicKeys 32 octets each, from `publicKeyOf` */
 export function ed25519By(
   publicKeys: readonly Uint8Array[],
   discovery: KeyDiscovery | undefined,
@@ -23,21 +28,22 @@ export function ed25519By(
 }
 
 /*
- * The Ed25519 keys that a sender publishes as a JWK set (RFC 7517 §5), such as Comity's at `/.well-known/jwks.json`. They are kept, asked
- * for anew when they are old or when a signature fits none of them, and that seldom, so that nobody makes a receiver ask by sending it
- * signatures. Only keys from the one URL that the receiver chose are believed: nothing in a message names a key.
+ * The Ed25519 keys that a sender publishes as a JWK set (RFC 7517 §5), such as Comity's at `/.well-known/jwks.json`.
+ * They are cached, and fetched again when they are old or match no signature, at a bounded rate, so that forged
+ * messages cannot cause many requests. Only keys from the one URL that the receiver chose are trusted: nothing in a
+ * message names a key.
  */
 
 declare const fetch: FetchKeys;
 declare const AbortSignal: { timeout(ms: number): never };
 declare const TextDecoder: { new (): { decode(octets: Uint8Array): string } };
 
-/** As much of `fetch` as is needed; that of every runtime fits. */
+/** The used part of `fetch`, which every runtime provides. */
 export type FetchKeys = (url: string, init: FetchKeysInit) => Promise<FetchedKeys>;
 export type FetchKeysInit = {
   readonly headers: Record<string, string>;
   readonly redirect: 'manual';
-  /** An AbortSignal. This folder knows the type of no runtime, and `never` fits all of them. */
+  /** An AbortSignal. This folder uses the types of no runtime, and `never` fits all of them. */
   readonly signal: never;
 };
 export type FetchedKeys = {
@@ -46,39 +52,45 @@ export type FetchedKeys = {
 };
 
 export type KeyDiscoveryOptions = {
-  /** Of the JWK set: https, unless you trust the way there. */
+  /** Of the JWK set. Use https, unless you trust the network. */
   readonly url: string;
-  /** That of the runtime if not given. */
+  /** Default: the runtime's. */
   readonly fetch?: FetchKeys | undefined;
-  /** How long keys are taken as they are. 300 if not said: as long as Comity lets a copy be kept. */
+  /** Time for which fetched keys are used. Default 300, the cache lifetime of Comity's own set. */
   readonly freshSeconds?: number | undefined;
-  /** The least time between two requests, whatever came of the first. 30 if not said. */
+  /** Minimum interval of requests, whatever their outcome. Default 30. */
   readonly againSeconds?: number | undefined;
-  /** How long keys are used that can no longer be asked for. 86,400 if not said. */
+  /** Time for which keys are used while they cannot be fetched. Default 86,400. */
   readonly staleSeconds?: number | undefined;
-  /** For a whole request. 5000 if not said. */
+  /** For a whole request. Default 5000. */
   readonly timeoutMs?: number | undefined;
-  /** Milliseconds since the epoch; the runtime's clock if not said. */
+  /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: (() => number) | undefined;
 };
 
 export type KeyDiscovery = {
-  /** The keys, 32 octets each; asked for where none are known or they are old. @throws KeyDiscoveryError */
+  /** Returns the keys, 32 octets each; fetches them if there are none or they are old. @throws KeyDiscoveryError */
   keys(): Promise<readonly Uint8Array[]>;
-  /** The keys, asked for now unless that was done a moment ago. @throws KeyDiscoveryError */
+  /** Fetches the keys, unless that was done within `againSeconds`. @throws KeyDiscoveryError */
   renew(): Promise<readonly Uint8Array[]>;
 };
 
-/** The keys of a sender cannot be had now. Not the message's fault: answer 503, so that the sender tries again. */
+/** A sender's keys are unavailable. Not the message's fault: respond with 503, so that the sender retries. */
 export class KeyDiscoveryError extends Error {
   override readonly name = 'KeyDiscoveryError';
 }
 
 const answerBytesMax = 64 * 1024;
-/** Each costs a try for each signature. Comity has one or two, beside those of its tokens; more where they are replaced by the minute. */
+/**
+ * Each costs a try for each signature. Comity has one or two, in addition to those of its tokens; more if they are
+ * replaced every minute.
+ */
 const keysMax = 32;
 
-/** Nothing is asked for before the first signature. Make one for each sender and keep it: what it knows is in it. */
+/**
+ * Creates a key discovery. It fetches nothing before the first signature. Create one for each sender and keep it,
+ * because it holds the cache.
+ */
 export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
   const { freshSeconds = 300, againSeconds = 30, staleSeconds = 86_400, nowMs = Date.now } = options;
   let known: readonly Uint8Array[] | undefined;
@@ -120,7 +132,7 @@ export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
 async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = 5000 }: KeyDiscoveryOptions) {
   const answer = await ask(url, {
     headers: { accept: 'application/jwk-set+json, application/json' },
-    // Keys come from the URL that was chosen or not at all.
+    // Only the chosen URL may supply keys.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeoutMs),
   });

@@ -1,8 +1,7 @@
 /**
- * The one way in which a signature is verified (§4.14.2, §5.6), by a rule that says how its sender signs. The cryptography is given: where
- * that answers at once, so does this. Every signature of the rule's version is tried with every secret, and compared in constant time.
- *
- * It does not read what is in a message, and does not know whether it came before.
+ * Verifies signatures (§4.14.2, §5.6) by a rule that says how the sender signs. Synchronous if the supplied
+ * cryptography is. Every signature of the rule's version is tried with every secret, and compared in constant time. It
+ * does not read the content of a message, and does not detect repetitions.
  */
 
 import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
@@ -23,11 +22,14 @@ const sha256Bytes = 32;
 
 export type VerifyByRule<Key> = {
   readonly primitives: MacPrimitives<Key>;
-  /** In place of the rule's. */
+  /** Overrides the rule's. */
   readonly toleranceSeconds?: number | undefined;
-  /** Milliseconds since the epoch; the runtime's clock if not said. */
+  /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: number | undefined;
-  /** Whether a key of the sender made one of the signatures by Ed25519 (trusted-keys.ts); without it they are ignored. */
+  /**
+   * Returns true if a key of the sender made one of the Ed25519 signatures (trusted-keys.ts); without it they are
+   * ignored.
+   */
   readonly ed25519?:
     | ((signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>)
     | undefined;
@@ -35,22 +37,23 @@ export type VerifyByRule<Key> = {
 
 export type RuleVerdict = Believed | Refused;
 
-/** What was signed with the body, and by whom. */
+/** A valid signature: the values that it covers, and its key. */
 export type Believed = {
   readonly ok: true;
   /** Unix seconds; null: the rule signs none. */
   readonly timestamp: number | null;
   /** Null: the rule signs none. */
   readonly id: string | null;
-  /** Which secret fitted, by its index, the first of those that do; null: an Ed25519 key. */
+  /** Index of the first matching secret; null: an Ed25519 key. */
   readonly secret: number | null;
 };
 
 /**
- * Whether the sender signed this message, and did so now. `stale` and `ahead` are said only of what a secret or a key did sign. Whatever
- * stands in the message, it does not throw.
- * @param keys those that were prepared for this very rule
- * @throws TypeError for what can be no tolerance, and for a missing URL where the rule signs it
+ * Verifies that the sender signed this message, within the tolerance. Reports `stale` and `ahead` only for valid
+ * signatures. Never throws because of the message.
+ *
+ * @param keys keys that were prepared for this rule
+ * @throws TypeError for an invalid tolerance, and for a missing URL if the rule signs it
  */
 export function verifyByRule<Key>(
   rule: SignatureRule,
@@ -65,12 +68,22 @@ export function verifyByRule<Key>(
   const cover = bodyCoverOf(rule, keys.template, message);
   const contents = signedContents(keys.template, message, fields, cover);
   if (contents === 'malformed') return refused('malformed');
-  const asked: Asked<Key> = { rule, message, fields, cover, contents, keys: keys.keys, options };
-  const secret = findSecret(asked, 0);
-  return secret instanceof Promise ? secret.then((found) => conclude(asked, found)) : conclude(asked, secret);
+  const verification: Verification<Key> = {
+    rule,
+    message,
+    fields,
+    cover,
+    contents,
+    keys: keys.keys,
+    options,
+  };
+  const secret = findSecret(verification, 0);
+  return secret instanceof Promise
+    ? secret.then((found) => conclude(verification, found))
+    : conclude(verification, secret);
 }
 
-type Asked<Key> = {
+type Verification<Key> = {
   readonly rule: HmacRule;
   readonly message: SignedMessage;
   readonly fields: SignedFields;
@@ -80,9 +93,12 @@ type Asked<Key> = {
   readonly options: VerifyByRule<Key>;
 };
 
-/** The index of the first secret that made one of the signatures. @param from of the tries: each secret with each content */
-function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number | undefined> {
-  const { rule, fields, contents, keys, options } = asked;
+/**
+ * Returns the index of the first secret that made one of the signatures. @param from index of the try: each secret with
+ * each content
+ */
+function findSecret<Key>(verification: Verification<Key>, from: number): MaybePromise<number | undefined> {
+  const { rule, fields, contents, keys, options } = verification;
   if (fields.signatures.length === 0) return undefined;
   for (let at = from; at < keys.length * contents.length; at += 1) {
     const index = Math.floor(at / contents.length);
@@ -91,34 +107,39 @@ function findSecret<Key>(asked: Asked<Key>, from: number): MaybePromise<number |
     if (key === undefined || content === undefined) return undefined;
     const mac = options.primitives.mac(key, rule.hash, content);
     if (mac instanceof Promise) {
-      return mac.then((made) => (isAmong(fields.signatures, made) ? index : findSecret(asked, at + 1)));
+      return mac.then((made) =>
+        isAmong(fields.signatures, made) ? index : findSecret(verification, at + 1),
+      );
     }
     if (isAmong(fields.signatures, mac)) return index;
   }
   return undefined;
 }
 
-/** @param secret undefined: none fits, and a key may */
-function conclude<Key>(asked: Asked<Key>, secret: number | undefined): MaybePromise<RuleVerdict> {
-  const { fields, contents, cover, message, options } = asked;
+/** @param secret undefined: no secret matches; an Ed25519 key may */
+function conclude<Key>(
+  verification: Verification<Key>,
+  secret: number | undefined,
+): MaybePromise<RuleVerdict> {
+  const { fields, contents, cover, message, options } = verification;
   if (secret === undefined) {
     const [content] = contents;
     if (options.ed25519 === undefined || content === undefined || fields.asymmetric.length === 0) {
       return refused('no-match');
     }
     const fits = options.ed25519(fields.asymmetric, joinOctets(content));
-    return fits.then((made) => (made ? believe(asked, null) : refused('no-match')));
+    return fits.then((made) => (made ? believe(verification, null) : refused('no-match')));
   }
-  if (typeof cover === 'string') return believe(asked, secret);
+  if (typeof cover === 'string') return believe(verification, secret);
   const signed = decodeHex(cover.sha256, sha256Bytes);
   if (signed === undefined) return refused('no-match');
   const digest = options.primitives.sha256(message.body);
   const compare = (made: Uint8Array) =>
-    sameOctets(made, signed) ? believe(asked, secret) : refused('no-match');
+    sameOctets(made, signed) ? believe(verification, secret) : refused('no-match');
   return digest instanceof Promise ? digest.then(compare) : compare(digest);
 }
 
-function believe<Key>({ rule, fields, options }: Asked<Key>, secret: number | null): RuleVerdict {
+function believe<Key>({ rule, fields, options }: Verification<Key>, secret: number | null): RuleVerdict {
   const { timestamp, id } = fields;
   const { toleranceSeconds = rule.toleranceSeconds, nowMs } = options;
   const reason = timestamp === null ? undefined : refuseTime(timestamp, { toleranceSeconds, nowMs });

@@ -1,7 +1,7 @@
 /**
- * The log of attempts at due work: one row for each, never changed, under `{id of the work}/{number from 1, six digits}`, so that the
- * attempts of one row of work are neighbours by id. What a document says of an attempt is the policy's (sending/delivery-attempt-log.ts,
- * receiving/settle-received.ts).
+ * The log of attempts at due work: one row for each attempt, never changed, with the id `{id of the work}/{number from
+ * 1, six digits}`, so that the attempts of one row of work are adjacent by id. The policy defines the document of an
+ * attempt (sending/delivery-attempt-log.ts, receiving/settle-received.ts).
  */
 import { idField } from '../../model/field.ts';
 import { byId, type Filter } from '../../model/filter.ts';
@@ -10,15 +10,14 @@ import type { Change, MaybePromise, Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 
 const numberDigits = 6;
-/** Attempts that may have been concluded beside one; older numbers are not looked at. */
+/** Numbers that `isAttemptLogged` checks at most: only as many attempts may be settled concurrently with one. */
 const numbersMax = 64;
 
-/** @param number from 1; ids are in the order of the numbers up to 999,999 */
+/** @param number from 1; the order of ids is that of numbers up to 999,999 */
 export function attemptId(workId: string, number: number): string {
   return `${workId}/${String(number).padStart(numberDigits, '0')}`;
 }
 
-/** The row of an attempt that is logged for the first time. */
 export type LoggedAttempt = {
   readonly table: string;
   readonly workId: string;
@@ -41,15 +40,16 @@ export function attemptRowChange(attempt: LoggedAttempt): Change {
 export type AttemptRange = {
   readonly table: string;
   readonly workId: string;
-  /** Attempts that were counted when the attempt began, and that are counted now. */
+  /** Attempts counted when the attempt began, and now. */
   readonly countedBefore: number;
   readonly counted: number;
 };
 
 /**
- * Whether a settlement that comes too late was overtaken by itself: its unit had been made, and only the answer of the store was lost. Then
- * the log holds the very attempt, under a number that was free when it was written.
- * @param isOwn whether the document of that number is the attempt's
+ * Detects a settlement that was superseded by itself: its unit was committed, but the store's response was lost. The
+ * log then holds this attempt, under a number that was free when it was written.
+ *
+ * @param isOwn returns true if the document with this number describes this attempt
  */
 export async function isAttemptLogged(
   store: Pick<Store, 'read'>,
@@ -65,16 +65,15 @@ export async function isAttemptLogged(
 }
 
 export type AttemptsPage = {
-  /** Documents, oldest first. */
   readonly docs: readonly string[];
   readonly more: boolean;
 };
 
 export type AttemptsAsked = {
-  /** The page begins with the attempt after this one; 0: with the first. */
+  /** The page begins after this attempt; 0: with the first. */
   readonly afterNumber: number;
   readonly limit: number;
-  /** Octets of documents on the page; undefined: all up to `limit`. */
+  /** Bound on the octets of documents on the page; undefined: only `limit` applies. */
   readonly bytesMax?: number;
 };
 
@@ -86,7 +85,7 @@ export function attemptsPage(
 ): MaybePromise<AttemptsPage> {
   const filters: readonly Filter[] = [
     { op: 'gt', field: idField, value: attemptId(workId, afterNumber) },
-    // The digit after the slash in order of code points is 0, so this ends what begins with the id and a slash.
+    // `0` follows `/` in code point order, so this ends the range of ids that begin with `{workId}/`.
     { op: 'lt', field: idField, value: `${workId}0` },
   ];
   const bound = bytesMax === undefined ? {} : { bytesMax };
@@ -94,16 +93,14 @@ export function attemptsPage(
   return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
 }
 
-/**
- * The beginning of a text, without half of a surrogate pair at its end or anywhere, and without U+0000: PostgreSQL's JSON holds neither.
- */
+/** Truncates a text, and removes unpaired surrogates and U+0000, which JSON in PostgreSQL cannot hold. */
 export function fittingText(text: string, charactersMax: number): string {
   const cut = text.length <= charactersMax ? text : text.slice(0, withoutHalf(text, charactersMax));
   const fitting = cut.isWellFormed() ? cut : cut.toWellFormed();
   return fitting.includes('\0') ? fitting.replaceAll('\0', '') : fitting;
 }
 
-/** Where to cut, so that a pair is kept whole or not at all. */
+/** The length to cut at without splitting a surrogate pair. */
 function withoutHalf(text: string, length: number): number {
   const last = text.charCodeAt(length - 1);
   return last >= 0xd800 && last <= 0xdbff ? length - 1 : length;

@@ -1,14 +1,15 @@
 /**
- * The circuit breaker of a queue: pauses an endpoint or a sender whose attempts fail (§6: hints to slow down; a receiver that is out costs
- * capacity with each attempt). Its state is this process's and is not kept: the store has the schedule of each row.
+ * The circuit breaker of a queue: pauses an endpoint or a sender whose attempts fail (§6), because each attempt at a
+ * receiver that is down costs capacity. Its state is in memory only; the store has the schedule of each row.
  *
  * Three modes:
- * - closed: attempts begin freely. `failuresMax` failures in a row open it; a success begins the count anew.
- * - open: no attempt begins until a time, which is jittered so that queues behind one outage do not resume at once.
- *   Failures of attempts that had begun before say nothing new and are passed over.
- * - half-open, from that time on: one attempt begins, the probe. Its failure opens the breaker again, for twice as long up to a
- *   bound. If it says nothing of the receiver (it was aborted), the next one is the probe.
- * A success closes it in every mode: also that of an attempt which began before it opened.
+ * - closed: attempts begin freely. `failuresMax` failures in a row open it; a success resets the count.
+ * - open: no attempt begins until a time, with jitter so that queues behind one outage do not resume together. Failures
+ *   of attempts that began earlier are ignored.
+ * - half-open, from that time on: one attempt begins, the probe. Its failure opens the breaker again, for twice as long
+ *   up to a bound. If its outcome says nothing about the receiver (it was aborted), the next attempt is the probe.
+ *
+ * A success closes it in every mode, even if its attempt began before the breaker opened.
  */
 
 export type BreakerSettings = {
@@ -17,7 +18,7 @@ export type BreakerSettings = {
   readonly webhookBreakerSecondsMax: number;
 };
 
-/** The share of a period that chance takes away. */
+/** The greatest share of a period that jitter removes. */
 const jitter = 0.2;
 
 type Mode =
@@ -32,7 +33,7 @@ export class Breaker {
   readonly #random: () => number;
   #mode: Mode = closed;
 
-  /** @param random uniformly from 0 to 1 */
+  /** @param random returns numbers uniformly from 0 to 1 */
   constructor(settings: BreakerSettings, random: () => number) {
     this.#settings = settings;
     this.#random = random;
@@ -42,7 +43,7 @@ export class Breaker {
     return this.#mode.kind;
   }
 
-  /** Until when nothing begins, in milliseconds since the epoch; 0: not known to be so. */
+  /** The end of the pause, in milliseconds since the epoch; 0: not paused. */
   pausedUntil(at: number): number {
     if (this.#mode.kind !== 'open') return 0;
     if (at < this.#mode.until) return this.#mode.until;
@@ -50,33 +51,33 @@ export class Breaker {
     return 0;
   }
 
-  /** Whether the only attempt that may be under way is. */
+  /** True while the probe is under way. */
   get probing(): boolean {
     return this.#mode.kind === 'half-open' && this.#mode.probing;
   }
 
-  /** Lets the probe begin now, because a person asked for an attempt. */
+  /** Lets the probe begin now, because a person requested an attempt. */
   allowProbe(): void {
     if (this.#mode.kind === 'open') {
       this.#mode = { kind: 'half-open', probing: false, periodMs: this.#mode.periodMs };
     }
   }
 
-  /** @returns whether the attempt that begins is the probe */
+  /** @returns true if the attempt that begins is the probe */
   began(): boolean {
     if (this.#mode.kind !== 'half-open') return false;
     this.#mode = { ...this.#mode, probing: true };
     return true;
   }
 
-  /** @returns whether it was open until now */
+  /** @returns true if the breaker was not closed before */
   succeeded(): boolean {
     const answersAgain = this.#mode.kind !== 'closed';
     this.#mode = closed;
     return answersAgain;
   }
 
-  /** @returns until when the queue is paused, where this failure opened the breaker; milliseconds since the epoch */
+  /** @returns the end of the pause in milliseconds since the epoch, if this failure opened the breaker */
   failed(at: number, probe: boolean): number | undefined {
     const mode = this.#mode;
     const { webhookBreakerFailuresMax, webhookBreakerSeconds, webhookBreakerSecondsMax } = this.#settings;
@@ -89,7 +90,7 @@ export class Breaker {
     return this.#open(at, Math.min(mode.periodMs * 2, webhookBreakerSecondsMax * 1000));
   }
 
-  /** The probe said nothing. */
+  /** Records a probe whose outcome says nothing about the receiver. */
   ignored(probe: boolean): void {
     if (probe && this.#mode.kind === 'half-open') this.#mode = { ...this.#mode, probing: false };
   }

@@ -1,18 +1,19 @@
 /**
- * What an engine holds for one queue of due work: which rows it has taken on, a few that are due, and what is known of the rest.
+ * The memory of an engine for one queue of due work: the rows it has taken, a few of which are buffered, and what it
+ * knows of the others.
  *
- * Of the rest it knows one of two things: that more may be due (`mayHoldMore`, then the store is read), or when the next one is
- * (`nextDueAt`). A wake makes it the first; a read to the end of what is due makes it the second. Memory is bounded by the window and
- * the buffer, whatever waits in the store.
+ * Of the others it knows that more may be due (`mayHoldMore`; the store is then read) or when the next one is due
+ * (`nextDueAt`). A wake sets the first; a read to the end of the due rows sets the second. The window and the buffer
+ * bound the memory, however many rows wait in the store.
  *
- * A row is taken from the moment that it is read until its attempt is written down, and a read skips what is taken. A read that
- * was under way while an attempt was written down may still show the row as it was before: those are skipped as well.
+ * A row is taken from its read until its attempt is settled, and reads skip taken rows. A read that was under way while
+ * an attempt was settled may return the row as it was before; such rows are skipped too.
  */
 import type { Row } from '../../store/store.ts';
 import { Breaker, type BreakerSettings } from './breaker.ts';
 import type { DueRows } from './due-rows.ts';
 
-/** How many rows all queues of an engine together have read and not begun. */
+/** Rows that all queues of an engine have read but not begun. */
 export type Budget = { buffered: number };
 
 export type DueQueueOptions = {
@@ -28,19 +29,18 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   readonly rows: DueRows;
   readonly breaker: Breaker;
   protected readonly budget: Budget;
-  /** Nothing begins before it, in milliseconds since the epoch. */
+  /** Nothing begins before this time, in milliseconds since the epoch. */
   notBefore = 0;
-  /** When the engine last looked for an attempt that a person asked for, in milliseconds since the epoch. */
+  /** The time of the last look for a requested attempt, in milliseconds since the epoch. */
   askedAt = 0;
-  /** Of a queue that was just made nothing else is known. */
+  /** True for a new queue, of which nothing is known. */
   mayHoldMore = true;
   nextDueAt = Number.POSITIVE_INFINITY;
 
   #buffer: Due[] = [];
-  /** Index of the first one in the buffer. */
   #at = 0;
   readonly #taken = new Set<string>();
-  /** Grows with everything that makes a read under way worthless. */
+  /** Incremented when a read under way becomes useless. */
   #epoch = 0;
   #released: Set<string> | undefined;
 
@@ -51,20 +51,20 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.breaker = new Breaker(breaker, random);
   }
 
-  /** What lanes know it by. */
+  /** The name of the queue in `Lanes`. */
   abstract get lane(): string;
 
-  /** Rows that a read asks for. */
+  /** Rows that the next read requests. */
   abstract get wanted(): number;
 
-  /** What is kept of a row that is due, and when it is due; null: it has no time. */
+  /** Returns the parts of a due row to keep, and its due time; null: it has none. */
   protected abstract parse(row: Row): { readonly due: Due; readonly dueAt: string | null };
 
   get buffered(): number {
     return this.#buffer.length - this.#at;
   }
 
-  /** Rows that are taken: buffered, being worked at or being written down. */
+  /** Rows that are buffered, under way or being settled. */
   get taken(): number {
     return this.#taken.size;
   }
@@ -73,7 +73,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     return this.#released !== undefined;
   }
 
-  /** The oldest of those read. */
+  /** Takes the oldest row out of the buffer. */
   shift(): Due | undefined {
     const due = this.#buffer[this.#at];
     if (due === undefined) return undefined;
@@ -83,7 +83,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     return due;
   }
 
-  /** Puts one before all others, unless it is taken. */
+  /** Puts a row before all others, unless it is taken. */
   prefer(row: Row): void {
     if (this.reading || this.#taken.has(row.id)) return;
     this.drop();
@@ -91,7 +91,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.mayHoldMore = true;
   }
 
-  /** Takes one by its id, also one that was read and has not begun. @returns false where it is under way */
+  /** Takes a row by its id, from the buffer too. @returns false if the row is under way */
   take(id: string): boolean {
     const at = this.#buffer.findIndex((due, index) => index >= this.#at && due.id === id);
     if (at >= 0) {
@@ -102,24 +102,23 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     return true;
   }
 
-  /** Its attempt is written down, or given up. */
+  /** Releases a row whose attempt was settled or given up. */
   release(id: string): void {
     this.#taken.delete(id);
     this.#released?.add(id);
   }
 
-  /** Another time at which one is due. */
   dueAt(time: number): void {
     if (time < this.nextDueAt) this.nextDueAt = time;
   }
 
-  /** Nothing begins before the time, in milliseconds since the epoch. What is due then is read anew. */
+  /** Begins nothing before the time, in milliseconds since the epoch, and then reads again. */
   pause(until: number): void {
     this.notBefore = Math.max(this.notBefore, until);
     this.mayHoldMore = true;
   }
 
-  /** Lets go of what has not begun; the store still has it. */
+  /** Empties the buffer; the rows remain in the store. */
   drop(): void {
     for (let at = this.#at; at < this.#buffer.length; at += 1) {
       const due = this.#buffer[at];
@@ -131,7 +130,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.#epoch += 1;
   }
 
-  /** @returns what `endRead` needs to tell whether the read is still worth something */
+  /** @returns the epoch, by which `endRead` detects that the read became useless */
   beginRead(): number {
     this.mayHoldMore = false;
     this.nextDueAt = Number.POSITIVE_INFINITY;
@@ -140,8 +139,8 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   }
 
   /**
-   * @param rows the first ones by `dueAt`, of those that have one
-   * @param wanted how many of them were asked for: fewer means that there are no more
+   * @param rows the first rows by `dueAt`, of those that have one
+   * @param wanted the number of rows requested: fewer rows mean that there are no more
    */
   endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void {
     const released = this.#released;
@@ -163,7 +162,7 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     if (rows.length >= wanted) this.mayHoldMore = true;
   }
 
-  /** The read failed: what it would have shown is not known. */
+  /** Ends a failed read: more rows may be due. */
   failRead(): void {
     this.#released = undefined;
     this.mayHoldMore = true;

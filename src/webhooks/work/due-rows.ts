@@ -1,6 +1,6 @@
 /**
- * The rows of one queue that have a time, the earliest first: a range of one index, whatever follows it. They are read at once where
- * the store answers at once, and for a bounded number of queues together.
+ * Reads the rows of one queue that have a due time, earliest first: a range of one index. A store that answers
+ * synchronously is read synchronously; other reads are bounded for all queues together.
  */
 import type { Collection } from '../../model/collection.ts';
 import { type Field, idField } from '../../model/field.ts';
@@ -13,14 +13,14 @@ export type DueIndex = {
   readonly table: string;
   readonly field: Field;
   readonly dueAt: Field;
-  /** More than one queue can have taken and want. */
+  /** More rows than one queue can take and request. */
   readonly rowsMax: number;
 };
 
-/** Before every time: separates rows without one. */
+/** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';
 
-/** @throws RangeError where the collection has no such field */
+/** @throws RangeError if the collection lacks one of the fields */
 export function dueIndexOf({ name: table, fields }: Collection, by: string, rowsMax: number): DueIndex {
   const [field, dueAt] = [fields.get(by), fields.get('dueAt')];
   if (field === undefined || dueAt === undefined) throw new RangeError(`${table} is no queue by ${by}`);
@@ -49,22 +49,21 @@ export class DueRows {
     return this.#plan.rows({ from: 'start' }, Math.min(count, this.#rowsMax));
   }
 
-  /** The one whose time came last before the moment, in milliseconds since the epoch; none or one row. */
+  /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
   lastBefore(at: number): MaybePromise<readonly Row[]> {
     return this.#plan.rows({ from: 'before', key: [new Date(at).toISOString(), ''] }, 1);
   }
 }
 
-/** After the store was away. */
+/** Pause after a failed read. */
 const againMs = 1000;
 
-/** A queue that is filled from the store, as due-queue.ts has it. */
+/** A queue that is filled from the store (due-queue.ts). */
 export type ReadQueue = {
   readonly reading: boolean;
-  /** Rows that a read asks for. */
   readonly wanted: number;
   readonly rows: { first(count: number): MaybePromise<readonly Row[]> };
-  /** @returns what `endRead` must be given */
+  /** @returns the argument for `endRead` */
   beginRead(): number;
   endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void;
   failRead(): void;
@@ -75,11 +74,11 @@ export type ReadingOptions<Q extends ReadQueue> = {
   readonly timers: Timers;
   readonly ready: (queue: Q) => void;
   readonly readsAtOnce: number;
-  /** Receives the first of the failures in a row. */
+  /** Receives the first of consecutive failures. */
   readonly onFailed: (error: unknown) => void;
 };
 
-/** @returns whether what there is is there already; otherwise the queue is made ready when it is */
+/** @returns true if the read has ended; otherwise the queue becomes ready later */
 export type Read<Q extends ReadQueue> = (queue: Q) => boolean;
 
 export function createReading<Q extends ReadQueue>({

@@ -1,6 +1,6 @@
 /**
- * Leases of lanes, where several processes share a store. Two kinds of rows: each process has one, which it writes anew every so often
- * (the renewal), and one row says whose each lane is (the assignment).
+ * Leases of lanes, for processes that share a store. The table has two kinds of rows: each process has one, which it
+ * rewrites at intervals (the renewal), and one row names the owner of each lane (the assignment).
  */
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, Commit, Store } from '../../store/store.ts';
@@ -22,36 +22,38 @@ import { runtimeTimers, type Timers } from './timers.ts';
 
 /** Renewals within one lease, so that one or two may fail. */
 const renewalsPerLease = 5;
-/** Of the time of an attempt, for what comes after the answer: reading its content, and writing it down. */
+/** Share of an attempt's time for what follows the response: reading its content and settling. */
 const afterAnswerShare = 1 / 8;
-/** Other processes may change the table between a read and a unit; then both are made again, so often. */
+/** Tries of a read and its unit, because other processes may change the table between them. */
 const triesMax = 10;
 
 type LeasesOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly store: Pick<Store, 'shared' | 'plan' | 'commit' | 'onChange'>;
-  /** Milliseconds that no setting of the clock changes. */
+  /** Milliseconds of a clock that is never set. */
   readonly monotonic: () => number;
   readonly settings: { readonly webhookLeaseMs: number; readonly webhookTimeoutMs: number };
   readonly holder: Holder;
-  /** Whether a process of this host lives. */
+  /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
   readonly timers?: Timers;
 };
 
 /**
- * A process sends for a lane while the assignment names it and its lease lasts: `ownMs` from the moment at which it *began* its last
- * renewal that was made. That is the lease without the time that one attempt may take, so that what begins within it ends within the lease.
+ * A process sends for a lane while the assignment names it and its lease lasts: `ownMs` from the moment at which it
+ * *began* its last successful renewal. `ownMs` is the lease without the time of one attempt, so an attempt that begins
+ * within it ends within the lease.
  *
- * Only two things change the owner of a lane, and each is one unit that expects the assignment as it was read:
- * - A process gives lanes away or takes free ones, for itself. The unit renews its own row, so it fails when that is gone.
- *   Before it gives one away it begins nothing more in it and waits for what is under way.
- * - A process has seen the row of another unchanged for a whole lease, from the moment at which it had read it, on its own steady
- *   clock: it removes that row. A lane whose owner has no row is free.
+ * Only two units change the owner of a lane; each expects the assignment as it was read:
+ * - A process gives lanes away or takes free ones. The unit also renews its own row, so it fails if that row is gone.
+ *   Before a process gives a lane away it begins nothing more in it and waits for its attempts to end.
+ * - A process that has seen the row of another one unchanged for a whole lease, from its read and on its own steady
+ *   clock, removes that row. A lane whose owner has no row is free.
  *
- * Why no two send for one lane: the other began its last renewal before the row was read, so its `ownMs` and the time of an attempt are
- * over when a whole lease has passed since. If it still runs, its next renewal expects a row that is gone, so it finds out before it
- * believes in a lease again; then it takes up work as a new process. A process that stands still in the middle of an attempt for
- * longer than that (SIGSTOP) may send what another sends; the revision of the delivery decides whose attempt counts.
+ * Why two processes never send for one lane: the previous owner began its last renewal before its row was read, so its
+ * `ownMs` and the time of an attempt have passed when a whole lease has passed since. If it still runs, its next
+ * renewal expects a row that is gone, so it learns of the loss before it holds a lease again; it then joins as a new
+ * process. A process that is suspended during an attempt for longer than that (SIGSTOP) may send what another one
+ * sends; the revision of the delivery decides whose attempt counts.
  */
 class Leases implements Omit<Lanes, 'need'> {
   readonly #options: LeasesOptions;
@@ -62,7 +64,7 @@ class Leases implements Omit<Lanes, 'need'> {
   readonly #watch: ProcessWatch;
   readonly #listeners = new Set<() => void>();
   readonly #underWay = new Int32Array(laneCount);
-  /** Our row as we wrote it last; undefined: we have none, or it was taken from us. */
+  /** This process's row as last written; undefined: it has none, or another process removed it. */
   #me: ProcessRow | undefined;
   #lives = 0;
   #mine: ReadonlySet<number> = new Set();
@@ -145,7 +147,7 @@ class Leases implements Omit<Lanes, 'need'> {
     });
   }
 
-  /** One round at a time; what is asked for meanwhile is one more after it. Never rejects. */
+  /** Runs one round at a time; requests during a round cause one more after it. Never rejects. */
   #look(): Promise<void> {
     if (this.#round !== undefined) {
       this.#again = true;
@@ -171,37 +173,37 @@ class Leases implements Omit<Lanes, 'need'> {
     }
   }
 
-  /** Reads the table and makes one unit, or none where nothing is to be done. @returns whether the table is as we want it */
+  /** Reads the table and commits at most one unit. @returns true if the table needs no further change */
   async #step(): Promise<boolean> {
     const { clock, monotonic } = this.#options;
     const table = leaseTableOf(await this.#plan.rows({ from: 'start' }));
     const readAt = monotonic();
-    const standing = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
-    if (standing === undefined) return await this.#join();
-    // After a unit whose outcome was lost, our row and lanes are those in the table.
-    this.#me = standing;
-    const dead = this.#watch.findDead(table, standing.id, readAt);
+    const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
+    if (ownRow === undefined) return await this.#join();
+    // After a unit with an unknown outcome, the table has this process's row and lanes.
+    this.#me = ownRow;
+    const dead = this.#watch.findDead(table, ownRow.id, readAt);
     const live = new Set(table.processes.keys());
     for (const { id } of dead) live.delete(id);
     const { lanes } = table;
-    const division = divide({ lanes, me: standing.id, live, giving: this.#giving, isBusy: this.#isBusy });
+    const division = divide({ lanes, me: ownRow.id, live, giving: this.#giving, isBusy: this.#isBusy });
     const begunGiving = [...division.giving].some((lane) => !this.#giving.has(lane));
     const kept = [...this.#giving].some(
-      (lane) => !division.giving.has(lane) && division.lanes[lane] === standing.id,
+      (lane) => !division.giving.has(lane) && division.lanes[lane] === ownRow.id,
     );
     this.#giving = division.giving;
     const moved = division.lanes.some((owner, lane) => owner !== lanes[lane]);
     if (!moved && dead.length === 0 && !this.#isRenewalDue()) {
-      this.#become(standing, lanesOf(lanes, standing.id), kept);
+      this.#become(ownRow, lanesOf(lanes, ownRow.id), kept);
       return !begunGiving;
     }
-    const changes: Change[] = [processChange(standing, clock()), ...dead.map(processEnd)];
+    const changes: Change[] = [processChange(ownRow, clock()), ...dead.map(processEnd)];
     if (moved) changes.push(lanesChange(table, division.lanes, clock()));
     const began = monotonic();
     const commit = await this.#commit(changes);
     if (commit.outcome !== 'committed') return false;
-    this.#renewed({ ...standing, rev: commit.rev }, lanesOf(division.lanes, standing.id), began, kept);
-    // What is given away from now on is so at once where nothing is under way in it.
+    this.#renewed({ ...ownRow, rev: commit.rev }, lanesOf(division.lanes, ownRow.id), began, kept);
+    // An idle lane that is being given away since now is given away in the next round.
     return !begunGiving;
   }
 
@@ -209,7 +211,8 @@ class Leases implements Omit<Lanes, 'need'> {
     try {
       return await this.#options.store.commit({ changes, events: [] });
     } catch (error) {
-      // It may have been made, and given lanes away: nothing begins before a renewal that expects what was read after it.
+      // The unit may have been committed and have given lanes away: begin nothing before a renewal based on a later
+      // read.
       this.#leaseBegan = Number.NEGATIVE_INFINITY;
       throw error;
     }
@@ -218,7 +221,7 @@ class Leases implements Omit<Lanes, 'need'> {
   readonly #isBusy = (lane: number): boolean => (this.#underWay[lane] ?? 0) > 0;
 
   #isRenewalDue(): boolean {
-    // Half a tick early: a tick that comes a moment too soon must not wait for the next.
+    // Half an interval early, so that a tick that comes slightly too soon does not wait for the next.
     return this.#options.monotonic() - this.#leaseBegan >= this.#renewMs / 2;
   }
 
@@ -228,7 +231,7 @@ class Leases implements Omit<Lanes, 'need'> {
     this.#lives += 1;
     const joinedAt = clock();
     const row = { id: processId(holder, this.#lives), rev: undefined, holder, joinedAt };
-    // Known before it is made: a unit whose outcome is lost may have made it.
+    // Set before the commit: a unit with an unknown outcome may have created the row.
     this.#me = { ...row, rev: 0 };
     const began = monotonic();
     const commit = await store.commit({ changes: [processChange(row, joinedAt)], events: [] });
@@ -236,13 +239,13 @@ class Leases implements Omit<Lanes, 'need'> {
     return false;
   }
 
-  /** Takes our row and our lanes out of the table. @returns whether that is done */
+  /** Removes this process's row and lanes from the table. @returns true if done */
   async #leave(): Promise<boolean> {
     const table = leaseTableOf(await this.#plan.rows({ from: 'start' }));
-    const standing = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
-    if (standing === undefined) return true;
-    const lanes = table.lanes.map((owner) => (owner === standing.id ? null : owner));
-    const changes = [processEnd(standing), lanesChange(table, lanes, this.#options.clock())];
+    const ownRow = this.#me === undefined ? undefined : table.processes.get(this.#me.id);
+    if (ownRow === undefined) return true;
+    const lanes = table.lanes.map((owner) => (owner === ownRow.id ? null : owner));
+    const changes = [processEnd(ownRow), lanesChange(table, lanes, this.#options.clock())];
     const commit = await this.#options.store.commit({ changes, events: [] });
     return commit.outcome === 'committed';
   }
@@ -253,7 +256,7 @@ class Leases implements Omit<Lanes, 'need'> {
     this.#become(me, mine, lapsed && mine.size > 0);
   }
 
-  /** @param lapsed some are the same as before, but nothing could begin in them for a while */
+  /** @param lapsed the process kept some lanes, but could begin nothing in them for a while */
   #become(me: ProcessRow | undefined, mine: ReadonlySet<number>, lapsed = false): void {
     const before = this.#mine;
     this.#me = me;
@@ -270,16 +273,16 @@ function lanesOf(lanes: LeaseTable['lanes'], me: string): ReadonlySet<number> {
 }
 
 export type LanesOptions = LeasesOptions & {
-  /** What needs lanes from the moment at which there is any: the endpoints. */
+  /** The endpoints, which need lanes as soon as there is one. */
   readonly directory: { all(): Iterable<unknown>; onChange(listener: () => void): () => void };
 };
 
 /**
- * The lanes of this process. Nothing is leased before there is an endpoint or something else that needs lanes, so a program that sends nothing
- * writes nothing for it.
+ * Creates the lanes of this process. It leases nothing until an endpoint or other work needs lanes, so a program that
+ * sends nothing writes nothing here.
  *
- * @returns when it has asked for its lanes once, where it needs any; with a store that is away it goes on asking
- * @throws RangeError when the lease is no longer than an attempt
+ * @returns after the first round of leasing, if lanes are needed; while the store is away, leasing continues
+ * @throws RangeError if the lease is no longer than an attempt
  */
 export async function createLanes(options: LanesOptions): Promise<Lanes> {
   if (!options.store.shared) return everyLane;
@@ -315,7 +318,7 @@ function hasAny(all: Iterable<unknown>): boolean {
   return false;
 }
 
-/** Those of a process that has the store for itself. */
+/** All lanes, for the only process of a store. */
 const everyLane: Lanes = {
   owns: () => true,
   need: () => undefined,

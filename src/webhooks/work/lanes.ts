@@ -1,32 +1,33 @@
 /**
- * Which queues of due work this process works at. Every queue is in one of a fixed number of lanes, and each lane is one process's: all of
- * them where the process has the store for itself, leased ones (lane-leases.ts) where several share it.
+ * Divides queues of due work among processes. Every queue is in one of a fixed number of lanes, and each lane belongs
+ * to one process: all lanes to the only process of a store, leased ones (lane-leases.ts) if several processes share it.
  */
 
 export type Lanes = {
   /**
-   * Whether this process works at the queue, and will until an attempt that begins now is over whatever happens to its lease.
+   * Returns true if this process works on the queue, and will until an attempt that begins now has ended, whatever
+   * happens to its lease.
    * @param queue id of an endpoint, or `sender/{name}`
    */
   owns(queue: string): boolean;
-  /** Something besides endpoints has to be done in lanes: asks for some, where that was not done before. */
+  /** Leases lanes, if not done before, because work other than endpoints needs them. */
   need(): void;
-  /** An attempt of the queue begins: its lane is not handed on in good order before `release`. */
+  /** Keeps the queue's lane from being given away until `release`: an attempt begins. */
   hold(queue: string): void;
-  /** The attempt is written down, or given up. */
+  /** Called when the attempt was settled or given up. */
   release(queue: string): void;
-  /** Calls back after lanes came or went. Returns the way to stop. */
+  /** Calls back after lanes were gained or lost; returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Gives all lanes back, so that others need not wait for the leases to end. */
+  /** Gives all lanes back, so that other processes need not wait for the leases to end. */
   close(): Promise<void>;
 };
 
-/** Enough to share out evenly among a dozen processes, few enough for one row. */
+/** Enough to divide evenly among a dozen processes, few enough for one row. */
 export const laneCount = 64;
 
 /**
- * The lane of a queue: the same in every process and every version, or two processes would work at one queue. FNV-1a over the code units of
- * the id, folded, because its low bits alone are poor.
+ * Returns the lane of a queue. Every process and version must compute the same one, or two processes would work on one
+ * queue. FNV-1a over the code units of the id, folded because its low bits alone are poorly distributed.
  */
 export function laneOf(queue: string): number {
   let hash = 0x811c9dc5;
@@ -39,25 +40,23 @@ export function laneOf(queue: string): number {
 }
 
 export type Division = {
-  /** Whose each lane is from here on. */
+  /** The new owner of each lane. */
   readonly lanes: readonly (string | null)[];
-  /** Lanes of ours in which nothing more may begin, because they are to be given away when what is under way is over. */
+  /** Lanes of this process in which nothing more may begin: it gives them away when their attempts have ended. */
   readonly giving: ReadonlySet<number>;
 };
 
 export type DivideFacts = {
   readonly lanes: readonly (string | null)[];
   readonly me: string;
-  /** Processes that live, with us. */
   readonly live: ReadonlySet<string>;
   readonly giving: ReadonlySet<number>;
-  /** Whether attempts are under way in the lane. */
   readonly isBusy: (lane: number) => boolean;
 };
 
 /**
- * Which lanes a process takes and which it gives, so that each of n processes ends with at most an nth of them, rounded up. Pure: the
- * same table leads to the same decision. No process takes what another one holds that lives.
+ * Decides which lanes a process takes and gives away, so that each of n processes ends with at most 1/n of them,
+ * rounded up. Pure: the same table leads to the same decision. A process never takes a lane of another live process.
  */
 export function divide({ lanes, me, live, giving, isBusy }: DivideFacts): Division {
   const share = Math.ceil(lanes.length / live.size);
@@ -81,7 +80,7 @@ export function divide({ lanes, me, live, giving, isBusy }: DivideFacts): Divisi
   return { lanes: next, giving: still };
 }
 
-/** Those that are being given already, then those in which nothing is under way. */
+/** Sorts lanes that are already being given away first, then idle ones. */
 function leastNeeded(
   own: readonly number[],
   giving: ReadonlySet<number>,

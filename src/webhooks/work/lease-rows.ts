@@ -1,36 +1,39 @@
-/** The rows of leases, as values and back: one for each process, and one that says whose each lane is. */
+/**
+ * The rows of leases: encoding, decoding and the detection of dead processes. Each process has a row, and one row
+ * assigns the lanes.
+ */
 import { always, byId } from '../../model/filter.ts';
 import type { Change, NextRow, Plan, Row, Store } from '../../store/store.ts';
 import { laneCount } from './lanes.ts';
 
-/** Who works in which lane, where several processes share the store. */
+/** The table of leases, used if several processes share the store. */
 export const lanesTable = 'webhook_lanes';
 
-/** Far more processes than there are lanes. */
+/** Far more than there are lanes. */
 const rowsMax = 1024;
 const assignmentId = 'assignment';
 const processPrefix = 'process/';
 
-/** Which process: `pid` and `startedAt` tell lives of one host apart. `startedAt` is in milliseconds since the epoch. */
+/** A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. */
 export type Holder = { readonly host: string; readonly pid: number; readonly startedAt: number };
 
 export type ProcessRow = {
   readonly id: string;
   readonly rev: number;
   readonly holder: Holder;
-  /** When it took up work, on its clock. */
+  /** When it joined, on its own clock. */
   readonly joinedAt: number;
 };
 
 export type LeaseTable = {
   readonly processes: ReadonlyMap<string, ProcessRow>;
-  /** For each lane the id of the row of its process; null: free. */
+  /** For each lane the id of its process's row; null: free. */
   readonly lanes: readonly (string | null)[];
-  /** Undefined: not written yet. */
+  /** Undefined: the row does not exist yet. */
   readonly lanesRev: number | undefined;
 };
 
-/** Each is a process of its own, also where one process takes up work again after it was given up. */
+/** Returns a new id for each life, because a process may join again after others removed its row. */
 export function processId({ host, pid, startedAt }: Holder, life: number): string {
   return `${processPrefix}${host}:${pid}:${startedAt}:${life}`;
 }
@@ -55,7 +58,7 @@ export function leaseTableOf(rows: readonly Row[]): LeaseTable {
   return { processes, lanes, lanesRev };
 }
 
-/** @param rev undefined for a row that is made */
+/** @param rev undefined for a new row */
 export function processChange(
   { id, rev, holder, joinedAt }: Omit<ProcessRow, 'rev'> & { readonly rev: number | undefined },
   at: number,
@@ -85,18 +88,18 @@ function nextRow(doc: string, createdAt: number, updatedAt: number): NextRow {
 
 export type ProcessWatchOptions = {
   readonly leaseMs: number;
-  /** Ourselves. */
+  /** This process. */
   readonly holder: Holder;
-  /** Whether a process of this host lives. */
+  /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
 };
 
 type Seen = { readonly rev: number; readonly since: number };
 
-/** Which of the other processes are gone: those that were silent for a whole lease, and those of this host that are not alive. */
+/** Finds dead processes: those that were silent for a whole lease, and those of this host that are not alive. */
 export class ProcessWatch {
   readonly #options: ProcessWatchOptions;
-  /** Rows of other processes, and since when they are as they are. */
+  /** Rows of other processes, with the time since which each is unchanged. */
   #seen = new Map<string, Seen>();
 
   constructor(options: ProcessWatchOptions) {
@@ -104,8 +107,9 @@ export class ProcessWatch {
   }
 
   /**
-   * @param me id of our own row
-   * @param readAt when the table had been read, on the steady clock: a moment before that would count the lease from too early
+   * @param me id of this process's row
+   * @param readAt when the read of the table ended, on the steady clock: an earlier moment would begin the lease too
+   * early
    */
   findDead({ processes }: Pick<LeaseTable, 'processes'>, me: string, readAt: number): readonly ProcessRow[] {
     const seen = new Map<string, Seen>();
@@ -121,11 +125,12 @@ export class ProcessWatch {
     return dead;
   }
 
-  /** Whether the process ended for certain, because it was one of this host. */
+  /** Returns true if the process certainly ended, because it ran on this host. */
   #isGone({ holder, joinedAt }: ProcessRow): boolean {
     const own = this.#options.holder;
     if (holder.host !== own.host) return false;
-    // What took up work after we were started is no former life of ours, whatever its number is: a host that is two.
+    // The same number is an earlier life of this process only if it joined before this one started; a row that joined
+    // later is from another host of the same name.
     if (holder.pid === own.pid) return holder.startedAt !== own.startedAt && joinedAt < own.startedAt;
     return !this.#options.isAlive(holder.pid);
   }

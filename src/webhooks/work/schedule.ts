@@ -1,29 +1,31 @@
 /**
- * When the next attempt is: by a schedule (§6, jitter everywhere), and by what the receiver asked for. Pure; the lists of delays come from the
- * configuration.
+ * The time of the next attempt, by a schedule (§6) and by the receiver's Retry-After. Pure; the configuration supplies
+ * the delays.
  *
- * Every delay is drawn from a tenth below to a tenth above the listed one, so that what failed together does not come back together. Where a
- * schedule has a window and the drawn delays add up to more, the last attempt is pulled in to its end, and none is made after it.
+ * Every delay has a jitter of 10 % up or down, so that attempts that failed together are not repeated together. If a
+ * schedule has a window and the delays exceed it, the last attempt moves to the end of the window and no other follows.
  */
 import { parseHttpDate } from '../../http/syntax/http-date.ts';
 
-/** Of each delay, above and below. */
+/** Of each delay, up and down. */
 const jitterPart = 0.1;
 const delayMsMin = 1000;
-/** An attempt that would have to be pulled in by more than this part of its delay is left out. */
+/** An attempt that would have to move forward by more than this part of its delay is omitted. */
 const pulledPartMax = 0.5;
 
 export type Schedule = {
-  /** Seconds from an attempt that failed to the next. */
+  /** Seconds from a failed attempt to the next. */
   readonly delaysSeconds: readonly number[];
-  /** From the making of the work; null: without end. */
+  /** Measured from the creation of the work; null: unlimited. */
   readonly windowMs: number | null;
 };
 
 /**
- * Milliseconds from the attempt that failed to the next one, with jitter; null when the schedule has none left.
- * @param scheduledAttemptCount attempts by schedule so far, that one included
- * @param random a number from 0 up to, not including, 1
+ * Returns the milliseconds from the failed attempt to the next one, with jitter; null if the schedule has no more
+ * delays.
+ *
+ * @param scheduledAttemptCount attempts by schedule so far, including the failed one
+ * @param random returns a number from 0 (inclusive) to 1 (exclusive)
  */
 export function nextDelayMs(
   delaysSeconds: readonly number[],
@@ -37,19 +39,18 @@ export function nextDelayMs(
 }
 
 export type Failed = {
-  /** Attempts by schedule so far, the one that failed included. */
+  /** Attempts by schedule so far, including the failed one. */
   readonly scheduledAttemptCount: number;
-  /** Milliseconds since the epoch, as are all times here: when the work was made. */
+  /** When the work was created. Milliseconds since the epoch, like all times here. */
   readonly madeAt: number;
-  /** When the attempt failed. */
   readonly failedAt: number;
-  /** The receiver wants nothing before this time; null: it did not say. */
+  /** The receiver accepts nothing before this time; null: it named none. */
   readonly notBefore: number | null;
 };
 
 /**
- * When work is tried again after a failure, in milliseconds since the epoch; null: no more. A time that the receiver asked for may
- * postpone the attempt, never bring it nearer; beyond the window of the schedule there is none.
+ * Returns the time of the next attempt after a failure, in milliseconds since the epoch; null: none. A time that the
+ * receiver requests can postpone the attempt but not advance it; there is no attempt after the window of the schedule.
  */
 export function nextAttemptMs(schedule: Schedule, failed: Failed, random: () => number): number | null {
   const { delaysSeconds, windowMs } = schedule;
@@ -64,12 +65,13 @@ export function nextAttemptMs(schedule: Schedule, failed: Failed, random: () => 
 }
 
 /**
- * Retry-After (RFC 9110 §10.2.3) of a receiver: delay-seconds or an HTTP-date. What is neither, or is over already, asks for nothing.
+ * Reads Retry-After (RFC 9110 §10.2.3) of a receiver: delay-seconds or an HTTP-date. Malformed and past values are
+ * ignored.
  *
- * @returns the time before which nothing is wanted, in milliseconds since the epoch; null: now is as good
- * @param fields names in lower case; of several fields the first that says something counts
- * @param atMs when the answer came
- * @param secondsMax a longer wait is cut to this
+ * @returns the time that it names, in milliseconds since the epoch; null: none
+ * @param fields lower-case names; the first usable value counts
+ * @param atMs when the response came
+ * @param secondsMax the longest wait
  */
 export function retryAfter(
   fields: readonly (readonly [name: string, value: string])[],
@@ -85,7 +87,7 @@ export function retryAfter(
 }
 
 function timeOf(value: string, atMs: number): number | undefined {
-  // A number too great to be one is Infinity, which the bound cuts like any other.
+  // Digits beyond the range of a number become Infinity, which the bound reduces.
   return isDigits(value) ? atMs + Number(value) * 1000 : parseHttpDate(value, atMs);
 }
 

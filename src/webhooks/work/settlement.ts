@@ -1,9 +1,11 @@
 /**
- * Writes down what came of an attempt at due work: one unit of its row, by its revision, and of the row of the attempt. What the row becomes is
- * the policy's, a pure function (sending/conclude-delivery.ts, receiving/conclude-received.ts). Nothing here makes an attempt.
+ * Settles an attempt at due work: one unit with the row of work, by its revision, and the row of the attempt. The
+ * policy computes the new state by a pure function (sending/conclude-delivery.ts, receiving/conclude-received.ts).
+ * Nothing here makes an attempt.
  *
- * A unit that comes too late is concluded again from what is in the store then. Where storage failed, the same attempt is settled again: a
- * unit that had been made although its answer was lost is recognised by the row of its attempt, and not made twice.
+ * A superseded unit is concluded again from the current row. After a failure of the store the same attempt is settled
+ * again: a unit that was committed although its response was lost is recognised by the row of its attempt and not
+ * committed twice.
  */
 import {
   type Change,
@@ -15,13 +17,13 @@ import {
 } from '../../store/store.ts';
 import type { Timers } from './timers.ts';
 
-/** A row of work as it was read. */
-export type Standing<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
+/** A row of work as read. */
+export type WorkRow<Work> = { readonly work: Work; readonly rev: number; readonly owner: string | null };
 
-/** A unit that the store refused, for a reason of its own. */
+/** A unit that the store did not commit. */
 export type Refused = Exclude<Commit, { readonly outcome: 'committed' }>;
 
-/** What is to be written down: the change of the row of work, that of the attempt's row where it is logged, and what else goes with them. */
+/** The changes to commit: first the row of work and its logged attempt (`own`), then others. */
 export type SettlementUnit = {
   readonly own: readonly Change[];
   readonly others?: readonly Change[];
@@ -31,32 +33,32 @@ export type SettlementUnit = {
 export type Settlement<Work extends object, Conclusion> = {
   readonly table: string;
   readonly id: string;
-  /** What the attempt makes of the row as it was read. */
+  /** Computes the conclusion from the row as read. */
   conclude(work: Work): Conclusion;
-  /** Undefined where nothing is to be written. */
-  unitOf(conclusion: Conclusion, standing: Standing<Work>): SettlementUnit | undefined;
-  /** The same as if one more attempt had been counted. */
+  /** Undefined: write nothing. */
+  unitOf(conclusion: Conclusion, current: WorkRow<Work>): SettlementUnit | undefined;
+  /** Returns the work as if one more attempt had been counted. */
   withNextNumber(work: Work): Work;
-  /** Whether the log already holds this very attempt: its unit was made, and the answer of the store was lost. */
+  /** Returns true if the log already holds this attempt: its unit was committed, but the store's response was lost. */
   isLogged(work: Work, conclusion: Conclusion): Promise<boolean>;
-  /** One of the other changes was refused. @returns whether to conclude again; otherwise nothing is written */
+  /** Called when one of the other changes was refused. @returns true to conclude again; otherwise nothing is written */
   refused?(refused: Refused): boolean;
 };
 
 export type Settled<Work, Conclusion> =
   | { readonly kind: 'written'; readonly conclusion: Conclusion }
-  /** An earlier unit of the same attempt had been written after all; `work` is the row as it is. */
+  /** An earlier unit of the same attempt had been committed; `work` is the current row. */
   | { readonly kind: 'logged'; readonly conclusion: Conclusion; readonly work: Work }
   /** The row was removed meanwhile. */
   | { readonly kind: 'removed'; readonly conclusion: Conclusion }
   /** One of the other changes was refused: nothing was written. */
   | { readonly kind: 'refused' };
 
-/** @param begun the row as the attempt began with it @throws StoreUnavailable */
+/** @param begun the row as the attempt read it @throws StoreUnavailable */
 export async function settleByRevision<Work extends object, Conclusion>(
   store: Pick<Store, 'commit' | 'lines'>,
   settlement: Settlement<Work, Conclusion>,
-  begun: Standing<Work>,
+  begun: WorkRow<Work>,
 ): Promise<Settled<Work, Conclusion>> {
   const turn = store.lines.turn();
   try {
@@ -66,18 +68,18 @@ export async function settleByRevision<Work extends object, Conclusion>(
   }
 }
 
-/** @param turn what is waited for once another writer was faster */
+/** @param turn taken after another writer superseded the unit */
 async function settleInTurn<Work extends object, Conclusion>(
   store: Pick<Store, 'commit'>,
   settlement: Settlement<Work, Conclusion>,
-  begun: Standing<Work>,
+  begun: WorkRow<Work>,
   turn: Turn,
 ): Promise<Settled<Work, Conclusion>> {
   const { table, id } = settlement;
-  let standing = begun;
+  let current = begun;
   for (;;) {
-    const conclusion = settlement.conclude(standing.work);
-    const unit = settlement.unitOf(conclusion, standing);
+    const conclusion = settlement.conclude(current.work);
+    const unit = settlement.unitOf(conclusion, current);
     if (unit === undefined) return { kind: 'written', conclusion };
     const { own, others = [], events = [] } = unit;
     const commit = await store.commit({ changes: [...own, ...others], events });
@@ -89,15 +91,16 @@ async function settleInTurn<Work extends object, Conclusion>(
     if (commit.outcome !== 'superseded') throw new Error(`a settlement ended as ${commit.outcome}`);
     await turn.take({ table, id });
     if (commit.change > 0) {
-      // The log holds an attempt of this number that the row does not count, as only a repaired store could: take the next.
-      standing = { ...standing, work: settlement.withNextNumber(standing.work) };
+      // The log holds an attempt of this number that the row does not count, possible only in a repaired store: use the
+      // next number.
+      current = { ...current, work: settlement.withNextNumber(current.work) };
       continue;
     }
     const row = commit.current;
     if (row === undefined || row.deletedAt !== null) return { kind: 'removed', conclusion };
-    standing = { work: JSON.parse(row.doc) as Work, rev: row.rev, owner: row.owner };
-    if (await settlement.isLogged(standing.work, conclusion)) {
-      return { kind: 'logged', conclusion, work: standing.work };
+    current = { work: JSON.parse(row.doc) as Work, rev: row.rev, owner: row.owner };
+    if (await settlement.isLogged(current.work, conclusion)) {
+      return { kind: 'logged', conclusion, work: current.work };
     }
   }
 }
@@ -107,17 +110,17 @@ const waitMsMax = 5000;
 
 export type SettleSurelyOptions = {
   readonly timers: Timers;
-  /** Aborted when nothing waits any longer. */
+  /** Aborted when waiting must end. */
   readonly signal: AbortSignal;
   /** Receives the first failure. */
   readonly onFailed: (error: unknown) => void;
 };
 
 /**
- * Settles however long the store is away: an answer was given, or a message handed on, and to do so again because it could not be written would
- * be a duplicate of our own making. How many wait so at once is bounded by what may be under way.
+ * Settles an attempt, however long the store is away: repeating the attempt because its outcome was not recorded would
+ * be a duplicate that Comity caused. The bound on attempts under way bounds the number of waiting ones.
  *
- * @returns undefined where it could not be written: the program stops, or the outcome cannot be understood
+ * @returns undefined if it could not be written: the program stops, or the failure is not StoreUnavailable
  */
 export async function settleSurely<S>(
   settle: () => Promise<S>,
@@ -135,7 +138,7 @@ export async function settleSurely<S>(
   }
 }
 
-/** Ends early when the signal says so. */
+/** Waits, but not after the signal aborts. */
 function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const cancel = timers.after(ms, end);

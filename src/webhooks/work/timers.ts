@@ -1,11 +1,11 @@
-/** How the engine waits: timers are a parameter, so that a test can let a week pass in a moment, and one alarm serves all queues. */
+/** Timers as a parameter, so that a test can let a week pass at once, and one alarm for all queues. */
 
 export type Timers = {
-  /** Calls back once after the time in milliseconds. Returns the way to forget it. */
+  /** Calls back once after `delayMs`; returns a function that cancels the timer. */
   after(delayMs: number, call: () => void): () => void;
 };
 
-/** Those of the runtime, which keep no program running that has nothing else to do. */
+/** Timers of the runtime. They do not keep an otherwise idle program running. */
 export const runtimeTimers: Timers = {
   after(delayMs, call) {
     const timer = setTimeout(call, delayMs);
@@ -14,7 +14,7 @@ export const runtimeTimers: Timers = {
   },
 };
 
-/** The longest sleep, so that a clock that was set forward is noticed within it. */
+/** The longest sleep: a clock that was set forward is noticed within it. */
 const sleepMsMax = 300_000;
 
 type Entry = { readonly id: string; readonly at: number };
@@ -26,14 +26,14 @@ export type AlarmOptions = {
 };
 
 /**
- * One timer for the next thing due over all queues. A queue has at most one time: setting another replaces it.
- * Times are of the wall clock, since those of due work are.
+ * One timer for the next due time of all queues. A queue has at most one time; setting another replaces it. Times are
+ * of the wall clock, like those of due work.
  */
 export class Alarm {
   readonly #clock: () => number;
   readonly #timers: Timers;
   readonly #ring: (queueId: string) => void;
-  /** A binary heap by time. Entries that were replaced stay until they come up. */
+  /** A binary heap by time. Replaced entries remain until they reach the top. */
   #heap: Entry[] = [];
   readonly #times = new Map<string, number>();
   #armedAt = Number.POSITIVE_INFINITY;
@@ -45,12 +45,10 @@ export class Alarm {
     this.#ring = ring;
   }
 
-  /** How many queues have a time. */
   get size(): number {
     return this.#times.size;
   }
 
-  /** The time of the queue, in milliseconds since the epoch. */
   at(id: string): number | undefined {
     return this.#times.get(id);
   }
@@ -59,7 +57,7 @@ export class Alarm {
     if (this.#times.get(id) === at) return;
     this.#times.set(id, at);
     push(this.#heap, { id, at });
-    // Entries that were replaced may be as many as the others: rebuilding keeps the heap within twice the queues.
+    // Rebuilding removes replaced entries and keeps the heap within twice the number of queues.
     if (this.#heap.length > 2 * this.#times.size + 64) this.#rebuild();
     this.#arm();
   }

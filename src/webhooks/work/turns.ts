@@ -1,10 +1,10 @@
 /**
- * Whose turn it is: parties in turn, and within a party its queues in turn, so that neither many queues nor a long backlog get
- * one more than its share of the beginnings. What is in it once is not put in again.
+ * A fair queue: parties take turns, and members take turns within a party, so that neither many queues nor a long
+ * backlog get more than their share. A member is in it at most once.
  */
 
 export class Turns<T> {
-  /** Kept in the order of their turns; a party without members is not in it. */
+  /** In the order of their turns; only parties that have members. */
   readonly #parties = new Map<string, Set<T>>();
   readonly #partyOf = new Map<T, string>();
 
@@ -12,12 +12,10 @@ export class Turns<T> {
     return this.#partyOf.size;
   }
 
-  /** Parties with a member. */
   get parties(): number {
     return this.#parties.size;
   }
 
-  /** Members of the party. */
   sizeOf(party: string): number {
     return this.#parties.get(party)?.size ?? 0;
   }
@@ -43,7 +41,7 @@ export class Turns<T> {
     if (members?.size === 0) this.#parties.delete(party);
   }
 
-  /** Takes out the one whose turn it is, and puts its party behind the others. */
+  /** Removes the next member and moves its party behind the others. */
   next(): T | undefined {
     for (const [party, members] of this.#parties) {
       this.#parties.delete(party);

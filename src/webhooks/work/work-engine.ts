@@ -1,10 +1,11 @@
 /**
- * The engine of due work: takes what is due in many queues and makes attempts at it, for the queues that are this process's. Sending
- * deliveries and handing on received messages are its two policies (sending/delivery-engine.ts, receiving/handing-on-engine.ts).
+ * The engine of due work: reads what is due in the queues of this process and makes the attempts. It has two policies:
+ * sending deliveries (sending/delivery-engine.ts) and handing on received messages (receiving/handing-on-engine.ts).
  *
- * There is no claim in the store. A queue is one process's by its lane (lanes.ts), and within the process a row is taken in memory
- * (due-queue.ts). So an attempt costs one unit, which writes down what came of it, and a process that dies leaves nothing to clean up:
- * what it had not written down is still due. Should two processes work at the same row, its revision lets one of them write.
+ * A claim is kept in memory only. A queue belongs to one process by its lane (lanes.ts), and the process takes rows in
+ * memory (due-queue.ts). So an attempt costs one unit, which records its outcome, and a process that dies leaves
+ * nothing to clean up: what it had not recorded is still due. If two processes work on one row, the row's revision lets
+ * only one of them write.
  */
 import { type Row, StoreUnavailable } from '../../store/store.ts';
 import type { DueQueue } from './due-queue.ts';
@@ -14,63 +15,63 @@ import { settleSurely } from './settlement.ts';
 import { Alarm, runtimeTimers, type Timers } from './timers.ts';
 import { Turns } from './turns.ts';
 
-/** After something of our own that failed, which will not be better at once. */
 const storePauseMs = 1000;
 export const faultPauseMs = 30_000;
-/** Turns given before other work has the event loop: each may read, and begin four attempts, some 0.3 ms for one. */
+/** Turns before the event loop serves other work: each may read and begin four attempts, about 0.3 ms per attempt. */
 const turnsPerPump = 16;
-/** After the time for draining: what is aborted is written down still. */
+/** Time after the drain to record attempts that were aborted. */
 const abortMs = 1000;
-/** Between two looks for an attempt that a person asked for, since every row that becomes due wakes its queue. */
+/** Minimum time between two looks for a requested attempt, because every row that becomes due wakes its queue. */
 const askedPauseMs = 1000;
 
 export type WorkEngineOptions = {
   readonly lanes: Pick<Lanes, 'hold' | 'release'>;
-  /** Milliseconds since the epoch: what rows are due by. */
+  /** Milliseconds since the epoch, compared with `dueAt`. */
   readonly clock: () => number;
   readonly timers?: Timers;
 };
 
-/** What one kind of work decides for itself. None of these rejects or throws. */
+/** The decisions that differ between kinds of work. No function here throws or rejects. */
 export type WorkPolicy<Due extends { readonly id: string }, Q extends DueQueue<Due>> = {
-  /** Reads under way at once. */
   readonly readsAtOnce: number;
-  /** Attempts that begin in one turn of a queue: few, so that the turn of the next is soon. */
+  /** Attempts that begin in one turn of a queue: few, so that other queues wait briefly. */
   readonly attemptsPerTurn: number;
-  /** The party that the queue belongs to: parties take turns, and within a party its queues. */
+  /** The party of the queue: parties take turns, and so do the queues within a party. */
   partyOf(queue: Q): string;
-  /** Whether this process works at the queue now; where not, the policy lets go of it. */
+  /** Returns true if this process may work on the queue now; if not, the policy stops following the queue. */
   mayWork(queue: Q): boolean;
-  /** Whether any attempt may begin at all. */
+  /** Returns true if the engine may begin another attempt. */
   hasRoom(): boolean;
-  /** Whether an attempt of the queue must end before its next one begins. */
+  /** Returns true if an attempt of the queue must end before its next one begins. */
   isFull(queue: Q): boolean;
-  /** Whether what is at hand may begin now; where not, the policy makes the queue ready when it may. */
+  /** Returns true if the buffered row may begin now; if not, the policy makes the queue ready later. */
   admits(queue: Q): boolean;
-  /** Makes the attempt and writes down what came of it. `probe`: the breaker lets no other begin before its end. */
+  /** Makes the attempt and records its outcome. `probe`: the breaker admits no other attempt until this one ends. */
   attempt(queue: Q, due: Due, probe: boolean): Promise<void>;
-  /** An attempt ended: others may have room now. */
+  /** Called when an attempt has ended: other queues may have room now. */
   ended(): void;
-  /** Nothing is due in the queue for now. */
   rests?(queue: Q): void;
-  /** The time of an alarm has come for the queue. */
   wake(id: string): void;
   /**
-   * Whether a person asked for the row, the last one that is due in a queue whose breaker is open: then a probe begins before its time. May
-   * put the row before the others.
+   * Returns true if a person requested this row, the last due row of a queue whose breaker is open; a probe then begins
+   * early. May move the row to the front.
    */
   isAsked(queue: Q, row: Row): boolean;
-  /** Reports a failure of the store: of reads the first in a row, of settling the first of an attempt. */
+  /**
+   * Reports a failure of the store: for reads the first of consecutive failures, for settling the first of an attempt.
+   */
   failed(doing: 'reading' | 'settling', error: unknown): void;
 };
 
 /**
- * A queue goes round in this circle. Nothing in it polls.
- * - A wake, an alarm, an end of its own or lanes that came make it *ready*: it gets a turn.
- * - In its turn it begins a few attempts, or meets an obstacle. Each obstacle names what makes it ready again: the time of an alarm (left
- *   alone, asked to wait, over its rate, nothing due yet), an end of its own (window full, probe under way), rows that are being read, or
- *   room that others hold. The obstacles are asked in the order of their cost.
- * - An attempt is made, written down, and understood: what it says goes to the breaker, what the row became may set an alarm.
+ * A queue passes through these states; nothing polls.
+ * - Ready: a wake, an alarm, the end of one of its attempts or a change of lanes gives it a turn.
+ * - In its turn it begins a few attempts or meets an obstacle. Each obstacle defines what makes the queue ready again:
+ *   an alarm (paused by an error, by Retry-After or by a rate; nothing due yet), the end of one of its attempts (window
+ *   full, probe under way), the end of a read, or room that other queues hold. Obstacles are checked in the order of
+ *   their cost.
+ * - An attempt is made, recorded and evaluated: its outcome goes to the breaker, and the new state of the row may set
+ *   an alarm.
  */
 export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<Due>> {
   readonly timers: Timers;
@@ -103,36 +104,32 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     return this.#isRunning;
   }
 
-  /** Attempts that are being made or written down. */
+  /** Attempts that are being made or settled. */
   get underWay(): number {
     return this.#underWay;
   }
 
-  /** Aborted when what is under way is given up. */
+  /** Aborts attempts under way. */
   get working(): AbortSignal {
     return this.#working.signal;
   }
 
-  /** Aborted when nothing waits for the store any longer. */
+  /** Aborts waits for the store. */
   get settling(): AbortSignal {
     return this.#settling.signal;
   }
 
-  /** From here on queues that are ready get turns; until `drain`. */
   start(): void {
     this.#isRunning = true;
   }
 
-  /**
-   * Begins nothing more and waits for what is under way, at most so long; then aborts it.
-   * @param ms milliseconds
-   */
+  /** Begins no more attempts and waits at most `ms` milliseconds for those under way; then aborts them. */
   drain(ms: number): Promise<void> {
     this.#draining ??= this.#drain(ms);
     return this.#draining;
   }
 
-  /** Aborts what is under way, where it was not drained. */
+  /** Aborts attempts that a drain has not ended. */
   async close(): Promise<void> {
     this.#working.abort();
     await this.drain(0);
@@ -151,14 +148,14 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     this.#settling.abort();
   }
 
-  /** It may be able to begin something: gives it a turn. */
+  /** Gives the queue a turn: it may be able to begin an attempt. */
   readonly ready = (queue: Q): void => {
     if (!this.#isRunning) return;
     this.turns.add(queue, this.#policy.partyOf(queue));
     this.#pumpSoon();
   };
 
-  /** What happens in one go, such as the answers of one read of a socket, is met with one pass. */
+  /** Handles all events of one turn of the event loop, such as responses from one read of a socket, in one pass. */
   #pumpSoon(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -203,10 +200,10 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     return true;
   }
 
-  /** @returns whether something that is due is at hand */
+  /** @returns true if a due row is buffered */
   #fill(queue: Q): boolean {
     if (queue.mayHoldMore || queue.nextDueAt <= this.#options.clock()) {
-      // One that is being read is ready afterwards.
+      // A queue under read becomes ready afterwards.
       if (!this.#read(queue)) return false;
       if (queue.buffered > 0) return true;
     }
@@ -215,12 +212,12 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     return false;
   }
 
-  /** Reads ahead, where reading takes time. */
+  /** Reads before the queue has a turn, for stores whose reads take time. */
   readAhead(queue: Q): void {
     this.#read(queue);
   }
 
-  /** Begins an attempt at a row that the queue has taken. Its lane is not handed on in good order before it ends. */
+  /** Begins an attempt at a row that the queue has taken. The queue's lane is not given away until the attempt ends. */
   begin(queue: Q, id: string, attempt: () => Promise<void>): void {
     this.#underWay += 1;
     this.#options.lanes.hold(queue.lane);
@@ -238,7 +235,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     if (this.#underWay === 0) this.#onEmpty?.();
   }
 
-  /** @returns undefined where the outcome could not be written: the program stops, or the store refuses it */
+  /** @returns undefined if the outcome could not be written: the program stops, or the store refuses it */
   settleSurely<S>(settle: () => Promise<S>): Promise<S | undefined> {
     return settleSurely(settle, {
       ...{ timers: this.timers, signal: this.settling },
@@ -246,15 +243,16 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     });
   }
 
-  /** Leaves the queue alone for a while after a failure of our own. */
+  /** Pauses the queue after an internal failure. */
   pauseAfter(queue: Q, error: unknown): void {
     queue.pause(this.#options.clock() + (error instanceof StoreUnavailable ? storePauseMs : faultPauseMs));
   }
 
   /**
-   * Lets a queue whose breaker is open make its probe before its time where a person asked for an attempt: after repairing a receiver one should
-   * not have to wait ten minutes. What was asked for is the last row that is due, since it became due just now; rows that become due all the time
-   * may hide it. To be called where a wake meets such a queue. Never rejects: what it does not find is tried when its time has come.
+   * Starts the probe of an open breaker early if a person requested an attempt, so that the repair of a receiver can be
+   * tested without waiting up to ten minutes. A requested row is the last one due, because it became due just now; rows
+   * that constantly become due may hide it. Called when a wake meets a queue whose breaker is open. Never rejects: a
+   * row that it misses is tried at its time.
    */
   async heedAsked(queue: Q): Promise<void> {
     const now = this.#options.clock();

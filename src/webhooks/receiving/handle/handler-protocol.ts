@@ -1,17 +1,17 @@
 /**
- * What the program and a thread of handlers say to each other. A run is one attempt of one message, by a number that is never used again. What
- * handlers write and read goes as JSON text, so that the program need not parse what it only passes on.
+ * The protocol between the program and a thread of handlers. A run is one attempt of one message; its number is not
+ * reused. Resources and queries travel as JSON text, so that the program need not parse what it only passes on.
  */
 import type { ResourceCall } from '../hand-on.ts';
 
 export type ThreadData = {
   /** URL of the module whose default export is the configuration. */
   readonly module: string;
-  /** One number: the run whose handler was last entered. Read from outside when the thread no longer answers. */
+  /** One number: the run whose handler was last entered. The program reads it when the thread does not respond. */
   readonly current: Int32Array;
 };
 
-/** States of a run, in its own shared number: a thread that does not answer cannot begin what was taken back from it. */
+/** States of a run, in a shared number of its own: a thread that does not respond cannot begin a withdrawn run. */
 export const runWaits = 0;
 export const runBegun = 1;
 export const runWithdrawn = 2;
@@ -46,7 +46,7 @@ export type ToThread =
   | { readonly kind: 'abort'; readonly run: number }
   | { readonly kind: 'ping' };
 
-/** Why a handler failed; kinds as in `ReceivedAttempt`. */
+/** The failure of a handler; kinds as in `ReceivedAttempt`. */
 export type Failure = {
   readonly error: 'thrown' | 'unprocessable' | 'refused';
   readonly message: string;
@@ -54,7 +54,6 @@ export type Failure = {
 };
 
 export type FromThread =
-  /** The configuration is there. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'begun'; readonly run: number }
@@ -62,9 +61,9 @@ export type FromThread =
   | { readonly kind: 'done'; readonly run: number }
   | { readonly kind: 'failed'; readonly run: number; readonly failure: Failure }
   | { readonly kind: 'pong' }
-  /** Something was thrown where nobody could catch it, so nothing new should be begun in this thread. */
+  /** An error was thrown that nothing caught, so this thread should begin nothing new. */
   | { readonly kind: 'spoiled' }
-  /** The thread ends by this run's doing; undefined: nobody knows whose. */
+  /** This run ends the thread; undefined: the cause is unknown. */
   | {
       readonly kind: 'ending';
       readonly run: number | undefined;

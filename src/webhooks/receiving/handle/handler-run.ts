@@ -1,6 +1,7 @@
 /**
- * One attempt of one message, as the program sees it. It is over once, by whichever comes first: the handler is done or fails, its time passes,
- * its thread ends, the store is away, or the program stops. What the handler says later changes nothing.
+ * One attempt of one message, in the program. It ends once, by the first of these events: the handler returns or fails,
+ * its time passes, its thread ends, the store is unavailable, or the program stops. Later messages of the handler
+ * change nothing.
  */
 import { ResourceRefused } from '../../../config/handler.ts';
 import { StoreUnavailable } from '../../../store/store.ts';
@@ -18,13 +19,13 @@ export class Run {
   readonly number: number;
   readonly claimed: Claimed;
   readonly result: Promise<HandedOn>;
-  /** When it was over, in monotonic ms; undefined: it is not. */
+  /** When it ended, in monotonic ms; undefined: it has not. */
   overSince: number | undefined;
-  /** Threads that it was taken back from. */
+  /** Number of threads that it was withdrawn from. */
   moves = 0;
-  /** It gets a thread to itself: should that thread end, the run is known to be the cause. */
+  /** It gets a thread of its own: if that thread ends, this run is the cause. */
   isAlone = false;
-  /** Its time is over, but another run may have kept the thread busy; the thread decides when it answers or ends. */
+  /** Its time is over, but another run may have kept the thread busy; decided when the thread responds or ends. */
   isOverdue = false;
   #state = waits();
   #timer: NodeJS.Timeout | undefined;
@@ -70,7 +71,7 @@ export class Run {
     };
   }
 
-  /** @returns false where the thread has begun it */
+  /** @returns false if the thread has begun it */
   withdraw(): boolean {
     if (Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn) !== runWaits) return false;
     this.#state = waits();
@@ -78,11 +79,11 @@ export class Run {
     return true;
   }
 
-  /** Begins again from nothing after its thread ended by another's doing: nothing was counted, and its writes are dropped. */
+  /** Restarts the run after another run ended its thread: nothing is counted, and its writes are dropped. */
   restart(): void {
     clearTimeout(this.#timer);
     this.isOverdue = false;
-    // A thread that cannot be ended may come to its messages after all.
+    // A thread that cannot be terminated may still read its messages.
     Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
     this.#state = waits();
     this.#transaction = this.#openTransaction();
@@ -116,7 +117,7 @@ export class Run {
     this.#settle.resolve({ outcome: 'aborted' });
   }
 
-  /** @returns JSON text, or why not */
+  /** @returns JSON text, or the refusal */
   async answer(
     call: ResourceCall,
   ): Promise<{ text: string | undefined } | { refusal: Refusal; error?: unknown }> {

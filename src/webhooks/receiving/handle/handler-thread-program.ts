@@ -1,6 +1,6 @@
 /**
- * The thread of handlers: imports the configuration once more, and runs many messages at once. What a handler throws where nobody catches it is
- * told of the run it belongs to, by the asynchronous context that it was thrown in.
+ * The program of a handler thread: imports the configuration again, and runs many messages concurrently. An uncaught
+ * error is attributed to its run by the asynchronous context in which it was thrown.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readlinkSync } from 'node:fs';
@@ -24,7 +24,7 @@ type ActiveRun = {
   readonly number: number;
   readonly calls: ThreadCalls;
   readonly abort: () => AbortController;
-  /** Said to be over: what it does now nobody waits for. */
+  /** Its end was reported: later results are ignored. */
   isOver: boolean;
 };
 
@@ -114,7 +114,7 @@ function fail(run: ActiveRun, error: unknown): void {
   end(run, { kind: 'failed', run: run.number, failure: failureOf(error, module) });
 }
 
-/** Without a run that it belongs to, nobody knows what state the thread is in. */
+/** Handles an uncaught error. Without a run, the state of the thread is unknown, so it exits. */
 function escaped(error: unknown): void {
   const run = context.getStore();
   if (run !== undefined) {
@@ -125,7 +125,10 @@ function escaped(error: unknown): void {
   process.exit(1);
 }
 
-/** `process.exit` ends this thread alone, and `process.abort` is not there; a signal would end the whole program. */
+/**
+ * `process.exit` ends only this thread, and `process.abort` is not available in it; a signal would end the whole
+ * program.
+ */
 function keepProgramAlive(): void {
   const kill = process.kill.bind(process);
   process.kill = (pid, signal) => {
@@ -135,9 +138,9 @@ function keepProgramAlive(): void {
   };
 }
 
-/* The message as a handler gets it (config/handler.ts). The body is read only as far as the handler asks. */
+/* The message as a handler receives it (config/handler.ts). Its text is decoded only when the handler reads it. */
 
-/** Of a body whose content coding is taken off. */
+/** Of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;
 
 type Decode = (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array;
@@ -152,7 +155,7 @@ const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 ]);
 
 function receivedMessage(message: RunMessage['message'], signal: () => AbortSignal): ReceivedMessage {
-  const { contentEncoding, body: base64, ...told } = message;
+  const { contentEncoding, body: base64, ...shown } = message;
   const body = new Uint8Array(Buffer.from(base64, 'base64'));
   let known: string | undefined;
   const text = (): string => {
@@ -160,7 +163,7 @@ function receivedMessage(message: RunMessage['message'], signal: () => AbortSign
     return known;
   };
   return {
-    ...told,
+    ...shown,
     body,
     text,
     json: () => parse(text()),
@@ -187,7 +190,7 @@ function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** Codings stand in the order in which they were applied (RFC 9110 §8.4). */
+/** Content codings are listed in the order in which they were applied (RFC 9110 §8.4). */
 function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8Array {
   if (contentEncoding === null || contentEncoding.trim() === '') return body;
   let bytes = body;
@@ -205,11 +208,13 @@ function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8
   return bytes;
 }
 
-/* What a handler threw, as the log of attempts tells it: the first line, and the place in the user's own file. No stack. */
+/*
+ * The error of a handler for the log of attempts: the first line, and the location in the user's own file. No stack.
+ */
 
 const characters = 500;
 
-/** Errors are known by name: a handler may have brought another copy of this package. */
+/** Recognises errors by name: a handler may have imported another copy of this package. */
 function failureOf(error: unknown, module: string): Failure {
   if (!(error instanceof Error)) {
     return { error: 'thrown', message: String(error).slice(0, characters), permanent: false };
@@ -226,8 +231,9 @@ function failureOf(error: unknown, module: string): Failure {
     };
   }
   const place = placeOf(error, module);
-  const told = `${error.name}: ${line}`;
-  const message = place === undefined ? told : `${told.slice(0, characters - place.length - 3)} (${place})`;
+  const summary = `${error.name}: ${line}`;
+  const message =
+    place === undefined ? summary : `${summary.slice(0, characters - place.length - 3)} (${place})`;
   return { error: 'thrown', message: message.slice(0, characters), permanent: false };
 }
 
@@ -244,24 +250,22 @@ function placeOf({ stack = '' }: Error, module: string): string | undefined {
   return undefined;
 }
 
-/*
- * Lets the threads of the program go before a thread of handlers, so that a handler which loops takes no time from those that answer requests: where
- * they share one processor, the 99th percentile of an acknowledgement was 50 ms without it (docs/performance.md).
+/**
+ * Lowers the priority of this thread, so that a looping handler takes no time from threads that serve requests: on one
+ * shared processor, the 99th percentile of an acknowledgement was 50 ms without it (docs/performance.md). Linux only;
+ * elsewhere the priority would be that of the whole program.
  */
-
-/** Linux has a priority for each thread; elsewhere nothing is done, since it would be that of the whole program. */
 function yieldToOthers(): void {
   if (process.platform !== 'linux') return;
   try {
-    // `{process}/task/{thread}`
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
     if (thread !== process.pid) setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A system that does not let it: handlers run as every other thread does.
+    // Not permitted: handlers run at normal priority.
   }
 }
 
-/* The start. It stands last: what a handler needs of this file is there before the first message is. */
+/* The start comes last, so that everything above is initialised before the first message. */
 
 try {
   keepProgramAlive();

@@ -1,15 +1,15 @@
 /**
- * The program's side of one thread of handlers.
+ * One handler thread, seen from the program.
  *
  *   starting   imports the configuration; runs are posted and wait in the thread
  *   serving    takes runs
- *   retiring   takes none: a handler whose time is over goes on in it, or something was thrown that nobody caught. Ends with its last run
+ *   retiring   takes no runs: a handler continues after its time, or an error was uncaught. Ends with its last run
  *   ended
  *
- * A thread that does not answer is stalled, which is no mode: it may answer again. What it has not begun is taken back from it meanwhile.
- * The time of a run that ends while the thread is stalled is not held against the run as long as others have begun there too: nobody can
- * tell which of them keeps the thread busy. If the thread answers again, the run gets the lost time back; if not, the thread is ended
- * and the pool (handler-threads.ts) finds out who did it.
+ * A thread that does not respond is stalled, which is not a mode: it may respond again. Meanwhile, runs that it has not
+ * begun are withdrawn. If the time of a run ends while the thread is stalled, the run does not fail as long as others
+ * have begun there too, because the one that keeps the thread busy is unknown. If the thread responds again, the run
+ * gets the lost time back; if not, the thread is terminated and the pool (handler-threads.ts) finds the cause.
  */
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
@@ -17,19 +17,20 @@ import { workerFile } from '../../../store/worker-file.ts';
 import type { FromThread, ThreadData, ToThread } from './handler-protocol.ts';
 import type { Run } from './handler-run.ts';
 
-/** How long each is waited for; by name, so that tests need not wait as long. */
+/** Bounds of waits, as options so that tests can shorten them. */
 export type Graces = {
-  /** Between two looks at each thread. */
   readonly lookMs: number;
-  /** Without an answer to a ping: what was not begun is taken back. */
+  /** Without a response to a ping for this time: runs that have not begun are withdrawn. */
   readonly stalledMs: number;
-  /** Without an answer, while a handler's time is over: the thread is ended. */
+  /** Without a response for this time while a handler's time is over: the thread is terminated. */
   readonly answerMs: number;
-  /** From the end of a handler's time to the end of the handler; then its thread takes no more. */
+  /** From the end of a handler's time to the end of the handler; after that its thread takes no runs. */
   readonly lateMs: number;
-  /** For the configuration to be imported. */
+  /** For the import of the configuration. */
   readonly startMs: number;
-  /** For a thread to end when it is told to: V8 does not interrupt every loop that fills the heap. Then it is no longer waited for. */
+  /**
+   * For a terminated thread to end: V8 does not interrupt every loop that fills the heap. After that it is abandoned.
+   */
   readonly abandonMs: number;
 };
 
@@ -42,10 +43,10 @@ export type ThreadEvents = {
   readonly graces: Graces;
   readonly monotonic: () => number;
   readonly onReady: () => void;
-  /** The thread said that it is over with a run. */
+  /** Called when the thread reported the end of a run. */
   readonly onFree: () => void;
   readonly onFault: (what: string, error: unknown) => void;
-  /** `culprit`: number of the run that ended it, where one is known. */
+  /** `culprit`: number of the run that ended it, if known. */
   readonly onEnd: (
     thread: HandlerThread,
     reason: EndReason,
@@ -57,14 +58,13 @@ export type ThreadEvents = {
 type Ending = {
   readonly reason: EndReason;
   readonly message: string;
-  /** Whose doing it is, where that is known. */
   readonly run?: number | undefined;
 };
 
 const mebibyte = 1024 * 1024;
 
 export class HandlerThread {
-  /** Runs that were posted and that the thread is not over with. */
+  /** Runs that were posted and whose end the thread has not reported. */
   readonly runs = new Map<number, Run>();
   readonly ended: Promise<void>;
   mode: 'starting' | 'serving' | 'retiring' | 'ended' = 'starting';
@@ -105,7 +105,7 @@ export class HandlerThread {
     return (this.mode === 'starting' || this.mode === 'serving') && !this.isStalled;
   }
 
-  /** The run whose handler was last entered: a guess at who keeps the thread busy, and no more. */
+  /** The run whose handler was last entered: only a guess at the one that keeps the thread busy. */
   get current(): Run | undefined {
     return this.runs.get(Atomics.load(this.#current, 0));
   }
@@ -116,13 +116,13 @@ export class HandlerThread {
     this.#post(run.message());
   }
 
-  /** Its result is known; the handler is told to stop. */
+  /** Tells the handler to stop; the run's result is known. */
   abort(run: Run): void {
     if (this.runs.has(run.number)) this.#post({ kind: 'abort', run: run.number });
     this.#endIfLeft();
   }
 
-  /** Looks whether it still answers. @returns runs that were taken back */
+  /** Checks if the thread still responds. @returns withdrawn runs */
   look(now: number): readonly Run[] {
     const { graces } = this.#events;
     if (this.mode === 'ended') return [];
@@ -175,7 +175,7 @@ export class HandlerThread {
     return withdrawn;
   }
 
-  /** A retiring thread in which nobody waits for anything is not waited for either. */
+  /** Terminates a retiring thread whose runs all have a result. */
   #endIfLeft(): void {
     if (this.mode !== 'retiring') return;
     if ([...this.runs.values()].every(({ overSince }) => overSince !== undefined)) {
@@ -193,7 +193,7 @@ export class HandlerThread {
     this.abort(run);
   }
 
-  /** Runs whose time ended while the thread was silent get as much time again. */
+  /** Ends a stall: runs whose time ended during it get that much time again. */
   #answered(): void {
     const { monotonic } = this.#events;
     const silentMs = this.#pingedAt === undefined ? 0 : monotonic() - this.#pingedAt;
@@ -247,7 +247,7 @@ export class HandlerThread {
     if (message.kind === 'done') run.done();
     else run.fail(message.failure.error, message.failure.message, message.failure.permanent);
     this.runs.delete(run.number);
-    // An idle thread keeps no program alive.
+    // An idle thread does not keep the program running.
     if (this.runs.size === 0) this.#worker.unref();
     this.#endIfLeft();
     this.#events.onFree();

@@ -1,14 +1,15 @@
 /**
- * Handlers on threads of their own (§4.14.5): a message goes to the thread that has the least to do, many at once. Threads are started with the
- * first message that needs one.
+ * The pool of handler threads (§4.14.5): a message goes to the least busy thread, many at once. The first message
+ * starts the threads.
  *
- * When a thread ends (process.exit, no memory left, a loop), only the message that ended it has used up an attempt. The others that it was
- * handling begin again at once on another thread, and nothing is counted. Where the culprit is not known, each of them begins again on a
- * solitary thread, which runs one message at a time: the message that ends a solitary thread is the culprit.
+ * When a thread ends (process.exit, out of memory, a loop), only the message that caused it uses up an attempt. Its
+ * other messages restart at once on another thread, and nothing is counted. If the cause is unknown, each of them
+ * restarts on a solitary thread, which runs one message at a time: a message that ends a solitary thread is the cause.
  *
- * A message that has ended a thread is suspected: its next attempts are solitary until one of them comes to an end. While a thread does not
- * answer, further messages of the sender whose handler probably keeps it busy wait, and all others go to another thread. There are at most
- * twice as many threads as the setting says, and at least two and at most as many solitary ones as the setting says.
+ * A message that has ended a thread is a suspect: its next attempts are solitary until one of them completes. While a
+ * thread does not respond, further messages of the sender whose handler probably keeps it busy wait, and all others go
+ * to another thread. There are at most twice as many threads as the setting says, and at most as many solitary ones as
+ * the setting says, but at least two.
  */
 import { memoryBounds } from '../../../memory/bounds.ts';
 import type { Observe } from '../../../observe/observation.ts';
@@ -23,7 +24,6 @@ export type HandlerSettings = {
 };
 
 export type HandlerThreadsOptions = {
-  /** URL of the configuration module. */
   readonly module: string;
   readonly openTransaction: OpenTransaction;
   readonly settings: HandlerSettings;
@@ -34,9 +34,8 @@ export type HandlerThreadsOptions = {
 
 export type HandlerThreads = {
   readonly handOn: HandOn;
-  /** Aborts what is under way, and ends the threads. */
+  /** Aborts attempts under way, and ends the threads. */
   close(): Promise<void>;
-  /** Threads that there are. */
   size(): number;
 };
 
@@ -48,11 +47,11 @@ const gracesDefault: Graces = {
   startMs: 60_000,
   abandonMs: 3000,
 };
-/** Messages that are suspected; one beyond forgets the oldest. */
+/** Number of suspects; one beyond it replaces the oldest. */
 const suspectsMax = memoryBounds.suspects.entries;
-/** Threads that may end under a message by others' doing; then it gets one to itself. */
+/** Threads that may end under a message through others' fault; after that it gets one of its own. */
 const movesMax = 3;
-/** Solitary threads, where the setting for threads allows no more. */
+/** Solitary threads allowed if the setting is lower. */
 const solitaryMin = 2;
 
 export function createHandlerThreads(options: HandlerThreadsOptions): HandlerThreads {
@@ -139,7 +138,7 @@ class ThreadPool {
     this.#waiting = left;
   }
 
-  /** Undefined: all of them are taken. Suspects leave half of them to messages that are most likely innocent. */
+  /** Undefined: all of them are busy. Suspects leave half of them to messages that are probably innocent. */
   #solitaryFor(run: Run): HandlerThread | undefined {
     const solitaryMax = Math.max(solitaryMin, this.#options.settings.handlerThreads);
     if (this.#isSuspect(run)) {
@@ -155,7 +154,7 @@ class ThreadPool {
 
   readonly #isSuspect = ({ claimed }: Run): boolean => this.#suspects.has(claimed.received.id);
 
-  /** Undefined: it has to wait for a thread to be free of something. */
+  /** Undefined: the message waits until a thread is free. */
   #threadFor(sender: string): HandlerThread | undefined {
     let serving = 0;
     let least: HandlerThread | undefined;
@@ -190,7 +189,7 @@ class ThreadPool {
 
   #free(): void {
     this.#dispatch();
-    // They are started when something went wrong, which should be seldom: none is kept.
+    // Ends idle solitary threads: they are needed only after failures, which should be rare.
     for (const thread of this.#solitary) {
       if (thread.runs.size === 0) thread.end('closed', 'nothing is left to be tried alone');
     }
@@ -212,13 +211,13 @@ class ThreadPool {
 
   #lost(run: Run, reason: EndReason, message: string, guilty: number | undefined): void {
     if (run.number === guilty) {
-      // A handler that only takes too long harms nobody by that.
+      // A handler that only takes too long does no harm to others.
       if (reason !== 'late-handler') this.#suspect(run.claimed.received.id);
       run.fail('thread-ended', message);
     } else if (run.overSince === undefined) this.#putBack(run, reason, message, guilty !== undefined);
   }
 
-  /** @param isInnocent whether another run is known to have ended the thread */
+  /** @param isInnocent another run is known to have ended the thread */
   #putBack(run: Run, reason: EndReason, message: string, isInnocent: boolean): void {
     const { hasBegun } = run;
     const isWornOut = run.moves >= movesMax;
@@ -237,11 +236,11 @@ class ThreadPool {
     this.#suspects.add(id);
   }
 
-  /** Looks after the threads while there is anything in them. */
+  /** Checks the threads while they have runs. */
   #watch(): void {
     if (this.#lookout !== undefined || this.#closed) return;
     this.#lookout = setInterval(() => {
-      // What the threads said while this one was busy comes first.
+      // After messages that the threads sent while this one was busy.
       setImmediate(() => this.#look());
     }, this.#graces.lookMs);
     this.#lookout.unref();
@@ -258,7 +257,7 @@ class ThreadPool {
   }
 }
 
-/** Whether the handler itself said how it ended. */
+/** Returns true if the handler itself determined the outcome. */
 function comesToAnEnd(handedOn: HandedOn): boolean {
   if (handedOn.outcome === 'processed') return true;
   return handedOn.outcome === 'failed' && handedOn.error !== 'thread-ended' && handedOn.error !== 'timeout';

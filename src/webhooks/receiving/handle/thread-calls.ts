@@ -1,6 +1,6 @@
 /**
- * The resources as a handler sees them in its thread (config/handler.ts): each call is a message to the program, and so many of one run are under
- * way at once; the others wait here, where they are bounded by the thread's heap.
+ * The resources in a handler's thread (config/handler.ts): each call is a message to the program. The number of
+ * concurrent calls of a run is bounded; further ones wait here, bounded by the thread's heap.
  */
 import { type HandledResource, type HandlerResources, ResourceRefused } from '../../../config/handler.ts';
 import type { ResourceCall } from '../hand-on.ts';
@@ -23,7 +23,7 @@ export class ThreadCalls {
   #seq = 0;
   #over = false;
   #idle: PromiseWithResolvers<void> | undefined;
-  /** Of a call that was still under way when the handler returned: nobody else can tell of it. */
+  /** Refusal of a call that was under way when the handler returned, which the handler cannot see. */
   #lateRefusal: Error | undefined;
 
   constructor(run: number, post: (message: FromThread) => void) {
@@ -32,7 +32,7 @@ export class ThreadCalls {
     this.resources = resourcesOver((call) => this.#call(call));
   }
 
-  /** When the handler has returned: waits for calls that it did not wait for. Rejects where one of them is refused. */
+  /** Waits, after the handler returned, for calls that it did not await. Rejects if one of them is refused. */
   async settled(): Promise<void> {
     if (this.#underWay.size > 0) {
       this.#idle = Promise.withResolvers();
@@ -41,7 +41,7 @@ export class ThreadCalls {
     if (this.#lateRefusal !== undefined) throw this.#lateRefusal;
   }
 
-  /** Nothing is asked any more. */
+  /** Refuses all further calls. */
   end(): void {
     this.#over = true;
     for (const { reject } of [...this.#underWay.values(), ...this.#waiting]) reject(isOver());
@@ -117,7 +117,7 @@ function resourcesOver(ask: (call: ResourceCall) => Promise<string | undefined>)
   };
 }
 
-/** Dates become texts and undefined members are left out, as in any content. */
+/** Dates become texts and undefined members are omitted, as in any content. */
 function textOf(value: unknown): string {
   return JSON.stringify(value) ?? 'null';
 }

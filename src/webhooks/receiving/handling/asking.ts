@@ -1,6 +1,6 @@
 /**
- * Operations without a request: a handler asks for them, and the walk never sees it (§4.14.5). They go through the same stages as a request
- * does; negotiation, preconditions and rate limits are not among them.
+ * Operations without an HTTP request: a handler calls them, without the walk (§4.14.5). They pass the same stages as a
+ * request, except negotiation, preconditions and rate limits.
  */
 
 import { ResourceRefused } from '../../../config/handler.ts';
@@ -48,7 +48,7 @@ export function askOf(principal: Principal, captures: readonly string[]): Ask {
   };
 }
 
-/** Content as an operation would understand it if it came as JSON. @throws ResourceRefused */
+/** Parses content as the operation would parse it as JSON. @throws ResourceRefused */
 export async function contentOf<C>(
   operation: Pick<Operation<never, C>, 'understand'>,
   ask: Ask,
@@ -60,7 +60,7 @@ export async function contentOf<C>(
 }
 
 /**
- * What the operation proposes, and then does.
+ * Proposes and performs the operation.
  * @throws ResourceRefused
  */
 export async function carryOut<S extends Standing, C, P extends Proposal>(
@@ -74,17 +74,17 @@ export async function carryOut<S extends Standing, C, P extends Proposal>(
   const result = await operation.act?.(ask, standing, proposal);
   if (result !== undefined && 'made' in result) return result.made;
   if (result !== undefined && 'refused' in result) throw refusalOf(result.refused);
-  // Writes of one handler are made in turn, so nothing comes between its read and its write.
+  // Writes of one handler run in turn, so nothing can come between its read and its write.
   throw refuse('internal');
 }
 
 const messageCharactersMax = 1000;
 
-/** A refusal of the kernel (§7) as a handler gets it: its code, and everything that an error answer would say in one sentence. */
+/** Converts a refusal of the kernel (§7) for a handler: its code, and the whole error response in one sentence. */
 export function refusalOf({ code, message, errors = [] }: Problem): ResourceRefused {
-  const told = message ?? problems[code].message;
+  const text = message ?? problems[code].message;
   const faults = errors.map((error) => `${error.pointer === '' ? 'it' : error.pointer} ${error.message}`);
-  const whole = faults.length === 0 ? told : `${told}: ${faults.join('; ')}`;
+  const whole = faults.length === 0 ? text : `${text}: ${faults.join('; ')}`;
   return new ResourceRefused(code, whole.slice(0, messageCharactersMax));
 }
 

@@ -1,6 +1,6 @@
 /**
- * A list as a handler asks for it: what a QUERY with this JSON content would find (§4.9) of what is committed. Each resource in it is read by
- * its id besides, so that it is as this handler has written it, and guarded against change like any that was read.
+ * A list for a handler: what a QUERY with this JSON content would find (§4.9) in committed state. Each resource in it
+ * is then read by its id, so that it includes the handler's own writes and is guarded against changes like any read.
  */
 import type { Principal } from '../../../model/principal.ts';
 import { alteredCursor, queryProblem } from '../../../resources/collection/fault-problem.ts';
@@ -11,7 +11,7 @@ import { refusalOf } from './asking.ts';
 import { textOf } from './write-resource.ts';
 
 /**
- * @param store reads by id go through it
+ * @param store serves the reads by id
  * @param query the members of a JSON query, or their text
  * @returns JSON: `{"items": [...], "nextCursor"}`
  * @throws ResourceRefused

@@ -1,9 +1,10 @@
 /**
- * A store in front of the store, for the writes of one handler (§4.14.5): the operations of a collection commit to it as to any store, and
- * what they wrote stays here until `unit` says it all. Reads by id see it; lists, counts and versions are those of the store itself.
+ * A store in front of the store, for the writes of one handler (§4.14.5): the operations of a collection commit to it
+ * as to any store, and their writes stay here until the unit is made. Reads by id see them; lists, counts and versions
+ * are those of the store itself.
  *
- * A row is expected to be, when the unit is committed, as it was when it was first read here. So what a handler computed from a resource it
- * has read is never written over a newer one: the unit is superseded, and the message handled anew.
+ * The unit expects each row as it was first read here. So what a handler computed from a resource never overwrites a
+ * newer one: the unit is superseded, and the message is handled again.
  */
 import type { Change as ChangeKind } from '../../../model/event.ts';
 import type {
@@ -18,34 +19,33 @@ import type {
 } from '../../../store/store.ts';
 import { whenKnown } from '../../../store/when-known.ts';
 
-/** What one row has become, over all that was done to it. */
+/** The combined effect of all writes to one row. */
 export type NetWrite = {
   readonly table: string;
   readonly id: string;
   readonly expect: Expectation;
-  /** What stands in the store; undefined: nothing, or what was softly deleted. */
+  /** The row in the store; undefined: absent or softly deleted. */
   readonly before: Row | undefined;
   readonly next: NextRow | null;
-  /** Undefined where it was made and deleted again: nobody need know. */
+  /** Undefined if it was created and deleted again: no event is needed. */
   readonly kind: ChangeKind | undefined;
-  /** The representation that the event tells. */
+  /** The representation for the event. */
   readonly doc: string;
   readonly owner: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
 };
 
-/** An event that tells of no write; its id is given when the unit is made, so that ids are in the order of events. */
+/** An event without a write; it gets its id when the unit is made, so that ids are in the order of events. */
 export type Emitted = { readonly entry: (id: string) => EventEntry };
 
 export type Overlay = {
   readonly store: Store;
-  /** In the order of the first write to each, with posted events between. */
+  /** In the order of the first write to each row, with posted events between. */
   writes(): readonly (NetWrite | Emitted)[];
   /** Expectations that no longer hold: the unit must contain them, to be superseded. */
   overtaken(): readonly StoreChange[];
   append(emitted: Emitted, characters: number): void;
-  /** Rows and events so far. */
   size(): number;
   /** Characters of their documents. */
   characters(): number;
@@ -58,7 +58,7 @@ export function createOverlay(store: Store): Overlay {
   const firstReads = new FirstReads();
   const entries = new Map<string | symbol, Written | Emitted>();
   let lastRev = 0;
-  /** Most writes follow the read of their row. */
+  /** Kept because most writes follow the read of their row. */
   let lastRead: Row | undefined;
   let lastReadKey = '';
   let characters = 0;
@@ -73,7 +73,7 @@ export function createOverlay(store: Store): Overlay {
       firstReads.note(key, { table, id }, row);
       lastRead = row;
       lastReadKey = key;
-      // Another call may have written it while this one waited.
+      // Another call may have written it during the wait.
       const since = written(key);
       return since === undefined ? row : since.row;
     });
@@ -88,19 +88,19 @@ export function createOverlay(store: Store): Overlay {
     const { table, id, next } = change;
     const key = keyOf(table, id);
     const own = written(key);
-    // Revisions of this overlay are below zero, so they are never those of the store.
+    // Revisions of this overlay are negative, so they never equal those of the store.
     lastRev -= 1;
     const row = next === null ? undefined : { id, rev: lastRev, ...next };
     const read = lastReadKey === key ? lastRead : undefined;
-    const stood = own === undefined ? await standing(store, change, read) : own.write.before;
+    const before = own === undefined ? await rowBefore(store, change, read) : own.write.before;
     const write: NetWrite = {
       table,
       id,
       expect: own?.write.expect ?? firstReads.expectation(key) ?? change.expect,
-      before: stood,
+      before,
       next,
-      kind: kindOf(stood !== undefined, next !== null && next.deletedAt === null),
-      doc: next?.doc ?? own?.write.doc ?? stood?.doc ?? '',
+      kind: kindOf(before !== undefined, next !== null && next.deletedAt === null),
+      doc: next?.doc ?? own?.write.doc ?? before?.doc ?? '',
       owner: event.owner,
       at: event.createdAt,
     };
@@ -122,8 +122,8 @@ export function createOverlay(store: Store): Overlay {
   };
 }
 
-/** What the first write to a row found, softly deleted counting as nothing. @param read the row, where it was read just now */
-async function standing(
+/** Returns the row before the first write, undefined if softly deleted. @param read the row, if just read */
+async function rowBefore(
   store: Store,
   { table, id, expect }: StoreChange,
   read: Row | undefined,
@@ -137,12 +137,13 @@ function keyOf(table: string, id: string): string {
   return `${table} ${id}`;
 }
 
-/** What the handler's first read of each row found. */
+/** The result of the handler's first read of each row. */
 class FirstReads {
   readonly #found = new Map<string, Expectation>();
   /**
-   * Rows that another writer changed between two reads of the handler. A unit that expects what the first read found is superseded, also
-   * if the handler writes nothing to the row because the second read found what the handler computed from the first.
+   * Rows that another writer changed between two reads of the handler. A unit that expects what the first read found is
+   * superseded, even if the handler does not write the row because the second read found what it computed from the
+   * first.
    */
   readonly #overtaken = new Map<string, StoreChange>();
 
@@ -168,7 +169,7 @@ function revisionOf(expect: Expectation): number | undefined {
   return 'rev' in expect ? expect.rev : undefined;
 }
 
-function kindOf(stood: boolean, stands: boolean): ChangeKind | undefined {
-  if (stands) return stood ? 'updated' : 'created';
-  return stood ? 'deleted' : undefined;
+function kindOf(existed: boolean, exists: boolean): ChangeKind | undefined {
+  if (exists) return existed ? 'updated' : 'created';
+  return existed ? 'deleted' : undefined;
 }

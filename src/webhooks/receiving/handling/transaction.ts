@@ -1,8 +1,7 @@
 /**
- * What a handler of received messages does with resources (§4.14.5): the operations of the collections themselves, as an administrator, over a
- * store that keeps their writes. Nothing is committed here: the engine commits `unit` together with the mark that the message is processed.
- *
- * What only a commit can tell, such as a unique value that another has, is told when the engine commits.
+ * The transaction of a handler (§4.14.5): the operations of the collections themselves, as an administrator, over a
+ * store that keeps their writes. Nothing is committed here: the engine commits `unit` together with the state of the
+ * message. Conflicts that only a commit can detect, such as a unique value that is taken, appear then.
  */
 import type { ResourceRefused } from '../../../config/handler.ts';
 import type { Collection } from '../../../model/collection.ts';
@@ -23,11 +22,9 @@ import { createOverlay, type NetWrite, type Overlay } from './overlay.ts';
 import { type WriteCall, writeResource } from './write-resource.ts';
 
 export type TransactionLimits = {
-  /** Resources written and events emitted. */
   readonly handlerChangesMax: number;
-  /** Reads and lists. */
   readonly handlerReadsMax: number;
-  /** Octets of an event that is emitted. */
+  /** Octets of an emitted event. */
   readonly webhookContentBytesMax: number;
 };
 
@@ -39,7 +36,7 @@ export type OpenTransactionOptions = {
   readonly limits: TransactionLimits;
 };
 
-/** What all transactions share: everything that takes long to make. */
+/** What all transactions share because it takes long to create. */
 type Shared = OpenTransactionOptions & {
   readonly principal: Authenticated;
   readonly served: (name: string) => Served;
@@ -49,7 +46,10 @@ type Shared = OpenTransactionOptions & {
 /** Characters of all documents of one unit: it goes to the store as one message. */
 const unitCharactersMax = 64 * 1024 * 1024;
 
-/** Made once, at start; the schemas of a collection are compiled when a handler first names it, those of event types when one first emits. */
+/**
+ * Called once, at start; the schemas of a collection are compiled when a handler first names it, those of event types
+ * when one first emits.
+ */
 export function createOpenTransaction(options: OpenTransactionOptions): OpenTransaction {
   const { serving, collections, eventTypes, limits } = options;
   const known = new Map<string, Served>();
@@ -77,7 +77,7 @@ class HandlerTransaction implements Transaction {
   readonly #shared: Shared;
   readonly #overlay: Overlay;
   #reads = 0;
-  /** Writes are made one after the other, in the order they were called in: each begins with what the last one left. */
+  /** The last write. Writes run one after the other in the order of their calls, so that each sees the previous one. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(shared: Shared) {
@@ -87,7 +87,7 @@ class HandlerTransaction implements Transaction {
 
   /**
    * @param call with `fields`, `patch`, `query` and `object` as values or as their JSON texts
-   * @returns the representation as JSON text; of `list` the page; undefined for nothing
+   * @returns the representation as JSON text; for `list` the page; undefined for nothing
    * @throws ResourceRefused, StoreUnavailable
    */
   async call(call: ResourceCall): Promise<unknown> {
@@ -153,7 +153,7 @@ class HandlerTransaction implements Transaction {
       throw refusalOf(proposal?.problem ?? { code: 'internal' });
     const { posted } = proposal;
     if (posted === undefined) throw new Error('an event without a proposal');
-    // It is nobody's, as what a handler creates; administrators and the members of its tenant see it.
+    // Without an owner, like resources that a handler creates; administrators and the members of its tenant see it.
     const at = serving.clock();
     this.#overlay.append({ entry: (id) => postedEntry(posted, { id, at, owner: null }) }, content.length);
     return undefined;
@@ -180,11 +180,12 @@ function tooMuch(message: string): ResourceRefused {
 }
 
 /**
- * The order in which the writes of a handler are made (§4.14.5). The store checks each change against those before it, and each row is changed
- * once, to what it is in the end: so what is referred to is made first, what is deleted is no longer named by then, and a unique value
- * is free before another takes it. Otherwise they stay in the order in which they were begun.
+ * Orders the writes of a handler (§4.14.5). The store checks each change against those before it, and each row changes
+ * once, to its final state: so a referenced resource must be created first, a deleted one must no longer be referenced
+ * by then, and a unique value must be free before another row takes it. Otherwise writes keep the order in which they
+ * began.
  *
- * @returns the same writes; where they wait for each other in a ring the store says what is wrong
+ * @returns the same writes; if they form a cycle, the store reports the conflict
  */
 function orderChanges(
   writes: readonly NetWrite[],
@@ -242,12 +243,12 @@ function addUniques(
   for (const [place, { table, before, next, kind }] of writes.entries()) {
     const unique = collections.get(table)?.unique ?? [];
     if (unique.length === 0) continue;
-    const stood: unknown = before === undefined ? undefined : JSON.parse(before.doc);
-    const stands: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
+    const fieldsBefore: unknown = before === undefined ? undefined : JSON.parse(before.doc);
+    const fieldsAfter: unknown = next === null || kind === 'deleted' ? undefined : JSON.parse(next.doc);
     for (const { name, path } of unique) {
-      const [left, right] = [memberAt(stood, path) ?? null, memberAt(stands, path) ?? null];
+      const [left, right] = [memberAt(fieldsBefore, path) ?? null, memberAt(fieldsAfter, path) ?? null];
       if (equalJson(left, right)) continue;
-      // Null may stand in any number of rows.
+      // Any number of rows may hold null.
       if (left !== null) freed.set(JSON.stringify([table, name, left]), place);
       if (right !== null) taken.push([JSON.stringify([table, name, right]), place]);
     }
@@ -258,7 +259,9 @@ function addUniques(
   }
 }
 
-/** Each write after all that are earlier. By a stack of its own: a chain may be as long as the unit. */
+/**
+ * Sorts each write after those that must be earlier. Uses its own stack, because a chain may be as long as the unit.
+ */
 function sorted(writes: readonly NetWrite[], earlier: readonly number[][]): readonly NetWrite[] {
   const order: NetWrite[] = [];
   const state = new Uint8Array(writes.length);

@@ -1,4 +1,4 @@
-/** One write of a handler, by the operation that POST, PUT, PATCH or DELETE would be (§4.4 to §4.7). */
+/** One write of a handler, by the operation of POST, PUT, PATCH or DELETE (§4.4 to §4.7). */
 
 import type { Ask, Operation } from '../../../kernel/resource.ts';
 import type { Principal } from '../../../model/principal.ts';
@@ -19,7 +19,7 @@ const ownerCharactersMax = 255;
 
 /**
  * @param served over the store that keeps the writes
- * @returns the representation; undefined of a deletion
+ * @returns the representation; undefined for a deletion
  * @throws ResourceRefused
  */
 export async function writeResource(
@@ -40,7 +40,7 @@ export async function writeResource(
     const content = await contentOf(operation, ask, textOf(call.patch));
     return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
   }
-  // What a PUT creates is nobody's either: its author is a program.
+  // A resource that a PUT creates has no owner either, because a program created it.
   const operation = replaceOperation({ ...served, owner: null });
   const standing = served.collection.putCreates
     ? await operation.standing(ask)
@@ -81,7 +81,7 @@ async function existing(
   throw refuse('not_found', `there is no resource ${JSON.stringify(standing.id)} in ${collection.name}`);
 }
 
-/** Handlers may be plain JavaScript. */
+/** Checked at run time, because handlers may be plain JavaScript. */
 function idOf(id: unknown): string {
   if (typeof id === 'string' && id.isWellFormed() && !id.includes('\0')) return id;
   throw refuse('validation_failed', 'an id is a text');
@@ -99,7 +99,7 @@ function ownerOf(owner: unknown): string | null {
   throw refuse('validation_failed', `an owner is a text of 1 to ${ownerCharactersMax} characters`);
 }
 
-/** The JSON text of what was given: threads send it as such already. */
+/** Returns the JSON text of a value; threads send JSON text already. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null');
 }

@@ -1,6 +1,6 @@
 /**
- * What a replay makes of a message: pending, due at once, with the whole schedule before it. One whose sender only keeps messages waits to
- * be marked again, as when it came. The attempts that were made stay in the log and are counted on.
+ * Makes the change of a replay: the message is pending, due at once, and its schedule starts again. If its sender only
+ * keeps messages, it waits to be marked again. Earlier attempts stay in the log and in the count.
  */
 import type { DeclaredSender } from '../../../config/senders.ts';
 import type { Problem } from '../../../http/problem.ts';
@@ -28,7 +28,7 @@ export function putBackChange(
   return { change: { table, id: row.id, expect: { rev: row.rev }, next }, received };
 }
 
-/** Nobody says any more what is to become of its messages. */
+/** The configuration no longer says how to hand on its messages. */
 export const senderGone: Problem = { code: 'sender_unavailable' };
 
 export const contentGone: Problem = { code: 'content_unavailable' };

@@ -1,4 +1,4 @@
-/** `/received/{id}/attempts`: how handing the message on was tried and what came of it, oldest first. */
+/** `/received/{id}/attempts`: the attempts to hand a message on, oldest first. */
 
 import type { Item } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../routes/attempt-routes.ts';
 import { receivedAttemptsTable } from '../received-tables.ts';
 
-/** Of the number in an id, so that ids are in the order of the numbers (webhooks/work/attempt-log.ts). */
+/** Digits of the number in an id (webhooks/work/attempt-log.ts). */
 const numberDigits = 6;
 
 export function receivedAttemptsResource(served: Served, limitMax: number): Resource {
@@ -34,7 +34,7 @@ function attemptsOf(
       op: 'and',
       filters: [
         { op: 'gt', field: idField, value: after },
-        // The digit after the slash in order of code points is 0, so this ends what begins with the id and a slash.
+        // `0` follows `/` in code point order, so this ends the range of ids that begin with `{id}/`.
         { op: 'lt', field: idField, value: `${id}0` },
       ],
     },

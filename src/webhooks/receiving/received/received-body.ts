@@ -1,8 +1,9 @@
 /**
- * GET of `/received/{id}/body`: the octets that the sender posted, as they came, with the Content-Type and the Content-Encoding they came
- * with. `no-transform` (RFC 9111 §5.2.2.6) keeps this program from coding them again, and caches as well. 404 when they are no longer kept.
+ * GET of `/received/{id}/body`: the octets as received, with their Content-Type and Content-Encoding. `no-transform`
+ * (RFC 9111 §5.2.2.6) keeps Comity and caches from coding them again. 404 when they are no longer kept.
  *
- * They are somebody else's: a browser is told to save them, to guess no type, and to run nothing of them as ours.
+ * The content is untrusted: the response makes a browser save it, without sniffing its type or running it in Comity's
+ * origin.
  */
 
 import { pathParameter } from '../../../kernel/documentation.ts';
@@ -28,7 +29,7 @@ type Kept = { readonly row: Row; readonly content: ReceivedContent };
 
 const cacheControl = 'private, no-cache, no-transform';
 
-/** What a message is that says nothing of itself (RFC 9110 §8.3). */
+/** The type of a message without a Content-Type (RFC 9110 §8.3). */
 const octetStream = 'application/octet-stream';
 
 export function bodyResource(served: Served): Resource {
@@ -58,7 +59,7 @@ export function bodyResource(served: Served): Resource {
     },
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
-    // Whatever it is, it is what was received: no Accept can ask for another (RFC 9110 §12.4.1).
+    // The content has one representation only, for any Accept (RFC 9110 §12.4.1).
     offers: ['*/*', octetStream, 'application/json', 'application/x-www-form-urlencoded', 'text/plain'],
   };
 }
@@ -72,7 +73,9 @@ function bodyStanding(served: Served, ask: Ask): MaybePromise<BodyStanding> {
   });
 }
 
-/** The body of the message; undefined where it is gone. A repetition that came after that has one of its own in the same place. */
+/**
+ * Returns the body of the message; undefined if it is gone. After that, a repetition's own body may be in its place.
+ */
 export function keptContent(
   store: Pick<Store, 'read'>,
   { id, sender, dedupeKey }: Pick<Received, 'id' | 'sender' | 'dedupeKey'>,

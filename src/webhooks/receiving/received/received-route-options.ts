@@ -1,9 +1,9 @@
-/** What the resources of received messages need besides what every collection does. */
+/** Options of the received messages' resources, in addition to those of every collection. */
 import type { DeclaredSender } from '../../../config/senders.ts';
 
 export type ReceivedResourcesOptions = {
-  /** Those that are declared now: a message of any other can be read and marked, and not replayed. */
+  /** Declared senders: a message of any other can be read and marked, but not replayed. */
   readonly senders: ReadonlyMap<string, DeclaredSender>;
-  /** The setting: messages that one request may put back. */
+  /** The setting: messages that one request may replay. */
   readonly receivedReplayMax: number;
 };

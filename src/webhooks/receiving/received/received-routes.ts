@@ -1,8 +1,7 @@
 /**
- * `/received`: every message that a sender posted and what became of it (§4.14), as a collection of which a client
- * may change one thing: `status`, to mark a message (mark.ts). Messages are made by their senders alone and leave by age.
- *
- * Ids are in the order of receipt, so `sort=-id` is the newest first at the cost of a page. The octets are at `/{id}/body`.
+ * `/received`: every message of a sender and its state (§4.14), a collection of which a client may change only
+ * `status`, to mark a message. Senders create messages, and retention removes them. Ids are in the order of receipt, so
+ * `sort=-id` lists the newest first at the cost of one page. The octets are at `/{id}/body`.
  */
 
 import type { FieldError, Problem } from '../../../http/problem.ts';
@@ -26,7 +25,7 @@ import { replayByQueryResource } from './replay-by-query.ts';
 
 const changeable = 'status';
 
-/** The inbox as it is served: everything but `status` is what the program says of a message, and nobody else does. */
+/** The inbox as served: only `status` is writable. */
 const inboxCollection: Collection = {
   ...receivedCollection,
   unpatchable: new Set(
@@ -76,11 +75,11 @@ export function receivedResources(options: ReceivedResourcesOptions, serving: Se
 }
 
 /**
- * PATCH of `/received/{id}`: marks a message `processed` or `failed` by hand, which takes it from whoever hands messages on. What was
- * written meanwhile by a handler that still runs is dropped with its attempt: the mark stands (webhooks/receiving/settle-received.ts). `pending` is no
- * mark; a message becomes it again by a replay, which says when it is due as well.
+ * PATCH of `/received/{id}`: marks a message `processed` or `failed` by hand, which takes it from the receiving engine.
+ * Writes of a handler that is still running are dropped with its attempt: the mark stays (settle-received.ts).
+ * `pending` is not a mark: a replay restores it, and sets the due time.
  *
- * What `lastError` says of a message that somebody gave up.
+ * The constant is the `lastError` of a message that was marked as failed.
  */
 const markedError = 'marked';
 
@@ -89,7 +88,7 @@ function markOperation(operation: Operation, path: string): Operation {
   return revised(saidRight(operation), marking(path));
 }
 
-/** How it differs from the PATCH of any collection: `status` is all that there is to change. */
+/** The differences from the PATCH of any collection: only `status` can change. */
 function markDocumentation(standard: OperationDocumentation): OperationDocumentation {
   const merge = { value: { status: 'processed' } };
   const json = { value: [{ op: 'replace', path: '/status', value: 'failed' }] };
@@ -113,10 +112,10 @@ function markDocumentation(standard: OperationDocumentation): OperationDocumenta
 function marking(path: string): Revise {
   return ({ before, fields }) => {
     const { status } = fields as Pick<Received, 'status'>;
-    const stood = before === undefined ? undefined : (JSON.parse(before.doc) as Received);
-    if (status === stood?.status) return { fields };
+    const current = before === undefined ? undefined : (JSON.parse(before.doc) as Received);
+    if (status === current?.status) return { fields };
     if (status === 'pending') {
-      const message = `cannot be set back to pending; POST to ${path}/${stood?.id ?? '{id}'}/replay hands the message on again`;
+      const message = `cannot be set back to pending; POST to ${path}/${current?.id ?? '{id}'}/replay hands the message on again`;
       return { refused: { code: 'validation_failed', errors: [{ pointer: '/status', message }] } };
     }
     const lastError = status === 'failed' ? markedError : null;
@@ -124,7 +123,7 @@ function marking(path: string): Revise {
   };
 }
 
-/** A collection calls what may not change fixed at creation; here it changes by itself. */
+/** Rewords the refusal: a collection says that such fields are fixed at creation, but here the program changes them. */
 function saidRight(operation: Operation): Operation {
   const { propose } = operation;
   if (propose === undefined) throw new Error('a patch that proposes nothing');
@@ -140,7 +139,7 @@ function saidRight(operation: Operation): Operation {
 
 const own = new Set([...inboxCollection.unpatchable].map((name) => formatJsonPointer([name])));
 
-/** A patch that removes one is refused for two reasons, which here are one. */
+/** A patch that removes such a member gets two errors, which this merges into one. */
 function readOnly(problem: Problem): Problem {
   const errors = new Map<string, FieldError>();
   for (const error of problem.errors ?? []) {

@@ -1,9 +1,8 @@
 /**
- * POST to `/received/replay`: puts back the messages that a filter finds (that of a JSON QUERY, §4.9), in the order of receipt, at most
- * `receivedReplayMax` by one request. What is left is told of by `more`; the next request asks for what came after `lastId`, because a
- * message that was put back may be found by the same filter again. A dry run counts.
- *
- * Messages whose body is gone or whose sender is no longer declared are passed over and counted.
+ * POST to `/received/replay`: replays the messages that a filter finds (that of a JSON QUERY, §4.9), in the order of
+ * receipt, at most `receivedReplayMax` per request. `more` reports that messages are left; the next request continues
+ * after `lastId`, because the filter may find replayed messages again. A dry run counts. Messages whose body is gone or
+ * whose sender is no longer declared are skipped and counted.
  */
 import { type Static, Type } from 'typebox';
 import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
@@ -26,10 +25,10 @@ import type { ReceivedResourcesOptions } from './received-route-options.ts';
 
 type Limits = ActionLimits & { readonly query: QueryTextLimits };
 
-/** What the setting allows at most; below it the setting cuts, and `more` tells. */
+/** Greatest `limit` of a request; a lower setting truncates the result, and `more` reports it. */
 const limitMax = 1_000_000;
 
-/** Everything is a filter that has to be written down: {}. */
+/** The filter is required, so that a replay of everything must be explicit: {}. */
 const schema = Type.Object({
   filter: Type.Object(
     {},
@@ -108,30 +107,29 @@ function filterOf(served: Served, limits: QueryTextLimits, wanted: Wanted): Filt
 
 type PuttingBack = {
   readonly filter: Filter;
-  /** Messages at most. */
   readonly limit: number;
-  /** Counts what is found instead. */
+  /** Counts the messages instead. */
   readonly dryRun: boolean;
 };
 
 type PutBack = {
   readonly dryRun: boolean;
-  /** Messages that were put back; in a dry run, that would be looked at. */
+  /** Replayed messages; in a dry run, found ones. */
   readonly replayed: number;
-  /** Messages that were found and could not be. */
+  /** Messages that were found but could not be replayed. */
   readonly skipped: number;
-  /** Whether the filter finds more behind `lastId`. */
+  /** True if the filter finds more after `lastId`. */
   readonly more: boolean;
-  /** The last message that was looked at; null: none was. */
+  /** The last message that was examined; null: none. */
   readonly lastId: string | null;
 };
 
-/** Messages of one unit: some milliseconds of the writer's time. */
+/** Messages in one unit: some milliseconds of the writer's time. */
 const unitMessagesMax = 200;
 
 /**
- * Puts back every message that a filter finds, page by page in the order of receipt, each page as one unit. A message that somebody changes
- * at the same moment is looked at again alone, and left out where the filter does not find it any more.
+ * Replays every message that a filter finds, page by page in the order of receipt, each page as one unit. A message
+ * that another writer changes meanwhile is read again, and left out if the filter no longer finds it.
  */
 async function putBackAll(
   options: ReceivedResourcesOptions,
@@ -161,7 +159,6 @@ async function putBackAll(
   return { dryRun, replayed, skipped: looked - replayed, more, lastId };
 }
 
-/** @returns how many were put back */
 async function putBackUnit(
   options: ReceivedResourcesOptions,
   served: Served,
@@ -189,7 +186,7 @@ async function putBackUnit(
   });
 }
 
-/** None where the filter does not find the message any more, or nobody would take it. */
+/** Empty if the filter no longer finds the message, or its sender is not declared. */
 function changeOf(
   { senders }: ReceivedResourcesOptions,
   { clock, collection }: Served,
@@ -203,7 +200,7 @@ function changeOf(
   return [putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt)).change];
 }
 
-/** Those whose body is there. They are counted, not read: a page of them may hold gigabytes. */
+/** Rows whose body is kept. Bodies are counted, not read: a page of them may hold gigabytes. */
 async function withContent({ store }: Served, rows: readonly Row[]): Promise<readonly Row[]> {
   const ids = rows.map(contentIdOf);
   if (rows.length === 0 || (await isThere(ids)) === new Set(ids).size) return rows;

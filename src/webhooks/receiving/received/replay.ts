@@ -1,6 +1,6 @@
 /**
- * POST to `/received/{id}/replay`: the message is handed on again, whatever became of it before. The answer comes before that: 202. The
- * process that has the sender learns of it by the change of the table.
+ * POST to `/received/{id}/replay`: hands the message on again, whatever its state. The response, 202, comes first. The
+ * process of the sender's lane notices the change of the table.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -47,10 +47,10 @@ async function replay(
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
   if (row === undefined) throw new Error('a replay of nothing');
-  const stood = JSON.parse(row.doc) as Received;
-  const sender = senders.get(stood.sender);
+  const current = JSON.parse(row.doc) as Received;
+  const sender = senders.get(current.sender);
   if (sender === undefined) return { refused: senderGone };
-  if ((await keptContent(store, stood)) === undefined) return { refused: contentGone };
+  if ((await keptContent(store, current)) === undefined) return { refused: contentGone };
   const { change, received } = putBackChange(collection.name, row, sender, timeAfter(clock, row.updatedAt));
   const commit = await tryCommit(store, { changes: [change], events: [] });
   if (commit instanceof Overtaken) return commit;

@@ -1,8 +1,7 @@
 /**
- * POST to `/senders/{name}/rotate-secret` (§5.6): a new secret, made here or given by the sender, and shown this once. The others are taken
- * beside it for `overlapSeconds`, so that the sender has time to change over; without an overlap they are over when the answer is there.
- *
- * A secret that a variable of the environment sets is changed there.
+ * POST to `/senders/{name}/rotate-secret` (§5.6): sets a new secret, created here or given by the sender, and shows it
+ * once. Older ones stay valid for `overlapSeconds`, so that the sender has time to change; without an overlap they are
+ * invalid as soon as the response is sent. A secret that a variable of the environment sets is changed there.
  */
 import { type Static, Type } from 'typebox';
 import { refuseSenderSecret, secretCharactersMax } from '../../../config/senders/secret-rule.ts';
@@ -16,7 +15,6 @@ import { type SenderResourcesOptions, senderParameter, sendersTag } from './send
 
 const withoutControls = '^[^\\u0000-\\u001f\\u007f]+$';
 
-/** @param overlapSecondsMax the setting */
 function schemaOf(overlapSecondsMax: number) {
   return Type.Object({
     overlapSeconds: Type.Optional(

@@ -1,4 +1,4 @@
-/** What the resources of senders need. */
+/** Options of the senders' resources. */
 import type { DeclaredSender } from '../../../config/senders.ts';
 import type { ActionLimits } from '../../../kernel/action.ts';
 import { pathParameter, type Tag } from '../../../kernel/documentation.ts';
@@ -13,7 +13,7 @@ export type SenderResourcesOptions = {
   readonly base: string;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly secrets: Pick<SenderSecrets, 'of' | 'source' | 'refresh'>;
-  /** Puts a secret, the one given or one that is made, before those that are kept, which last `overlapMs` longer at most. */
+  /** Puts a secret, given or created, before the existing ones, which stay valid for at most `overlapMs` more. */
   readonly rotate: (
     name: SecretName,
     how: { readonly secret?: string; readonly overlapMs: number },

@@ -1,6 +1,6 @@
 /**
- * `/senders`: whose webhooks are received here (§4.14), for administrators. Senders are declared in the configuration, so nothing of them is
- * written here but their secrets (rotate-secret.ts).
+ * `/senders`: the senders of incoming webhooks (§4.14), for administrators. The configuration declares them, so clients
+ * can change only their secrets (rotate-secret.ts).
  */
 import type { DeclaredSender, HandOnTo } from '../../../config/senders.ts';
 import { type Item, json, named, pageSchema } from '../../../kernel/documentation.ts';
@@ -19,22 +19,21 @@ type ShownSender = ShownSecrets & {
   readonly name: string;
   readonly description: string;
   readonly preset: string | null;
-  /** Where it posts. */
+  /** The path to which it posts. */
   readonly path: string;
   readonly signature: ShownSignature;
   readonly handOn: ShownHandOn;
-  /** Seconds from each failed attempt to the next. */
   readonly schedule: readonly number[];
-  /** Null: as the setting says. */
+  /** Null: the setting applies. */
   readonly inFlightMax: number | null;
 };
 
 type ShownSecrets = {
   readonly secretSource: 'environment' | 'store';
   readonly secretVariable: string;
-  /** Secrets that are taken, or signed with, now. */
+  /** Secrets that are valid now. */
   readonly secretCount: number;
-  /** When the last of those that are being replaced is over, ISO 8601; null: none is. */
+  /** When the last secret that is being replaced ends, ISO 8601; null: there is none. */
   readonly oldSecretsUntil: string | null;
 };
 
@@ -44,7 +43,7 @@ type ShownSignature =
       readonly header: string;
       readonly hash: string;
       readonly encoding: string;
-      /** 0: any time, or none is signed. */
+      /** 0: any time, or the rule signs no time. */
       readonly toleranceSeconds: number;
     }
   | { readonly kind: 'token'; readonly header: string };
@@ -56,9 +55,9 @@ type ShownHandOn =
 type Secrets = Pick<SenderSecrets, 'of' | 'source'>;
 
 /**
- * A declared sender as administrators see it: how it signs, what becomes of its messages, and where its secrets come from. No secret.
- *
- * @param path where it posts: `/api/v1/webhooks/billing`
+ * A declared sender as administrators see it: how it signs, how its messages are handed on, and the source of its
+ * secrets, without the secrets.
+ * @param path `/api/v1/webhooks/billing`
  * @param now milliseconds since the epoch
  */
 function shownSender(sender: DeclaredSender, path: string, secrets: Secrets, now: number): ShownSender {
@@ -105,7 +104,7 @@ function handOnOf(
   return { kind, url: withoutCredentials(url), scheme, ...shownSecrets('forward', secretVariable) };
 }
 
-/** A query component is as good a place for a token as any. */
+/** Removes the query too, which may hold a token. */
 function withoutCredentials({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }

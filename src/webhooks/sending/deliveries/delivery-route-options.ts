@@ -1,4 +1,4 @@
-/** What the resources of deliveries need besides what every collection does. */
+/** Options of the deliveries' resources, in addition to those of every collection. */
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { Wakes } from '../wakes.ts';
 

@@ -1,7 +1,4 @@
-/**
- * `/deliveries`: the log of what was sent to whom (§3, §6), as a collection that nobody writes to. One is sent again by resend.ts; what
- * each attempt came to is in attempts.ts.
- */
+/** `/deliveries`: the log of deliveries (§3, §6), a read-only collection. resend.ts sends a delivery again. */
 
 import type { CollectionOperation, Item } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
@@ -40,7 +37,7 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
   };
 }
 
-/** `/deliveries/{id}/attempts`: what was tried and what came of it, oldest first. */
+/** `/deliveries/{id}/attempts`: the attempts of a delivery, oldest first. */
 function deliveryAttemptsResource(served: Served, limitMax: number): Resource {
   return attemptsResource(served, limitMax, documentation, (id, asked) =>
     attemptsOf(served.store, id, { ...asked, bytesMax: served.pageBytesMax }),

@@ -1,6 +1,6 @@
 /**
- * POST to `/deliveries/{id}/resend` (§6): the delivery is due at once, whatever became of it before. What the schedule still has in store
- * for it stays, so a resend that fails costs it no attempt. The answer comes before anything is sent: 202.
+ * POST to `/deliveries/{id}/resend` (§6): makes the delivery due at once, whatever its state. Its schedule is
+ * unchanged, so a failed resend costs no attempt. The response, 202, comes before the attempt.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -59,11 +59,11 @@ async function resend(
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
   if (row === undefined) throw new Error('a resend of nothing');
-  const stood = JSON.parse(row.doc) as Delivery;
+  const current = JSON.parse(row.doc) as Delivery;
   const at = timeAfter(clock, row.updatedAt);
-  const refused = await refusal(store, directory, stood, row, at, windowSeconds);
+  const refused = await refusal(store, directory, current, row, at, windowSeconds);
   if (refused !== undefined) return refused;
-  const asked = due(stood, at);
+  const asked = due(current, at);
   const { endpointId } = asked;
   const next = keptRow(deliveryDocument(asked), row.owner, row.createdAt, at);
   const change = { table: collection.name, id, expect: { rev: row.rev }, next };
@@ -76,11 +76,14 @@ async function resend(
   return { content: asked, queued: `${path}/${id}` };
 }
 
-/** Told from an attempt by schedule by its time, which is then one millisecond earlier (model/delivery.ts). */
-function due(stood: Delivery, at: number): Delivery {
+/**
+ * An attempt is by schedule if `dueAt` equals `nextAttemptAt` (model/delivery.ts), so a request at that time is due one
+ * millisecond earlier.
+ */
+function due(current: Delivery, at: number): Delivery {
   const now = new Date(at).toISOString();
-  const dueAt = now === stood.nextAttemptAt ? new Date(at - 1).toISOString() : now;
-  return { ...stood, status: 'pending', dueAt, updatedAt: now };
+  const dueAt = now === current.nextAttemptAt ? new Date(at - 1).toISOString() : now;
+  return { ...current, status: 'pending', dueAt, updatedAt: now };
 }
 
 async function refusal(

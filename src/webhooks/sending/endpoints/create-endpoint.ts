@@ -1,8 +1,10 @@
 /**
- * POST to `/endpoints`: makes an endpoint and its secret, which is shown this once and when it is rotated. The answer is therefore kept
- * nowhere: no Idempotency-Key, no respond-async, and return=minimal leaves nothing out.
+ * POST to `/endpoints`: creates an endpoint and its secret, which is shown only now and after a rotation. So the
+ * response is not stored in clear: no respond-async, a sealed record for an Idempotency-Key, and return=minimal omits
+ * nothing.
  *
- * Beside the secret stand the scopes of the credential: the endpoint is told nothing that one could not have read.
+ * The scopes of the credential are stored beside the secret: the endpoint receives only what the credential could have
+ * read.
  */
 
 import type { Problem } from '../../../http/problem.ts';
@@ -47,7 +49,7 @@ export function createEndpointOperation(
   return revised(operation, revise);
 }
 
-/** How it differs from the POST to any collection. */
+/** The differences from the POST to any collection. */
 export function createDocumentation(standard: OperationDocumentation): OperationDocumentation {
   return {
     ...standard,
@@ -114,7 +116,7 @@ async function commitNew(
 
 type MakingOptions = Pick<EndpointResourcesOptions, 'directory' | 'endpointsMax' | 'endpointsPerOwnerMax'>;
 
-/** Endpoints that are being made count as well, so that requests at once do not pass the limit together. */
+/** Counts endpoints that are being created too, so that concurrent requests cannot exceed the limit together. */
 class Making {
   readonly #options: MakingOptions;
   readonly #byOwner = new Map<string, number>();

@@ -1,19 +1,22 @@
-/** What the resources of endpoints need besides what every collection does. */
+/** Options of the endpoints' resources, in addition to those of every collection. */
 
 import type { Store } from '../../../store/store.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import type { Wakes } from '../wakes.ts';
 
 export type EndpointResourcesOptions = {
-  /** The store without fan-out: what goes to one endpoint alone is committed through it. */
+  /** The store without fan-out, for commits that concern one endpoint alone. */
   readonly plainStore: Store;
   readonly directory: Pick<EndpointDirectory, 'size' | 'countOf' | 'generationChanges' | 'refresh'>;
   readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
-  /** That many octets of good randomness. */
+  /** Returns that many octets of cryptographic randomness. */
   readonly random: (count: number) => Buffer;
-  /** Why nothing is sent to this URL, as the predicate of a sentence; undefined for a good one. Asks no name server. */
+  /**
+   * Returns why nothing may be sent to this URL, as the predicate of a sentence; undefined for a valid one. Makes no
+   * DNS query.
+   */
   readonly refuseUrl: (url: string) => string | undefined;
-  /** A resource that an event of this type could tell of; undefined for a type that there is not. */
+  /** Returns a sample of the resource in events of this type; undefined for an unknown type. */
   readonly sampleOf: (type: string) => Readonly<Record<string, unknown>> | undefined;
   readonly endpointsMax: number;
   readonly endpointsPerOwnerMax: number;

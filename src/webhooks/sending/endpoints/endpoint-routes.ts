@@ -1,6 +1,6 @@
 /**
- * `/endpoints`: where events are sent (§5.6, §6), as a collection. Everybody whose credential bears `webhooks` has their own; administrators
- * see all. The secret stands in the answers that make it and nowhere else.
+ * `/endpoints`: the collection of webhook endpoints (§5.6, §6). Every caller whose credential has the scope `webhooks`
+ * has its own; administrators see all. The secret is only in the responses that create it.
  */
 
 import type { Operation, Resource } from '../../../kernel/resource.ts';
@@ -66,7 +66,7 @@ export function endpointResources(options: EndpointResourcesOptions, serving: Se
 
 type Checks = { readonly revise: Revise; readonly accompany: ReturnType<typeof accompanyEndpoint> };
 
-/** Changes are made at once: a request that waits is kept as it came, with the values of its header fields. */
+/** Synchronous only: an asynchronous request is stored as it came, including the values of its header fields. */
 function withChecks(resource: Resource, served: Served, { revise, accompany }: Checks): Resource {
   const operations = [...resource.operations].map(([method, operation]) => {
     const build = method === 'PUT' ? replaceOperation : method === 'PATCH' ? patchOperation : undefined;
@@ -86,15 +86,16 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
 }
 
 /**
- * What goes with a change of an endpoint, in one unit. One that is removed takes its secrets along and what is known of its health; one that
- * is enabled again starts in good health; and every change makes another generation (with-generation.ts), so that all processes read it.
+ * Returns the changes that accompany a change of an endpoint in one unit. Removing an endpoint removes its secrets and
+ * health; enabling it again resets its health; every change advances the generation (with-generation.ts), so that all
+ * processes read it. Deliveries of a removed endpoint stay in the log until retention, and are never tried again,
+ * because the sender finds no endpoint for them.
  *
- * The deliveries of an endpoint that was removed stay in the log until their time is over, and are never tried again: the sender finds no
- * endpoint to them.
+ * Header values are stored with the secrets, so a change of them, or of the URL to which they are sent, changes the
+ * secrets.
  *
- * Values of header fields are not served with the endpoint: a change of them, and of the URL that they are sent to, is one of its secrets.
- *
- * An endpoint is told what the credential that made it could read. One that may do less cannot lead that elsewhere.
+ * An endpoint receives what the credential that created it could read. A credential with fewer rights may not change
+ * its URL.
  */
 function accompanyEndpoint(
   store: Pick<Store, 'read'>,
@@ -106,19 +107,19 @@ function accompanyEndpoint(
       const removals = await Promise.all(tables.map((table) => removalOf(store, table, id)));
       return { changes: [...removals.flat(), ...directory.generationChanges()] };
     }
-    const stood = before === undefined ? undefined : readEndpoint(before.doc);
+    const current = before === undefined ? undefined : readEndpoint(before.doc);
     const after = readEndpoint(next.doc);
     const values = await headersChange(store, id, after, headers);
-    if (stood !== undefined && stood.url !== after.url && !(await mayLead(store, ask.principal, id))) {
+    if (current !== undefined && current.url !== after.url && !(await mayLead(store, ask.principal, id))) {
       return { refused: { code: 'forbidden', message: narrower } };
     }
-    const isEnabled = stood?.status === 'disabled' && after.status === 'enabled';
+    const isEnabled = current?.status === 'disabled' && after.status === 'enabled';
     const health = isEnabled ? await removalOf(store, endpointHealthTable, id) : [];
     return { changes: [...values, ...health, ...directory.generationChanges()] };
   };
 }
 
-/** @param headers as they were asked for; undefined: none */
+/** @param headers as requested; undefined: none */
 async function headersChange(
   store: Pick<Store, 'read'>,
   id: string,
@@ -147,7 +148,6 @@ async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: str
   return scopes.every((scope) => principal.scopes.has(scope));
 }
 
-/** The removal of a row, where there is one. */
 async function removalOf(store: Pick<Store, 'read'>, table: string, id: string): Promise<readonly Change[]> {
   const row = await store.read(table, id);
   return row === undefined ? [] : [{ table, id, expect: { rev: row.rev }, next: null }];

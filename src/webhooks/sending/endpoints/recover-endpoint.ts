@@ -1,6 +1,7 @@
 /**
- * POST to `/endpoints/{id}/recover` (§6.6): sends again what the endpoint missed between two times, without a bound on how much that is. It
- * is begun here and carried out in the background (webhooks/sending/recovery); 202 leads to the recovery, which tells how far it has come.
+ * POST to `/endpoints/{id}/recover` (§6.6): sends again what the endpoint missed between two times, without a bound on
+ * the amount. It begins the recovery, which runs in the background (webhooks/sending/recovery); the 202 refers to the
+ * recovery, which shows its progress.
  */
 import { type Static, Type } from 'typebox';
 import type { FieldError } from '../../../http/problem.ts';
@@ -56,7 +57,7 @@ async function recover(
   wanted: Wanted,
 ): Promise<Done> {
   const { exists, permitted, row, id: endpointId } = await memberStanding(served, ask, 'update');
-  // Removed since the request was let through.
+  // Removed since the request was permitted.
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
   const dryRun = wanted.dryRun ?? false;
   const { status } = readEndpoint(row.doc);
@@ -78,7 +79,7 @@ async function recover(
   return { content: shownRecovery(recovery), queued: `${path}/${id}` };
 }
 
-/** Both ends belong to it. What lies ahead cannot have been missed. */
+/** Returns the span, both ends included. Nothing in the future can have been missed. */
 function spanOf(
   { since, until }: Wanted,
   at: number,
@@ -92,7 +93,7 @@ function spanOf(
   return { since: new Date(from).toISOString(), until: new Date(to).toISOString() };
 }
 
-/** The id of the one that runs, unless it ended just now. */
+/** Returns the id of the running recovery, unless it ended just now. */
 async function runningRecovery(store: Served['store'], endpointId: string): Promise<string | undefined> {
   const field = recoveriesCollection.fields.get('runningFor');
   if (field === undefined) throw new Error('recoveries have no runningFor');

@@ -1,8 +1,8 @@
 /**
- * What a schema cannot say of an endpoint (§5.6, §6): where it may lie, which patterns and header fields are sound, which modes a scheme
- * has, whose tenant it may name, and why it was disabled, which only the sender says.
+ * Rules for an endpoint that a schema cannot express (§5.6, §6): allowed addresses, valid patterns and header fields,
+ * modes of schemes, permitted tenants, and the reason for disabling, which only the sender sets.
  *
- * What stands already is not judged again: an endpoint that a new policy of addresses refuses can still be disabled.
+ * Unchanged fields are not checked again: an endpoint that a new address policy refuses can still be disabled.
  */
 import type { FieldError, Problem } from '../../../http/problem.ts';
 import { formatJsonPointer } from '../../../http/syntax/json-pointer.ts';
@@ -24,19 +24,19 @@ type Limits = Pick<
 
 export function reviseEndpoint(limits: Limits): Revise {
   return ({ ask, before, fields }) => {
-    const stood = before === undefined ? undefined : readEndpoint(before.doc);
+    const current = before === undefined ? undefined : readEndpoint(before.doc);
     const wanted = fields as Fields;
     const unwritable = (['disabledReason', 'madeBy'] as const).filter(
-      (member) => wanted[member] !== undefined && wanted[member] !== stood?.[member],
+      (member) => wanted[member] !== undefined && wanted[member] !== current?.[member],
     );
     if (unwritable.length > 0) {
       const errors = unwritable.map((member) => ({ pointer: `/${member}`, message: 'is read-only' }));
       return { refused: { code: 'field_unpatchable', errors } };
     }
-    const tenant = tenantOf(ask.principal, wanted, stood);
+    const tenant = tenantOf(ask.principal, wanted, current);
     const errors = [
-      ...faultsOf(wanted, stood, limits),
-      ...modeFaults(wanted, stood),
+      ...faultsOf(wanted, current, limits),
+      ...modeFaults(wanted, current),
       ...('error' in tenant ? [tenant.error] : []),
     ];
     if (errors.length > 0) {
@@ -46,41 +46,41 @@ export function reviseEndpoint(limits: Limits): Revise {
       ...wanted,
       mode: modeOf(wanted),
       tenant: 'error' in tenant ? undefined : tenant.tenant,
-      disabledReason: wanted.status === 'disabled' ? reasonOf(stood) : undefined,
+      disabledReason: wanted.status === 'disabled' ? reasonOf(current) : undefined,
       headers: wanted.headers === undefined ? undefined : hideValues(wanted.headers),
-      madeBy: stood === undefined ? (ask.known?.key ?? undefined) : stood.madeBy,
+      madeBy: current === undefined ? (ask.known?.key ?? undefined) : current.madeBy,
     };
     return { fields: inOrder(settled), secret: wanted.headers };
   };
 }
 
-/** Of an endpoint that stays disabled. One that its owner disables has none. */
-function reasonOf(stood: Endpoint | undefined): Endpoint['disabledReason'] {
-  return stood?.status === 'disabled' ? stood.disabledReason : undefined;
+/** Kept while the endpoint stays disabled. An endpoint that its owner disables has none. */
+function reasonOf(current: Endpoint | undefined): Endpoint['disabledReason'] {
+  return current?.status === 'disabled' ? current.disabledReason : undefined;
 }
 
-function faultsOf(wanted: Fields, stood: Endpoint | undefined, limits: Limits): readonly FieldError[] {
+function faultsOf(wanted: Fields, current: Endpoint | undefined, limits: Limits): readonly FieldError[] {
   const errors: FieldError[] = [];
-  if (wanted.url !== stood?.url) {
+  if (wanted.url !== current?.url) {
     const message = limits.refuseUrl(wanted.url);
     if (message !== undefined) errors.push({ pointer: '/url', message });
   }
   for (const [index, pattern] of wanted.events.entries()) {
-    const fault = stood?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
+    const fault = current?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
     if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `a pattern ${fault}` });
   }
-  return [...errors, ...headerFaults(wanted, stood, limits)];
+  return [...errors, ...headerFaults(wanted, current, limits)];
 }
 
-/** Each field by itself first, so that the fault is found where it is; what is wrong with them together is told of all. */
+/** Checks each field by itself first, to locate the fault; faults of their combination are reported for all. */
 function headerFaults(
   { headers }: Fields,
-  stood: Endpoint | undefined,
+  current: Endpoint | undefined,
   { webhookHeadersMax: headersMax, webhookHeaderCharactersMax: valueCharactersMax }: Limits,
 ): readonly FieldError[] {
-  if (headers === undefined || JSON.stringify(headers) === JSON.stringify(stood?.headers)) return [];
+  if (headers === undefined || JSON.stringify(headers) === JSON.stringify(current?.headers)) return [];
   const bounds = { headersMax, valueCharactersMax };
-  const [unknown] = namesWithoutValue(headers, stood?.headers);
+  const [unknown] = namesWithoutValue(headers, current?.headers);
   if (unknown !== undefined) {
     const pointer = formatJsonPointer(['headers', unknown]);
     return [{ pointer, message: `is ${hiddenValue}, which keeps a value, and there is none yet` }];
@@ -94,9 +94,9 @@ function headerFaults(
   return errors.length > 0 ? errors : [{ pointer: '/headers', message }];
 }
 
-/** A mode that stood goes with the scheme that had it; only one that is asked for anew is a fault. */
-function modeFaults({ scheme, mode }: Fields, stood: Endpoint | undefined): readonly FieldError[] {
-  if (scheme === 'timestamped' || mode === undefined || mode === stood?.mode) return [];
+/** A mode that an earlier scheme had is dropped silently; only a newly requested one is a fault. */
+function modeFaults({ scheme, mode }: Fields, current: Endpoint | undefined): readonly FieldError[] {
+  if (scheme === 'timestamped' || mode === undefined || mode === current?.mode) return [];
   return [{ pointer: '/mode', message: 'only the scheme timestamped has modes' }];
 }
 
@@ -104,20 +104,20 @@ function modeOf({ scheme, mode }: Fields): Endpoint['mode'] {
   return scheme === 'timestamped' ? (mode ?? 'live') : undefined;
 }
 
-/** Members of a tenant make endpoints for their own; those of none, and administrators, for any. */
+/** Members of a tenant create endpoints for it; callers without a tenant, and administrators, for any. */
 function tenantOf(
   principal: Principal,
   { tenant }: Fields,
-  stood: Endpoint | undefined,
+  current: Endpoint | undefined,
 ): { readonly tenant: string | undefined } | { readonly error: FieldError } {
   const own = principal.kind === 'authenticated' ? principal.tenant : null;
   if (own === null || isAdministrator(principal)) return { tenant };
   if (tenant === undefined || tenant === own) return { tenant: own };
-  if (tenant === stood?.tenant) return { tenant };
+  if (tenant === current?.tenant) return { tenant };
   return { error: { pointer: '/tenant', message: 'must be the tenant that you belong to' } };
 }
 
-/** As the schema orders them, without those that are absent. */
+/** In the order of the schema, without absent ones. */
 function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
   const fields: Record<string, unknown> = {};
   for (const name of Object.keys(endpointsCollection.schema.properties)) {
@@ -126,7 +126,7 @@ function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
   return fields;
 }
 
-/** What is told whoever asks that something be sent to an endpoint to which nothing is sent. */
+/** The refusal of requests to send to a disabled endpoint. */
 export const disabledProblem: Problem = {
   code: 'endpoint_unavailable',
   message: 'the endpoint is disabled; set status to enabled first',

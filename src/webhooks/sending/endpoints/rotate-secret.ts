@@ -1,7 +1,7 @@
 /**
- * POST to `/endpoints/{id}/rotate-secret` (§5.6): a new secret, shown this once. The others sign beside it for `overlapSeconds`, so that a
- * receiver has time to learn it; one that would have ended sooner still does. Without an overlap this process signs with the new one alone
- * when the answer is there, and others as soon as the store tells them.
+ * POST to `/endpoints/{id}/rotate-secret` (§5.6): creates a secret, shown once. Older secrets sign beside it for
+ * `overlapSeconds`, so that a receiver has time to learn it; one that would end sooner still does. Without an overlap,
+ * this process signs with the new one alone from its response on, and others as soon as the store notifies them.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -51,7 +51,7 @@ export function rotateSecretResource(
 
 const madeAt = '2026-08-01T09:30:00.000Z';
 
-/** An endpoint as it is answered when it is made and when its secret is rotated. */
+/** An endpoint as returned when it is created and when its secret is rotated. */
 export const madeEndpoint = {
   schema: {
     allOf: [
@@ -88,14 +88,14 @@ async function rotate(
 ): Promise<Done> {
   const { store, clock } = served;
   const kept = await store.read(endpointSecretsTable, id);
-  // Removed since the request was let through.
+  // Removed since the request was permitted.
   if (row === undefined || kept === undefined) return { refused: { code: 'not_found' } };
   const at = clock();
   const secret = makeEndpointSecret(options.random);
-  const stood = JSON.parse(kept.doc) as EndpointSecrets;
+  const current = JSON.parse(kept.doc) as EndpointSecrets;
   const rotated: EndpointSecrets = {
-    ...stood,
-    secrets: rotatedSecrets(stood.secrets, secret, at, overlapMs),
+    ...current,
+    secrets: rotatedSecrets(current.secrets, secret, at, overlapMs),
   };
   const next = keptRow(JSON.stringify(rotated), kept.owner, kept.createdAt, Math.max(at, kept.updatedAt));
   const change = { table: endpointSecretsTable, id, expect: { rev: kept.rev }, next };

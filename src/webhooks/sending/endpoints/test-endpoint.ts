@@ -1,7 +1,7 @@
 /**
- * POST to `/endpoints/{id}/test` (§6.6): an event for this endpoint alone, whatever its patterns, to see that it arrives and is understood:
- * `endpoint.test`, or a sample of the type that is asked for. It is an event like any other in the log, for the owner of the endpoint, and
- * its delivery is tried and tried again like any other; 202 leads to that.
+ * POST to `/endpoints/{id}/test` (§6.6): sends an event to this endpoint alone, regardless of its patterns:
+ * `endpoint.test`, or a sample of the requested type. The event is in the log, for the owner of the endpoint, and its
+ * delivery is retried like any other; the 202 refers to the delivery.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -60,7 +60,7 @@ async function send(
   type: string,
 ): Promise<Done> {
   const { exists, permitted, row } = await memberStanding(served, ask, 'update');
-  // Removed since the request was let through.
+  // Removed since the request was permitted.
   if (!exists || !permitted || row === undefined) return { refused: { code: 'not_found' } };
   const endpoint = readEndpoint(row.doc);
   if (endpoint.status === 'disabled') return { refused: disabledProblem };
@@ -81,7 +81,7 @@ async function send(
   return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
 }
 
-/** Of no collection, so that nobody but the owner of the endpoint and administrators see it. */
+/** Without a collection, so that only the owner of the endpoint and administrators see it. */
 function eventFor({ owner }: Row, id: string, type: string, object: object, at: number): EventEntry {
   const doc = eventDocument(id, type, at, JSON.stringify(object));
   return { id, type, collection: '', owner, doc, createdAt: at };

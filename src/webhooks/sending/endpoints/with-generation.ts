@@ -1,16 +1,16 @@
 /**
- * A store whose commits keep the generation of the endpoints in step (known-endpoint.ts): a unit that contains a change of the generation
- * says that it changes what is sent where, and gets the change that fits when it is committed. So a race with another endpoint is no
- * race for this one: it is neither told of a conflict nor looks like a failed If-Match.
+ * A store whose commits keep the generation of the endpoints up to date (fan-out/generation.ts): in a unit with a
+ * change of the generation, it replaces that change by the one that is right at the commit. So a race with another
+ * endpoint causes no conflict and no failed If-Match.
  *
- * The units of one process wait for each other in one line, because of two at once one would be for nothing. When the commit resolves, this process
- * sends as it says; others hear of it as soon as the store tells them.
+ * The units of one process wait for each other in one line, because one of two concurrent ones would be superseded.
+ * When the commit resolves, this process sends accordingly; other processes do as soon as the store notifies them.
  */
 import type { Change, Commit, Store, Unit } from '../../../store/store.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import { endpointGenerationTable, generationLine } from '../sending-tables.ts';
 
-/** The rest of the store is as it was. */
+/** Returns the same store with another `commit`. */
 export function withGeneration(
   store: Store,
   directory: Pick<EndpointDirectory, 'generationChanges' | 'refresh'>,
@@ -50,10 +50,13 @@ async function commitNext(
   }
 }
 
-/** Waits until this process knows what was committed. If that fails, the change is made all the same, and the directory tries again itself. */
+/**
+ * Waits until this process has read the change. A failure is ignored: the change is committed, and the directory
+ * repeats the read itself.
+ */
 async function inForce(directory: Pick<EndpointDirectory, 'refresh'>): Promise<void> {
   await directory.refresh().catch(() => {
-    // Whoever asked must hear that the change was made: of a new secret there is no other way to learn it.
+    // The caller must get its response: there is no other way to learn a new secret.
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * `/event-types`: the types that endpoints may ask for, each with the schema of its object and a sample. Types of
- * collections that the caller could never read are not told of: their samples would say what nobody showed it.
+ * `/event-types`: the types that endpoints may subscribe to, each with the schema of its object and a sample. Types of
+ * collections that the caller may never read are omitted, because their samples would reveal the collection's fields.
  */
 
 import { json, named, pageSchema, pathParameter, type Tag } from '../../../kernel/documentation.ts';

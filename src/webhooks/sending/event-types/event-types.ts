@@ -1,7 +1,7 @@
 /**
- * Every type of event that there is a description of (§2.6, §6): the writes of each collection with the schema of its
- * representation, what the configuration declares, and what the program itself says of endpoints. Types that nobody described may be
- * posted all the same; they are not listed.
+ * All described event types (§2.6, §6): the writes of each collection with the schema of its representation, the types
+ * that the configuration declares, and the program's own events about endpoints. Other types may be posted too, but are
+ * not listed.
  */
 import type { DeclaredEventType } from '../../../config/event-types.ts';
 import { type PlainSchema, plainSchema } from '../../../config/schema-references.ts';
@@ -18,11 +18,11 @@ export type EventType = {
   readonly schema: PlainSchema | undefined;
   /** The collection whose writes these are. */
   readonly collection: Collection | undefined;
-  /** A `data.object` of the type; undefined where none could be made of the schema: then only an example would do. */
+  /** A `data.object` of the type; undefined if none could be made from the schema (an example would provide one). */
   readonly sample: Readonly<Record<string, unknown>> | undefined;
 };
 
-/** By type: collections in the order of their declaration, then the declared ones, then those of endpoints. */
+/** By type: collections in the order of their declaration, then declared types, then those of endpoints. */
 export type EventTypes = ReadonlyMap<string, EventType>;
 
 export type EventTypeSources = {
@@ -30,7 +30,7 @@ export type EventTypeSources = {
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
 };
 
-/** Made once, at start: a sample takes up to some milliseconds. */
+/** Called once, at start: a sample takes up to some milliseconds. */
 export function eventTypesOf({ collections, eventTypes }: EventTypeSources): EventTypes {
   const all = [
     ...[...collections.values()].flatMap(typesOfCollection),
@@ -53,7 +53,7 @@ const sampleAt = Date.UTC(2026, 7, 1, 9, 30);
 const sampleTime = new Date(sampleAt).toISOString();
 const sampleId = '01k1jx7v2mh5s8b4c9d0e6f3ga';
 
-/** The envelope of §2.6 around the sample; undefined where there is none. */
+/** The envelope of §2.6 around the sample; undefined if there is none. */
 export function sampleEvent({ type, sample }: EventType): string | undefined {
   return sample === undefined
     ? undefined
@@ -89,7 +89,7 @@ function typesOfCollection(collection: Collection): readonly EventType[] {
 
 const time = { type: 'string', format: 'date-time' };
 
-/** The representation as it stands in events; what is hidden from some may be missing. */
+/** The representation in events; hidden fields may be missing. */
 function representation({ schema, hidden }: Collection, isDeleted: boolean): PlainSchema {
   const declared = plainSchema(schema);
   const required = (declared.required ?? []) as readonly string[];

@@ -1,6 +1,7 @@
 /**
- * What the program says of an endpoint, as an event (§6): a warning that it fails, and that it was disabled. It tells of no collection's
- * resource; it is the endpoint's owner's, and its tenant's where it has one. Of the URL only the origin is told: a path may hold a secret.
+ * The program's own events about an endpoint (§6): a warning that it fails, and that it was disabled. They have no
+ * collection; they belong to the endpoint's owner, and to its tenant if it has one. They contain only the origin of the
+ * URL, because a path may hold a secret.
  */
 
 import type { PlainSchema } from '../../../config/schema-references.ts';
@@ -12,8 +13,8 @@ import type { EventEntry } from '../../../store/store.ts';
 export type OperationalType = 'endpoint.failing' | 'endpoint.disabled';
 
 /**
- * @param at milliseconds since the epoch, as is `failingSince`, where it is known
- * @param newId without a prefix
+ * @param at milliseconds since the epoch, like `failingSince`
+ * @param newId returns an id without a prefix
  */
 export function operationalEvent(
   type: OperationalType,
@@ -36,7 +37,7 @@ export function operationalEvent(
   return { id, type, collection: noCollection, owner, doc, createdAt: at };
 }
 
-/* Types of the events that the program itself makes about endpoints (§6), which nobody else may post. */
+/* Types of the program's own events about endpoints (§6), which clients may not post. */
 
 type DescribedType = {
   readonly type: string;

@@ -1,8 +1,9 @@
 /**
- * A value that a JSON Schema allows, for the samples of event types: the first that fits of a few that are likely. What no candidate fits
- * has no sample; a declaration helps itself with `examples`. The same schema always has the same sample.
+ * Makes a value that a JSON Schema allows, for the samples of event types: the first of a few likely candidates that
+ * fits. If none fits, there is no sample; the declaration can add `examples`. The same schema always has the same
+ * sample.
  *
- * Deliberately no general solver: `not`, `if` and `patternProperties` are only tried against, never solved for.
+ * Deliberately no general solver: `not`, `if` and `patternProperties` are only checked, never solved.
  */
 import type { TSchema } from 'typebox';
 import { Check } from 'typebox/value';
@@ -10,15 +11,15 @@ import { textCandidates } from './text-sample.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Objects nested deeper than this have their required members alone, which ends most recursions. */
+/** Objects nested deeper than this have only required members, which ends most recursions. */
 const optionalDepthMax = 3;
 /** Schemas nested deeper than this have no sample. */
 const depthMax = 24;
-/** Values that are tried for one schema; an array of unique items may need many. */
+/** Candidates for one schema; an array of unique items may need many. */
 const candidatesMax = 200;
 const itemsMax = 100;
 
-/** @returns undefined where none was found */
+/** @returns undefined if none was found */
 export function schemaSample(schema: Schema): unknown {
   const definitions = isSchema(schema.$defs) ? schema.$defs : {};
   return firstFitting(schema, { definitions, steps: { left: 20_000 } }, 0);
@@ -26,7 +27,7 @@ export function schemaSample(schema: Schema): unknown {
 
 type Context = {
   readonly definitions: Schema;
-  /** Values that may still be tried for the whole: alternatives within alternatives multiply. */
+  /** Remaining candidates for the whole: nested alternatives multiply. */
   readonly steps: { left: number };
 };
 
@@ -35,7 +36,7 @@ function firstFitting(schema: Schema, context: Context, depth: number): unknown 
   return undefined;
 }
 
-/** Different values that the schema allows, the plainest first. */
+/** Yields different values that the schema allows, the simplest first. */
 function* fitting(schema: Schema, context: Context, depth: number): Generator<unknown> {
   if (depth > depthMax) return;
   let tried = 0;
@@ -52,7 +53,7 @@ function fits(schema: Schema, { definitions }: Context, value: unknown): boolean
   try {
     return Check(whole as TSchema, value);
   } catch {
-    // A reference that leads nowhere, or a pattern that is no expression: nothing fits.
+    // A reference without a target, or an invalid pattern: nothing fits.
     return false;
   }
 }
@@ -76,7 +77,7 @@ function* candidates(schema: Schema, context: Context, depth: number): Generator
   for (const keyword of ['anyOf', 'oneOf'] as const) {
     const { [keyword]: parts, ...rest } = schema;
     if (!Array.isArray(parts)) continue;
-    // What may be null is shown as what it is otherwise.
+    // Prefer another type to null.
     const sorted = parts
       .filter(isSchema)
       .sort((a, b) => Number(a.type === 'null') - Number(b.type === 'null'));
@@ -87,7 +88,7 @@ function* candidates(schema: Schema, context: Context, depth: number): Generator
   for (const type of types) yield* ofType(type, schema, context, depth);
 }
 
-/** The type that keywords speak of where none is named. */
+/** The type that the keywords imply if the schema names none. */
 function typeOf(schema: Schema): string {
   if ('properties' in schema || 'required' in schema || 'patternProperties' in schema) return 'object';
   if ('items' in schema || 'prefixItems' in schema) return 'array';
@@ -107,7 +108,7 @@ function* ofType(type: unknown, schema: Schema, context: Context, depth: number)
 
 function* objects(schema: Schema, context: Context, depth: number): Generator<unknown> {
   const required = new Set(Array.isArray(schema.required) ? (schema.required as string[]) : []);
-  // First with everything that it may have, then with what it must: one of them may be too much or too little.
+  // First with all declared members, then with required ones only: one of them may be too many or too few.
   if (depth <= optionalDepthMax) yield objectOf(schema, context, depth, () => true);
   yield objectOf(schema, context, depth, (name) => required.has(name));
 }
@@ -133,7 +134,7 @@ function objectOf(
   return made;
 }
 
-/** Names that an object may have besides those declared, as those of a Record. */
+/** Members that an object may have besides the declared ones, such as those of a Record. */
 function* furtherMembers(schema: Schema): Generator<readonly [name: string, schema: Schema]> {
   for (const [pattern, part] of Object.entries(
     isSchema(schema.patternProperties) ? schema.patternProperties : {},
@@ -157,7 +158,7 @@ function* arrays(schema: Schema, context: Context, depth: number): Generator<unk
   const contained = isSchema(schema.contains) ? [firstFitting(schema.contains, context, depth + 1)] : [];
   const [value] = fitting(items, context, depth + 1).take(1);
   const open = tuple === undefined && value !== undefined;
-  // One item shows more than none, where the array may have one.
+  // Prefer one item to none, if the array may have one.
   for (const wanted of [Math.max(least, open ? 1 : 0), least]) {
     const made = [...start, ...contained];
     const more = schema.uniqueItems === true ? fitting(items, context, depth + 1) : endless(value);
@@ -177,7 +178,7 @@ function* endless(value: unknown): Generator<unknown> {
   for (;;) yield value;
 }
 
-/** What both allow, as far as the keywords are of those that samples are made by; the whole is checked anyway. */
+/** Merges the keywords by which samples are made; the whole schema is checked anyway. */
 function merged(one: Schema, other: Schema): Schema {
   const both: Record<string, unknown> = { ...one, ...other };
   for (const keyword of ['properties', 'patternProperties']) {
@@ -218,11 +219,11 @@ function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/* Numbers that a numeric schema may allow: those at its bounds and near them, and multiples where it asks for such. */
+/* Numbers that a numeric schema may allow: those at its bounds and near them, and multiples. */
 
 type NumberSchema = Readonly<Record<string, unknown>>;
 
-/** Different numbers of one schema: an array may want them unique. */
+/** Different numbers for one schema: an array may want them unique. */
 const variantsMax = 100;
 
 function* numberCandidates(schema: NumberSchema, isInteger: boolean): Generator<number> {
@@ -238,7 +239,7 @@ function* numberCandidates(schema: NumberSchema, isInteger: boolean): Generator<
   if (multiple === undefined) yield start;
   for (let number = 0; number <= variantsMax; number += 1) yield (from + direction * number) * step;
   if (isInteger) return;
-  // Between two bounds that no whole number lies between.
+  // For bounds without a whole number between them.
   if (Number.isFinite(least) && Number.isFinite(most)) yield (least + most) / 2;
 }
 

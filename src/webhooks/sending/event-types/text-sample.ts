@@ -1,4 +1,4 @@
-/** Texts that a string schema may allow: by its format, by its pattern, or of the length that it asks for. */
+/** Texts that a string schema may allow: by its format, its pattern or its length. */
 
 type TextSchema = Readonly<Record<string, unknown>>;
 
@@ -26,9 +26,9 @@ const formats: Readonly<Record<string, string>> = {
   regex: '^a+$',
 };
 
-/** Longest text that is made; a schema that asks for more has no sample. */
+/** Greatest length of a sample; a schema that requires more has none. */
 const charactersMax = 65_536;
-/** Different texts of one schema: an array may want them unique. */
+/** Different texts for one schema: an array may want them unique. */
 const variantsMax = 100;
 
 export function* textCandidates(schema: TextSchema): Generator<string> {
@@ -54,8 +54,9 @@ function ofLength(text: string, least: number, most: number): string {
 }
 
 /*
- * A short text that a regular expression of JSON Schema matches, for the samples of event types: literals, classes, groups, alternatives
- * and quantifiers. Assertions are passed over and no backreference is followed, so whoever asks tries the text against the expression.
+ * Makes a short text that a regular expression of JSON Schema matches: literals, classes, groups, alternatives and
+ * quantifiers. It ignores assertions and does not follow backreferences, so the caller checks the text against the
+ * expression.
  */
 
 type Reader = { readonly source: string; at: number; readonly repeats: number };
@@ -65,8 +66,8 @@ const characters = 'a0A-_. /b1B:@#xyzXYZ23456789';
 const nestingMax = 50;
 
 /**
- * @param repeats how often more than it must a part is repeated that may be: longer texts
- * @returns undefined where the pattern has something that is not understood
+ * @param repeats repetitions of an optional part beyond its minimum, for longer texts
+ * @returns undefined if the pattern has an unsupported part
  */
 export function patternSample(source: string, repeats: number): string | undefined {
   const reader: Reader = { source, at: 0, repeats };
@@ -74,7 +75,7 @@ export function patternSample(source: string, repeats: number): string | undefin
   return reader.at === source.length ? text : undefined;
 }
 
-/** The first alternative; the others are read past. */
+/** Uses the first alternative and skips the others. */
 function alternatives(reader: Reader, depth: number): string | undefined {
   if (depth > nestingMax) return undefined;
   const first = sequence(reader, depth);
@@ -120,7 +121,7 @@ function readGroup(reader: Reader, depth: number): string | undefined {
   return opening.groups?.assertion === undefined ? inner : '';
 }
 
-/** A class is tried as the regular expression that it is. */
+/** Tries candidates against the class as a regular expression. */
 function readClass(reader: Reader): string | undefined {
   const start = reader.at;
   let end = start + 1;
@@ -135,14 +136,13 @@ function isMatch(text: string, character: string): boolean {
   try {
     return new RegExp(`^${text}$`, 'u').test(character);
   } catch {
-    // No expression by itself: then there is no sample.
+    // Invalid by itself: then there is no sample.
     return false;
   }
 }
 
 const escaped = /\\(?:u\{[0-9a-fA-F]+\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{[^}]*\}|.)/y;
 
-/** What refers to another part of the expression. */
 const backreference = /^\\[1-9k]/;
 const letterOrDigit = /[A-Za-z0-9]/;
 const codePoint = /^\\[ux]\{?([0-9a-fA-F]+)\}?$/;
@@ -170,7 +170,7 @@ function codePointOf(text: string): readonly string[] {
 
 const quantifier = /(?:(?<sign>[?*+])|\{(?<least>\d+)(?:,(?<most>\d*))?\})\??/y;
 
-/** How often the atom before it comes: as seldom as may be, and `repeats` times more. */
+/** Repetitions of the preceding atom: the minimum plus `repeats`, up to the maximum. */
 function readQuantifier(reader: Reader): number {
   quantifier.lastIndex = reader.at;
   const found = quantifier.exec(reader.source);

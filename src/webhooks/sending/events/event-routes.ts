@@ -1,4 +1,4 @@
-/** What sending webhooks adds to `/events`: POST to it, and the removal of one subject's events. */
+/** The routes that sending webhooks adds to `/events`: POST, and the removal of one subject's events. */
 
 import type { Operation, Resource } from '../../../kernel/resource.ts';
 import type { Serving } from '../../../resources/collection/serving.ts';
@@ -9,7 +9,7 @@ import { postEventOperation } from './post-event.ts';
 export type PostedEventsOptions = {
   readonly eventTypes: EventTypes;
   readonly webhookContentBytesMax: number;
-  /** Tells this process's sender that an event it may have in memory is gone. */
+  /** Drops the event from the memory of this process's sender. */
   readonly forget?: (eventId: string) => void;
 };
 

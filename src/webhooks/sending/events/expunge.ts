@@ -1,10 +1,11 @@
 /**
- * POST to `/events/expunge` (§6), for administrators: every event about one resource, or of one
- * owner, leaves the log, and with it the beginnings of answers that receivers gave to its deliveries. What was not delivered yet never is.
- * The deliveries themselves stay: they name the event and hold nothing of it.
+ * POST to `/events/expunge` (§6), for administrators: removes every event about one resource, or of one owner, from the
+ * log, and the stored responses of receivers to its deliveries. Pending deliveries of these events are never sent. The
+ * deliveries themselves stay: they name the event and hold nothing of it.
  *
- * Bounded, and resumed by asking again: an event leaves last, so one that was begun is found again. An attempt that is under way meanwhile
- * still sends what it holds, and may log its answer. The record of an Idempotency-Key may repeat a posted event until its time is over.
+ * The work is bounded, and a repeated request resumes it: an event is removed last, so one that was begun is found
+ * again. An attempt under way still sends what it holds, and may log its response. The record of an Idempotency-Key may
+ * repeat a posted event until the record expires.
  */
 import { Type } from 'typebox';
 import { type ActionLimits, actionResource, type Done } from '../../../kernel/action.ts';
@@ -39,7 +40,7 @@ export type ExpungeOptions = Pick<Services, 'store' | 'clock'> & {
   /** `/api/v1/events` */
   readonly path: string;
   readonly limits: ActionLimits;
-  /** Tells this process's sender that an event it may have in memory is gone. */
+  /** Drops the event from the memory of this process's sender. */
   readonly forget?: ((eventId: string) => void) | undefined;
   /** Events that one request removes at most. Default 10,000. */
   readonly eventsMax?: number;
@@ -47,10 +48,10 @@ export type ExpungeOptions = Pick<Services, 'store' | 'clock'> & {
 
 const eventsMaxDefault = 10_000;
 const idCharactersMax = 255;
-/** Events read and removed at once: units that are waiting together are committed together. */
+/** Events read and removed concurrently: the store commits waiting units together. */
 const batchEvents = 64;
 const batchBytesMax = 1024 * 1024;
-/** Revisions of the log that one statement looks through: it scans, and scans are bounded in time. */
+/** Revisions that one statement scans: scans are bounded in time. */
 const windowRevisions = 100_000;
 
 const id = (description: string) =>
@@ -135,16 +136,16 @@ async function expungeEvent(
   counted: Expunged,
 ) {
   await expungeDeliveries({ store, clock }, id, counted);
-  // Superseded: retention, or somebody who asked for the same, was faster.
+  // Superseded: retention, or a concurrent request for the same, removed it first.
   await store.commit({ changes: [{ table: eventsTable, id, expect: { rev }, next: null }], events: [] });
   forget?.(id);
-  // Deliveries that a recovery made meanwhile, and what attempts logged that were under way.
+  // Deliveries that a recovery created meanwhile, and log entries of attempts that were under way.
   await expungeDeliveries({ store, clock }, id, counted);
 }
 
 const revField: Field = { name: 'rev', path: ['rev'], type: 'integer', column: 'rev' };
 
-/** The subject's events up to the newest that there is now, in the order of the log. */
+/** The subject's events up to the newest at the start, in the order of the log. */
 async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonly TailEntry[]> {
   const head = await store.head();
   for (let from = 0; from <= head.rev; from += windowRevisions) {
@@ -161,17 +162,16 @@ async function* batchesOf(store: Store, subject: Filter): AsyncGenerator<readonl
   }
 }
 
-/** What has been taken out so far. */
 type Expunged = { deliveries: number; attempts: number };
 
 type Sources = Pick<Services, 'store' | 'clock'>;
 
-/** Deliveries of one event read and changed at once, and attempts in one unit. */
+/** Deliveries of one event read and changed concurrently, and attempts in one unit. */
 const rowsMax = 100;
 
 /**
- * Takes out of the deliveries of one event what its receivers answered, and ends those that are not delivered (§6). Each delivery is one
- * unit, expected as it was read, so that it and an attempt under way cannot undo each other.
+ * Removes the receivers' responses from the deliveries of one event, and ends pending ones (§6). Each delivery is one
+ * unit that expects the row as read, so that this and an attempt under way cannot undo each other.
  */
 async function expungeDeliveries(sources: Sources, eventId: string, counted: Expunged): Promise<void> {
   const field = deliveriesCollection.fields.get('eventId');
@@ -208,17 +208,17 @@ async function expungeDelivery({ store, clock }: Sources, { id }: Row, counted: 
   }
 }
 
-/** @returns undefined where nothing is left to be taken out */
+/** @returns undefined if nothing is left to remove */
 function deliveryChange({ clock }: Sources, row: Row, emptiesAttempts: boolean): Change | undefined {
-  const stood = JSON.parse(row.doc) as Delivery;
-  const isOver = stood.status === 'delivered' || stood.lastError === expungedError;
+  const current = JSON.parse(row.doc) as Delivery;
+  const isOver = current.status === 'delivered' || current.lastError === expungedError;
   if (isOver && !emptiesAttempts) return undefined;
   const at = timeAfter(clock, row.updatedAt);
   const ended = { status: 'not_delivered', nextAttemptAt: null, dueAt: null, lastStatusCode: null } as const;
   const next: Delivery = {
-    ...stood,
-    // What was delivered was delivered: that is no secret of the subject's.
-    ...(stood.status === 'delivered' ? {} : { ...ended, lastError: expungedError }),
+    ...current,
+    // A delivered state is kept: it reveals nothing about the subject.
+    ...(current.status === 'delivered' ? {} : { ...ended, lastError: expungedError }),
     updatedAt: new Date(at).toISOString(),
   };
   return {
@@ -238,7 +238,7 @@ async function emptiedAttempts(store: Store, deliveryId: string): Promise<readon
       op: 'and',
       filters: [
         { op: 'gt', field: idOfRow, value: attemptId(deliveryId, 0) },
-        // 0 is what follows the slash in the order of ids.
+        // `0` follows `/` in the order of ids.
         { op: 'lt', field: idOfRow, value: `${deliveryId}0` },
       ],
     },
@@ -256,7 +256,7 @@ async function emptiedAttempts(store: Store, deliveryId: string): Promise<readon
   return changes;
 }
 
-/** What the receiver said is gone, that it answered stays. */
+/** Removes the receiver's content and header fields, but keeps the status. */
 function emptied(row: Row): Change | undefined {
   const attempt = JSON.parse(row.doc) as Attempt;
   if (attempt.responseSnippet === '' && attempt.responseHeaders.length === 0) return undefined;

@@ -1,9 +1,9 @@
 /**
- * POST to `/events`: an event that the application posts itself. 202, because what is announced is delivered after
- * the answer; an event that comes again under its own id is the same event, 200.
+ * POST to `/events`: an event that the application posts. 202, because it is delivered after the response; a repeated
+ * event with the same id is the same event, 200.
  *
- * It belongs to who posted it, and to the tenant that it names. What reads as a write of a resource is for administrators alone: a
- * receiver that trusts `products.created` must not be told so by whoever may post events.
+ * It belongs to the principal that posts it, and to the tenant that it names. Only administrators may post events with
+ * the types of collection writes: a receiver that trusts `products.created` must not receive it from any client.
  */
 
 import { type TObject, Type } from 'typebox';
@@ -39,9 +39,9 @@ type Posted = {
 };
 
 type PostedValidators = {
-  /** The envelope. */
+  /** Validates the envelope. */
   read(content: unknown): { readonly posted: Posted } | { readonly problem: Problem };
-  /** The object, by the schema of its type. */
+  /** Validates the object by the schema of its type. */
   payloadProblem(posted: Posted): Problem | undefined;
 };
 
@@ -49,11 +49,11 @@ const tenantCharactersMax = 200;
 const objectPointer = '/data/object';
 
 /**
- * What may be posted as an event: the envelope, whose faults are told as those of any content, and the object in
- * it, which must fit the schema of its type where one is declared. A fault in the object is always 422: the request is understood.
+ * The content of a posted event: the envelope, whose faults are reported like those of any content, and the object in
+ * it, which must fit the schema of its type if one is declared. A fault in the object is always 422.
  */
 const eventIdCharactersMax = 128;
-/** No full stop: it parts the id from the time in what Standard Webhooks signs. */
+/** No full stop: it separates the id from the time in the signed content of Standard Webhooks. */
 const eventIdSpelling = /^[A-Za-z0-9_~-]+$/;
 
 const envelope = Type.Object(
@@ -83,7 +83,7 @@ const envelope = Type.Object(
   { description: 'An event to be announced.' },
 );
 
-/** With the spelling of types and ids, which post.ts judges itself: its messages say more than that a pattern does not fit. */
+/** With the patterns of types and ids, which `nameProblem` checks with better messages. */
 const postingSchema: Item = named('EventPosting', {
   ...(closeSchema(envelope) as unknown as Item),
   properties: {
@@ -104,7 +104,7 @@ const postingSchema: Item = named('EventPosting', {
 function createPostedValidators(eventTypes: EventTypes, errorsMax: number): PostedValidators {
   const whole = compileValidator({ schema: envelope, textBounds: [] }, errorsMax);
   const payloads = new Map<string, Validator>();
-  // Three types of a collection have one schema, and some milliseconds each are worth saving.
+  // Three types of a collection share one schema, whose compilation takes some milliseconds.
   const compiled = new Map<unknown, Validator>();
   for (const { type, schema } of eventTypes.values()) {
     if (schema === undefined) continue;
@@ -136,7 +136,7 @@ function createPostedValidators(eventTypes: EventTypes, errorsMax: number): Post
   };
 }
 
-/** Of content that the envelope's schema allows. */
+/** Of content that fits the envelope's schema. */
 function postedOf(content: Members): Posted {
   const { type, data, id, tenant } = content as { type: string; data: { object: Json } } & Members;
   return {
@@ -151,7 +151,7 @@ export type PostEventOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   /** `/api/v1/events` */
   readonly path: string;
   readonly eventTypes: EventTypes;
-  /** Names of the declared ones. */
+  /** Names of the declared collections. */
   readonly collections: { has(name: string): boolean };
   readonly contentLimits: ContentLimits;
   readonly validationErrorsMax: number;
@@ -177,7 +177,7 @@ const documentation: OperationDocumentation = {
   codes: ['field_missing', 'forbidden', 'validation_failed', 'event_id_used'],
 };
 
-/** Made once, at start: the schemas of the types are compiled here. */
+/** Called once, at start: compiles the schemas of the types. */
 export function postEventOperation(options: PostEventOptions): Operation<Standing, unknown, ProposedEvent> {
   const validators = createPostedValidators(options.eventTypes, options.validationErrorsMax);
   const { contentLimits, webhookContentBytesMax: bytesMax } = options;
@@ -188,7 +188,7 @@ export function postEventOperation(options: PostEventOptions): Operation<Standin
     contentBytesMax: bytesMax,
     idempotent: true,
     understand: (_ask, bytes, mediaType) => {
-      // What was within the bound as it came may be beyond it without its content coding.
+      // Decoded content may exceed the bound although the coded content did not.
       if (bytes.length > bytesMax) {
         const message = `an event may have at most ${bytesMax} bytes`;
         return { ok: false, problem: { code: 'content_too_large', message } };
@@ -241,12 +241,12 @@ function nameProblem(
   };
 }
 
-/** `expunge` stands where an event of that id would. */
+/** `expunge` is the path of an action. */
 function isEventId(id: string): boolean {
   return id.length <= eventIdCharactersMax && eventIdSpelling.test(id) && id !== 'expunge';
 }
 
-/** Who belongs to a tenant tells nobody else's. */
+/** A member of a tenant may post only for that tenant. */
 function tenantProblem({ tenant }: Posted, principal: Principal): Problem | undefined {
   if (isAdministrator(principal) || principal.kind === 'anonymous') return undefined;
   if (tenant === undefined || principal.tenant === null || tenant === principal.tenant) return undefined;
@@ -279,12 +279,12 @@ async function append(options: PostEventOptions, ask: Ask, posted: Posted): Prom
   const commit = await store.commit({ changes, events: [event] });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome !== 'superseded') throw new Error(`an event could not be kept: ${commit.outcome}`);
-  // A companion that was superseded means that another process took this request over: it answers, not we.
+  // A superseded companion means that another process took this request over and responds to it.
   if (commit.change < changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return again(store, ask, event, commit, { ...made, created: false, queued: false });
 }
 
-/** The event as it is kept. `at` in milliseconds since the epoch. */
+/** The event as stored. `at` in milliseconds since the epoch. */
 export function postedEntry(
   { type, tenant, object }: Posted,
   { id, at, owner }: { readonly id: string; readonly at: number; readonly owner: string | null },
@@ -293,7 +293,7 @@ export function postedEntry(
   return { id, type, collection: noCollection, owner, doc, createdAt: at };
 }
 
-/** The id is taken: by this very event, or by another. */
+/** Responds when the id is taken: by this very event, or by another. */
 async function again(
   store: Store,
   ask: Ask,
@@ -302,7 +302,7 @@ async function again(
   made: Made,
 ): Promise<Result> {
   const row = current ?? (await store.read(eventsTable, event.id));
-  // Purged between the two: the walk looks again, and posts it.
+  // Purged in between: the walk runs again and posts it.
   if (row === undefined) return new Overtaken({ table: eventsTable, id: event.id });
   if (row.owner !== event.owner || !isSame(row.doc, event.doc)) return { refused: { code: 'event_id_used' } };
   const same = { ...made, doc: row.doc };
@@ -314,7 +314,7 @@ async function again(
     : { refused: { code: 'idempotency_key_in_use' } };
 }
 
-/** Everything but the time, which is that of the first. */
+/** Compares everything but the time, which is that of the first. */
 function isSame(one: string, other: string): boolean {
   const [{ created: _first, ...left }, { created: _second, ...right }] = [
     JSON.parse(one),

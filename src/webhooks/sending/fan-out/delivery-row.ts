@@ -1,4 +1,4 @@
-/** The rows of new deliveries: pending, and due with the event itself (webhooks/sending/conclude-delivery.ts says how they go on). */
+/** The rows of new deliveries: pending, and due at the time of the event (conclude-delivery.ts has their states). */
 import { deliveryDocument } from '../../../model/delivery.ts';
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, EventEntry } from '../../../store/store.ts';
@@ -6,9 +6,9 @@ import type { KnownEndpoint } from '../known-endpoint.ts';
 import { deliveriesCollection } from '../sending-tables.ts';
 
 /**
- * Puts one delivery, which belongs to the owner of the endpoint.
+ * Returns the change that creates a delivery, owned by the owner of the endpoint.
  * @param at when it is due, in milliseconds since the epoch
- * @param newId without a prefix
+ * @param newId returns an id without a prefix
  */
 export function deliveryChange(
   event: Pick<EventEntry, 'id' | 'type'>,

@@ -1,4 +1,7 @@
-/** Endpoints put together from what is kept in memory of three kinds: their rows, the rows of their secrets, and the principals of their owners. */
+/**
+ * Builds endpoints from three kinds of data in memory: their rows, the rows of their secrets, and the principals of
+ * their owners.
+ */
 import { type Endpoint, readEndpoint } from '../../../model/endpoint.ts';
 import { always, byId } from '../../../model/filter.ts';
 import type { Authenticated, Scope } from '../../../model/principal.ts';
@@ -26,22 +29,23 @@ type Sources = {
   readonly secrets: Pick<KeptRows<EndpointSecrets>, 'rows'>;
 };
 
-/** Whose principals are needed for these endpoints. */
+/** The owners and scopes whose principals these endpoints need. */
 export function* ownersOf({ endpoints, secrets }: Sources, ids: Iterable<string>): Generator<Wanted> {
   for (const id of ids) {
     const row = endpoints.rows.get(id);
-    const beside = secrets.rows.get(id);
-    if (row !== undefined && beside !== undefined) {
-      yield { owner: row.value.owner, scopes: beside.value.scopes };
+    const endpointSecrets = secrets.rows.get(id);
+    if (row !== undefined && endpointSecrets !== undefined) {
+      yield { owner: row.value.owner, scopes: endpointSecrets.value.scopes };
     }
   }
 }
 
 /**
- * The endpoint as the directory is to know it; undefined where there is none. The two tables are read one after the other, so an endpoint
- * without a row of secrets was made or removed in between. One whose header values go with another URL was changed in between and stays as
- * it was before: no value is sent to a URL that it was not given for. The next reading, which the change brings about, finds both rows as
- * they are. Where nothing changed, the object stays the same.
+ * Returns the endpoint as the directory should know it; undefined if there is none. The two tables are read one after
+ * the other, so an endpoint without a row of secrets was created or removed in between. If the header values belong to
+ * another URL, the endpoint was changed in between and keeps its earlier state: no value is sent to a URL for which it
+ * was not given. The change triggers another read, which finds both rows. If nothing changed, the object stays the
+ * same.
  */
 export function knownEndpoint(
   { endpoints, secrets }: Sources,
@@ -50,34 +54,38 @@ export function knownEndpoint(
   before: KnownEndpoint | undefined,
 ): KnownEndpoint | undefined {
   const row = endpoints.rows.get(id);
-  const beside = secrets.rows.get(id)?.value;
-  if (row === undefined || beside === undefined) return undefined;
+  const endpointSecrets = secrets.rows.get(id)?.value;
+  if (row === undefined || endpointSecrets === undefined) return undefined;
   const { rev, value } = row;
   const { endpoint, owner, url } = value;
-  const { headers } = beside;
+  const { headers } = endpointSecrets;
   if (headers !== undefined && headers.url !== endpoint.url) return before;
-  const principal = principals.get(owner, beside.scopes);
-  const isSame = before?.rev === rev && before.secrets === beside.secrets && before.principal === principal;
+  const principal = principals.get(owner, endpointSecrets.scopes);
+  const isSame =
+    before?.rev === rev && before.secrets === endpointSecrets.secrets && before.principal === principal;
   if (isSame) return before;
-  return { endpoint, rev, owner, principal, url, secrets: beside.secrets, headers: headers?.values };
+  return { endpoint, rev, owner, principal, url, secrets: endpointSecrets.secrets, headers: headers?.values };
 }
 
 /*
- * All rows of a table in memory, each parsed once for as long as it stands. Reading all of them again costs a walk of the table, of which only
- * rows with a new revision are parsed.
+ * All rows of a table in memory, each parsed once per revision. A full read scans the table, but parses only rows with
+ * a new revision.
  */
 
 export type Kept<Value> = { readonly rev: number; readonly value: Value };
 
 type KeptRows<Value> = {
   readonly rows: ReadonlyMap<string, Kept<Value>>;
-  /** Reads all of them. @throws StoreUnavailable; then it is as it was before */
+  /** Reads all rows. @throws StoreUnavailable; the rows are then unchanged */
   read(): Promise<void>;
-  /** Reads those alone that are known to have changed. @throws StoreUnavailable */
+  /** Reads only these rows. @throws StoreUnavailable */
   readSome(ids: readonly string[]): Promise<void>;
 };
 
-/** Some 0.1 ms on the calling thread with the embedded store. Secrets of an endpoint hold up to 176 KiB of header fields. */
+/**
+ * About 0.1 ms on the calling thread with the embedded store. Secrets of an endpoint hold up to 176 KiB of header
+ * fields.
+ */
 const rowsPerRead = 32;
 
 export function createKeptRows<Value>(
@@ -118,32 +126,32 @@ export function createKeptRows<Value>(
 }
 
 /*
- * The principals that endpoints are told things for: one for each owner and set of scopes, however many endpoints they have. They are
- * asked for anew when an account changed, and stay the same objects where nothing about them did.
+ * The principals of endpoints: one for each owner and set of scopes, however many endpoints they have. They are read
+ * again after an account changed, and stay the same objects if their rights did not change.
  */
 
-/** Undefined: there is no such account, or it is disabled. */
+/** Undefined: the account does not exist or is disabled. */
 export type PrincipalOf = (
   owner: string | null,
   scopes: readonly Scope[],
 ) => Promise<Authenticated | undefined>;
 
 type Principals = {
-  /** Only after `know` of the same. */
+  /** Valid only after `know` or `learn` of the same. */
   get(owner: string | null, scopes: readonly Scope[]): Authenticated | undefined;
   /**
-   * Learns those that are not known, forgets all others; asks for all of them where `anew`. Rejects as `principalOf` does, and is then
-   * as it was before.
+   * Reads unknown principals, forgets all that are not wanted; reads all of them if `anew`. Rejects as `principalOf`
+   * does, and then changes nothing.
    */
   know(wanted: Iterable<Wanted>, anew: boolean): Promise<void>;
-  /** Learns those that are not known besides the others, and asks anew for these owners. Rejects as `know` does. */
+  /** Reads unknown principals and those of these owners, and keeps the others. Rejects as `know` does. */
   learn(wanted: Iterable<Wanted>, owners: ReadonlySet<string>): Promise<void>;
   readonly size: number;
 };
 
 type Wanted = { readonly owner: string | null; readonly scopes: readonly Scope[] };
 
-/** Questions under way at once: the store gathers them, and none of its queues fills. */
+/** Concurrent queries: the store batches them, and none of its queues fills. */
 const askedAtOnce = 256;
 
 export function createPrincipals(principalOf: PrincipalOf): Principals {

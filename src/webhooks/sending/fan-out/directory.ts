@@ -1,11 +1,12 @@
 /**
- * The endpoints in memory, followed from the store. What is sent where, and what the owners may read, is never behind when it matters: the unit
- * of an event carries the guard of the generation that it was matched with (generation.ts), and is refused where one of them
- * changed meanwhile; before an attempt is sent, `mayReceive` looks once more. Secrets end the generation as well. What ends none is asked for
- * again a second after a change of the tables that principals stand in; where there are more than a thousand owners, a millisecond for each.
+ * The directory of all endpoints in memory, followed from the store. Where it matters, it is never out of date: the
+ * unit of an event carries the guard of the generation with which it was matched (generation.ts), and is refused if an
+ * endpoint or an owner's rights changed meanwhile; before an attempt is sent, `mayReceive` checks again. Changed
+ * secrets end the generation too. Changes that do not end it are read a second after a change of the principals'
+ * tables; with more than a thousand owners, after one millisecond per owner.
  *
- * One reading at a time: whoever asks for one while another runs waits for the next, since the one that runs may have passed what it
- * asks about. A reading that fails changes nothing; one that the store asked for is done again after a second.
+ * One read runs at a time. A request during a read waits for the next one, since the current one may have passed what
+ * it is about. A failed read changes nothing; one that the store triggered is repeated after a second.
  */
 
 import type { Collection } from '../../../model/collection.ts';
@@ -36,14 +37,14 @@ export type DirectoryOptions = Omit<StateOptions, 'onChanged'> & {
 };
 
 export type FollowedDirectory = EndpointDirectory & {
-  /** Reads what stands where that was last done an hour ago: later a guard might prove nothing. */
+  /** Reads the current state if the last read is older than an hour: after that a guard might prove nothing. */
   freshen(): MaybePromise<void>;
 };
 
 const againAfterMs = 1000;
 const principalsPauseMs = 1000;
 
-/** Resolves when all endpoints are known. @throws StoreUnavailable */
+/** Resolves after all endpoints were read. @throws StoreUnavailable */
 export async function createEndpointDirectory(options: DirectoryOptions): Promise<FollowedDirectory> {
   const { clock, observe } = options;
   const listeners = new Set<() => void>();
@@ -53,11 +54,11 @@ export async function createEndpointDirectory(options: DirectoryOptions): Promis
       for (const listener of listeners) listener();
     },
   });
-  /** When the principals were last asked for, on the clock of `performance.now()`. */
+  /** Time of the last read of principals, by `performance.now()`. */
   let askedAt = performance.now();
   let areDue = false;
 
-  /** Whole milliseconds, rounded up: a timer that is early by a part of one would find nothing due. */
+  /** Whole milliseconds, rounded up: a timer that is early by a fraction would find nothing due. */
   const dueInMs = (): number => {
     const pauseMs = Math.max(principalsPauseMs, state.owners);
     return Math.ceil(Math.max(0, askedAt + pauseMs - performance.now()));
@@ -140,7 +141,7 @@ function createMayReceive(
   };
 }
 
-/** The types of a declared collection's events are its own; every other event tells of no resource. */
+/** Events of declared collections have the collection's types; all other events have no resource. */
 function collectionOfEvents(collections: DirectoryOptions['collections']): (type: string) => string {
   const byType = new Map<string, string>();
   for (const { name } of collections) {
@@ -153,23 +154,23 @@ function collectionOfEvents(collections: DirectoryOptions['collections']): (type
 type Follower = { readonly read: () => void; readonly onPrincipals: () => void };
 
 type Following = {
-  /** Reads after a pause; the earliest of several is kept. */
+  /** Reads after a pause; the earliest of several pauses counts. */
   later(pauseMs: number): void;
   close(): void;
 };
 
-/** Calls back when the store tells of a change. */
+/** Calls back after changes in the store. */
 function follow(
   { store, principalTables }: Pick<DirectoryOptions, 'store' | 'principalTables'>,
   { read, onPrincipals }: Follower,
 ): Following {
-  // Whatever changes an endpoint or its secrets ends the generation.
+  // Every change of an endpoint or its secrets ends the generation, so this table suffices.
   const tables = [endpointGenerationTable];
   let timer: NodeJS.Timeout | undefined;
   let gathered = false;
   let closed = false;
 
-  /** A unit changes several of the tables. */
+  /** Gathers the changes that one unit makes to several tables. */
   function soon(): void {
     if (gathered) return;
     gathered = true;
@@ -203,28 +204,27 @@ function follow(
 type StateOptions = Pick<Services, 'store' | 'clock'> & {
   readonly collections: Iterable<Collection>;
   readonly principalOf: PrincipalOf;
-  /** Tables that what `principalOf` says depends on, whose rows have the ids of owners: those of users and keys. */
+  /** Tables that `principalOf` depends on, whose row ids are those of owners: users and keys. */
   readonly principalTables: readonly string[];
   readonly onChanged: () => void;
 };
 
 type DirectoryState = {
   readonly endpoints: ReadonlyMap<string, KnownEndpoint>;
-  /** How many endpoints an owner has. */
   readonly counts: ReadonlyMap<string | null, number>;
   readonly matcher: Matcher;
   readonly rights: EventRights;
-  /** @throws Error before the first reading */
+  /** @throws Error before the first read */
   readonly generation: Generation;
-  /** When the last reading that succeeded began, in milliseconds since the epoch. */
+  /** Start of the last successful read, in milliseconds since the epoch. */
   readonly readAt: number;
-  /** Owners that are known, each once for all its endpoints. */
+  /** Number of known owners. */
   readonly owners: number;
-  /** @param anew whether to ask for all principals again. @throws StoreUnavailable; then all is as it was before */
+  /** @param anew reads all principals again. @throws StoreUnavailable; the state is then unchanged */
   read(anew: boolean): Promise<void>;
 };
 
-/** An hour, of the day for which generations are kept: what was read earlier proves nothing. */
+/** An hour, well within the day for which generations are kept: an older read proves nothing. */
 const reliedOnMs = 3_600_000;
 
 function createDirectoryState(options: StateOptions): DirectoryState {
@@ -240,10 +240,10 @@ function createDirectoryState(options: StateOptions): DirectoryState {
   let generation: Generation | undefined;
   let readAt = 0;
 
-  /** @returns ids of endpoints that may be others now */
+  /** @returns ids of endpoints that may have changed */
   async function readAll(anew: boolean): Promise<Iterable<string>> {
     await rows.endpoints.read();
-    // After those, so that of an endpoint that is known the secrets are too.
+    // After the endpoints, so that a known endpoint always has its secrets.
     await rows.secrets.read();
     await principals.know(ownersOf(rows, rows.endpoints.rows.keys()), anew);
     return new Set([...known.endpoints.keys(), ...rows.endpoints.rows.keys()]);
@@ -263,17 +263,17 @@ function createDirectoryState(options: StateOptions): DirectoryState {
 
   async function read(anew: boolean): Promise<void> {
     const beganAt = clock();
-    // Before the rows: a change in between ends this generation, and what relies on it is refused.
+    // Read before the rows: a change in between ends this generation, and units that rely on it are refused.
     const isTrusted = Math.abs(beganAt - readAt) <= reliedOnMs;
-    const standing = await generations.read(isTrusted ? generation?.number : undefined);
-    const { changed } = standing;
+    const current = await generations.read(isTrusted ? generation?.number : undefined);
+    const { changed } = current;
     let ids = changed === 'all' ? await readAll(anew) : await readNamed(changed);
     if (anew && changed !== 'all') {
       ids = [...rows.endpoints.rows.keys()];
       await principals.know(ownersOf(rows, ids), true);
     }
-    // In one go: nobody finds the endpoints of one generation with the guard of another.
-    generation = standing;
+    // Synchronously, so that the endpoints never meet the guard of another generation.
+    generation = current;
     readAt = beganAt;
     let isOther = false;
     for (const id of ids) {
@@ -298,7 +298,7 @@ function createDirectoryState(options: StateOptions): DirectoryState {
   };
 }
 
-/** The endpoints by id, by owner and by what they want, changed in place. */
+/** The endpoints by id, by owner and in the matcher, changed in place. */
 class Known {
   readonly endpoints = new Map<string, KnownEndpoint>();
   readonly counts = new Map<string | null, number>();
@@ -308,7 +308,7 @@ class Known {
     this.matcher = matcher;
   }
 
-  /** @returns whether anything is different now */
+  /** @returns true if anything changed */
   put(id: string, before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): boolean {
     if (before === after) return false;
     if (after === undefined) this.endpoints.delete(id);

@@ -1,7 +1,7 @@
 /**
- * Whether an endpoint may be told of an event: by the rights of its owner, which are those of the collection over the snapshot in the event
- * (as the stream of events has them, resources/events/visibility.ts), and by its tenant. An event's document is parsed only where a
- * rule or a tenant looks into it, and once for all endpoints.
+ * Decides if an endpoint may receive an event: by the rights of its owner, which are those of the collection applied to
+ * the snapshot in the event (as in the stream of events, resources/events/visibility.ts), and by its tenant. An event's
+ * document is parsed only if a rule or a tenant needs it, and once for all endpoints.
  */
 import { valueAt } from '../../../http/syntax/json-members.ts';
 import { type Permission, permission, permits, type Rule, type Subject } from '../../../model/access.ts';
@@ -15,13 +15,13 @@ import type { KnownEndpoint } from '../known-endpoint.ts';
 export type MatchedEvent = Pick<EventEntry, 'type' | 'collection' | 'owner' | 'doc'>;
 
 export type EventRights = {
-  /** Whether the endpoint may be told of events of the collection: `depends` where only the event tells. */
+  /** Returns the endpoint's permission for events of the collection: `depends` if it depends on the event. */
   permission(known: KnownEndpoint, collection: string): Permission;
-  /** Whether it may be told of this one. */
+  /** Returns true if the endpoint may receive this event. */
   lets(known: KnownEndpoint, collection: string, event: OpenEvent): boolean;
-  /** The rule by which the principal reads events of the collection; undefined: none lets it. */
+  /** Returns the rule by which the principal reads events of the collection; undefined: none. */
   ruleFor(principal: Authenticated, collection: string): Rule | undefined;
-  /** The member by which the collection's events belong to tenants; undefined: they belong to none. */
+  /** Returns the member that holds the tenant of the collection's events; undefined: they have no tenant. */
   tenantFieldOf(collection: string): string | undefined;
 };
 
@@ -30,7 +30,7 @@ export function createEventRights(collections: Iterable<Collection>): EventRight
 
   function ruleFor(principal: Authenticated, collection: string): Rule | undefined {
     if (collection === noCollection) return readRuleOfPosted(principal);
-    // Events of a collection that is declared no more are an administrator's alone.
+    // Only administrators read events of a collection that is no longer declared.
     return byName.get(collection)?.access.read ?? (isAdministrator(principal) ? 'administrator' : undefined);
   }
 
@@ -60,7 +60,7 @@ export function createEventRights(collections: Iterable<Collection>): EventRight
   };
 }
 
-/** Whether the owner of the endpoint, and its tenant, let the event through, whatever its patterns are. */
+/** Returns true if the owner and the tenant of the endpoint admit the event, regardless of its patterns. */
 export function isTold(
   rights: EventRights,
   known: KnownEndpoint,
@@ -71,10 +71,10 @@ export function isTold(
   return rights.lets(known, event.collection, openEvent(event));
 }
 
-/** An event that rules look into. */
+/** An event as the subject of rules. */
 export type OpenEvent = Subject;
 
-/** Each member is parsed when it is first asked for: those of the resource; of an event that tells of none, those of the envelope. */
+/** Parses each member on first use: members of the resource, or of the envelope if the event has no resource. */
 export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>): OpenEvent {
   const members = new Map<string, unknown>();
   const within = collection === noCollection ? [] : ['data', 'object'];
@@ -87,9 +87,10 @@ export function openEvent({ collection, owner, doc }: Omit<MatchedEvent, 'type'>
   };
 }
 
-/* Whether one endpoint wants an event and may be told of it: what `matching` of the directory asks of all at once. */
-
-/** Whether it is enabled is not asked: a recovery makes up for the time in which it was not. */
+/**
+ * Returns a function that reports if one endpoint wants an event and may receive it, as the directory's `matching`
+ * decides for all. Ignores the endpoint's status: a recovery makes up for the time in which it was disabled.
+ */
 export function createWants(
   collections: Iterable<Collection>,
 ): (known: KnownEndpoint, event: MatchedEvent) => boolean {

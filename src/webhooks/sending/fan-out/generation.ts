@@ -1,12 +1,14 @@
 /**
- * The generation of the endpoints: the greatest number among the rows of its table, which are never changed. Every change of what is sent
- * where puts the next number in its own unit; a unit that has found its endpoints expects the next number absent.
+ * The generation of the endpoints: the greatest number among the rows of its table, which never change. Every change of
+ * what is sent where adds the next number in its own unit; a unit that has matched endpoints expects the next number to
+ * be absent.
  *
- * A number must not go while somebody could still be behind it: whoever knows generation 5 would not notice 6 and 7 if 7 had taken
- * 6 away. So numbers stay for a day, and whoever has not looked for an hour looks before it relies on what it knows (directory.ts).
+ * A number must not be removed while a process may be behind it: one that knows generation 5 would miss 6 and 7 if 7
+ * had removed 6. So numbers stay for a day, and a process whose last read is older than an hour reads before it relies
+ * on it (directory.ts).
  *
- * The row of a number names the endpoints and owners that its unit changed, so that a directory reads these alone and a change costs the
- * same however many endpoints there are. Where a row names nothing, or one is missing, everything is read.
+ * The row of a number names the endpoints and owners that its unit changed, so that a directory reads only these, and a
+ * change costs the same however many endpoints exist. If a row names nothing, or one is missing, everything is read.
  */
 import { idField } from '../../../model/field.ts';
 import { always, byId } from '../../../model/filter.ts';
@@ -14,17 +16,17 @@ import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, Plan, Row, Store } from '../../../store/store.ts';
 import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 
-/** What changed: ids of endpoints and of owners. */
+/** Changed endpoints and owners, by id. */
 export type Named = { readonly endpoints: readonly string[]; readonly owners: readonly string[] };
 
 export type Generation = {
   readonly number: number;
-  /** What changed since the generation that the reading was given; `all`: nobody knows. */
+  /** Changes since the generation passed to `read`; `all`: unknown. */
   readonly changed: Named | 'all';
-  /** What a unit expects that relies on the endpoints of this generation. */
+  /** The change by which a unit expects that this generation has not ended. */
   readonly guard: Change;
   /**
-   * What a unit contains that ends it.
+   * Returns the changes that end this generation.
    * @param at milliseconds since the epoch
    * @param unit its other changes; undefined: they are not named
    */
@@ -32,23 +34,25 @@ export type Generation = {
 };
 
 export type GenerationReader = {
-  /** The one that stands, made if there is none. @param since number of the one that is known @throws StoreUnavailable */
+  /**
+   * Reads the current generation, and creates the first. @param since number of the known one @throws StoreUnavailable
+   */
   read(since: number | undefined): Promise<Generation>;
 };
 
 const table = endpointGenerationTable;
 /** Numbers compare as texts. */
 const digits = 15;
-/** A day: nobody relies on what it knew that long ago. */
+/** A day: no process relies on an older read. */
 const keptMs = 86_400_000;
-/** Generations that may have passed since the last reading; beyond, everything is read. */
+/** Generations since the last read, above which everything is read. */
 const passedMax = 256;
-/** Endpoints and owners that one row names. */
+/** Endpoints and owners that one row may name. */
 const namedMax = 1000;
-/** How many old numbers a change takes along, so that they get fewer even where each change makes one. */
+/** Old numbers that a change removes: more than the one it adds, so that they become fewer. */
 const removedAtOnce = 2;
 
-/** @param ownerTables whose rows have the ids of owners */
+/** @param ownerTables tables whose row ids are those of owners */
 export function createGenerationReader(
   store: Store,
   clock: () => number,
@@ -61,7 +65,7 @@ export function createGenerationReader(
     sort: [{ field: idField, direction: 'desc' }],
     limit: 1,
   });
-  // One more than may go: the newest never does.
+  // One more than may be removed: the newest never is.
   const oldest = store.plan({ table, filter: always, sort: byId, limit: removedAtOnce + 1 });
 
   return {
@@ -76,7 +80,7 @@ export function createGenerationReader(
           const changed = await changedBetween(passed, since, number);
           return generationOf(number, changed, old, ownerTables);
         }
-        // Superseded: another process made it.
+        // Superseded: another process created it.
         await store.commit({ changes: [numberChange(1, clock(), undefined)], events: [] });
       }
     },
@@ -124,7 +128,7 @@ async function changedBetween(
   return { endpoints: [...endpoints], owners: [...owners] };
 }
 
-/** Undefined where they are too many for one row. */
+/** Undefined if they are too many for one row. */
 function namesOf(unit: readonly Change[], ownerTables: readonly string[]): Named | undefined {
   const endpoints = new Set<string>();
   const owners = new Set<string>();

@@ -1,9 +1,10 @@
 /**
- * Makes the deliveries that units owe (owed-deliveries.ts), a few hundred in a unit, so that other writes are committed in between. Each unit takes what
- * it makes out of the part, and expects the part as it was read: a delivery is made once, whoever makes it and whenever a process is killed.
+ * Makes owed deliveries (owed-deliveries.ts), a few hundred per unit, so that other writes are committed in between.
+ * Each unit removes from the part what it makes, and expects the part as read: each delivery is made once, by any
+ * process, even if processes are killed.
  *
- * A process makes those of its own parts as soon as they are committed. Parts of a process that has ended are found by the others, and
- * at the next start, since every process looks at all parts when it starts and by time.
+ * A process makes the deliveries of its own parts as soon as they are committed. Other processes find the parts of a
+ * process that has ended, because each looks at all parts at its start and at intervals.
  */
 import type { Services } from '../../../store/capabilities.ts';
 import type { Row } from '../../../store/store.ts';
@@ -15,14 +16,13 @@ import { type FanOutPart, partAfter, readParts, takeDeliveries } from './owed-de
 export type ExpansionOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
   readonly directory: Pick<FollowedDirectory, 'get' | 'refresh'>;
   readonly wakes: Pick<Wakes, 'changesForAll' | 'announce'>;
-  /** Between two looks for parts of processes that have ended. Default 10 s. */
+  /** Interval of looks for parts of processes that have ended. Default 10 s. */
   readonly lookMs?: number;
 };
 
 export type Expansion = {
-  /** Looks for what is owed, now. */
   look(): void;
-  /** Waits for the unit under way. What is still owed is made by another process, or after the next start. */
+  /** Waits for the unit under way. Another process, or the next start, makes the rest. */
   close(): Promise<void>;
 };
 
@@ -33,11 +33,11 @@ export function createExpansion(options: ExpansionOptions): Expansion {
   let look = (): void => undefined;
   let isClosed = false;
 
-  /** @returns whether the deliveries of the part are made here */
+  /** @returns true if this process makes the deliveries of the part */
   async function isOurs({ processId }: FanOutPart): Promise<boolean> {
     if (processId === store.processId) return true;
     if (!(await store.hasEnded(processId))) return false;
-    // Its endpoints may be newer than what this process knows.
+    // Its endpoints may be newer than this process's directory.
     await directory.refresh();
     return true;
   }
@@ -59,10 +59,10 @@ export function createExpansion(options: ExpansionOptions): Expansion {
         continue;
       }
       // Another process made them, and may have ended since.
-      const standing = await store.read(fanOutTable, row.id);
-      if (standing === undefined) return;
-      owed = (JSON.parse(standing.doc) as FanOutPart).blocks;
-      rev = standing.rev;
+      const current = await store.read(fanOutTable, row.id);
+      if (current === undefined) return;
+      owed = (JSON.parse(current.doc) as FanOutPart).blocks;
+      rev = current.rev;
     }
   }
 

@@ -1,7 +1,8 @@
 /**
- * Finds the endpoints of an event among all of them. What only the type and the collection decide (patterns, scopes, roles) is decided
- * once for each such pair and kept, and changed in place with an endpoint; what the event decides is asked of those alone whose owner or tenant is the event's, so
- * that ten thousand endpoints of ten thousand tenants cost an event one look into a map.
+ * Finds the endpoints of an event. What depends only on type and collection (patterns, scopes, roles) is computed once
+ * for each such pair, kept, and updated in place. What depends on the event is evaluated only for endpoints with the
+ * event's owner or tenant, so that with ten thousand endpoints of ten thousand tenants an event costs one lookup in a
+ * map.
  */
 import { memoryBounds } from '../../../memory/bounds.ts';
 import type { Rule } from '../../../model/access.ts';
@@ -11,15 +12,18 @@ import { type EventRights, type MatchedEvent, type OpenEvent, openEvent } from '
 
 export type Matcher = {
   /**
-   * The endpoints in groups, none in two of them. The group of those that any event of the type goes to is the same array until an
-   * endpoint changes.
+   * Returns the endpoints in disjoint groups. The group that receives every event of the type is the same array until
+   * an endpoint changes.
    */
   matching(event: MatchedEvent): readonly (readonly KnownEndpoint[])[];
-  /** Puts an endpoint in the place of what it was before; undefined: it is new, or gone. */
+  /** Replaces an endpoint; undefined: it is new, or gone. */
   change(before: KnownEndpoint | undefined, after: KnownEndpoint | undefined): void;
 };
 
-/** Types of posted events are anybody's: beyond so many types, or endpoints in all of them, the candidates are found again. */
+/**
+ * Clients choose the types of posted events: above these numbers of types, or of endpoints in all of them, kept
+ * candidates are discarded.
+ */
 const typesMax = 4096;
 const candidatesMax = memoryBounds.eventCandidates.entries;
 
@@ -45,7 +49,9 @@ export function createMatcher(rights: EventRights): Matcher {
     return candidates;
   }
 
-  /** In place: to find them again costs by the number of all endpoints, and changes may follow one another without pause. */
+  /**
+   * In place, because finding candidates again costs time proportional to all endpoints, and changes may be frequent.
+   */
   function changeKept(before: Wanted | undefined, after: Wanted | undefined): void {
     for (const [key, candidates] of kept) {
       const type = key.slice(key.indexOf(' ') + 1);
@@ -85,7 +91,7 @@ type Wanted = {
   wants(type: string): boolean;
 };
 
-/** Undefined for one to which nothing is sent. */
+/** Undefined for an endpoint that receives nothing. */
 function wantedOf(known: KnownEndpoint | undefined): Wanted | undefined {
   if (known === undefined || known.principal === undefined || known.endpoint.status !== 'enabled')
     return undefined;
@@ -93,13 +99,13 @@ function wantedOf(known: KnownEndpoint | undefined): Wanted | undefined {
   return { known, patterns, wants: (type) => patterns.some((text) => matchesEventPattern(text, type)) };
 }
 
-/** The endpoints that want events of one type and collection. Each stands in one of the groups. */
+/** The endpoints that want events of one type and collection, each in exactly one group. */
 class Candidates {
-  /** By the owner or the tenant that the event must have, if nothing else. */
+  /** By the owner or the tenant that the event must at least have. */
   readonly byOwner = new Map<string, Set<KnownEndpoint>>();
   readonly byTenant = new Map<string, Set<KnownEndpoint>>();
   readonly asked = new Set<KnownEndpoint>();
-  /** Whatever is in the event. */
+  /** Endpoints that receive every event. */
   readonly #always = new Set<KnownEndpoint>();
   #alwaysList: readonly KnownEndpoint[] | undefined;
   readonly #collection: string;
@@ -146,7 +152,9 @@ class Candidates {
 
 type Keys = { readonly tenant?: string | undefined; readonly owner?: string | undefined };
 
-/** What an event must have for the endpoint to be asked at all: its own tenant, or what a rule of one word says. */
+/**
+ * Returns what an event must at least have: the endpoint's tenant, or the owner or tenant that a simple rule requires.
+ */
 function keysOf({ endpoint, principal }: KnownEndpoint, collection: string, rights: EventRights): Keys {
   if (endpoint.tenant !== undefined) return { tenant: endpoint.tenant };
   if (principal === undefined) return {};
@@ -167,7 +175,7 @@ function group(groups: Map<string, Set<KnownEndpoint>>, key: string, known: Know
   else members.add(known);
 }
 
-/** @returns whether it was there */
+/** @returns true if it was a member */
 function ungroup(
   groups: Map<string, Set<KnownEndpoint>>,
   key: string | undefined,
@@ -185,12 +193,15 @@ function tenantOf(event: OpenEvent, field: string | undefined): string {
   return typeof tenant === 'string' ? tenant : '';
 }
 
-/* Finds everyone who wants a type, without looking at those who do not: by the patterns that cover it (`patternsOfType`). */
+/*
+ * Finds the values with a pattern for a type, without visiting the others: it looks up each pattern that covers the
+ * type (`patternsOfType`).
+ */
 
 export type PatternIndex<Value> = {
   add(value: Value, patterns: readonly string[]): void;
   remove(value: Value, patterns: readonly string[]): void;
-  /** Everyone with a pattern that matches the type, once each. */
+  /** Returns each value that has a matching pattern once. */
   find(type: string): readonly Value[];
 };
 

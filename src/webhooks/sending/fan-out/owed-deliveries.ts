@@ -1,8 +1,8 @@
 /**
- * Deliveries that a unit owes instead of holding them: a write that matches more endpoints than one unit takes writes down which endpoints get which
- * events, in rows of a table of their own, in its own unit (docs/decisions/0053). The deliveries themselves follow (make-owed-deliveries.ts).
+ * Owed deliveries: a unit that matches more endpoints than one unit may hold writes which endpoints receive which
+ * events, in rows of a table of their own (docs/decisions/0053). make-owed-deliveries.ts makes the deliveries.
  *
- * A part is a list of blocks; each block stands for a delivery of each of its events to each of its endpoints.
+ * A part is a list of blocks; a block stands for a delivery of each of its events to each of its endpoints.
  */
 import { always, byId } from '../../../model/filter.ts';
 import { keptRow } from '../../../store/kept-row.ts';
@@ -11,33 +11,33 @@ import type { KnownEndpoint } from '../known-endpoint.ts';
 import { fanOutTable } from '../sending-tables.ts';
 import { deliveryChange } from './delivery-row.ts';
 
-/** Deliveries in one unit: some 5 ms of the writer, and 2 ms of the event loop. */
+/** Deliveries in one unit: about 5 ms of the writer, and 2 ms of the event loop. */
 export const deliveriesPerUnitMax = 256;
 
-/** Events of one block: a part is written anew for each unit of deliveries that it gives. */
+/** Events in one block: each unit of deliveries rewrites its part. */
 const eventsPerBlockMax = 64;
-/** Parts of at most 20 KiB each, made in one turn of the event loop. */
+/** Parts made in one turn of the event loop, at most 20 KiB each. */
 const partsPerTurn = 64;
 /** Parts in memory at once. */
 const partsPerReadMax = 8;
 
-/** `at` is when its deliveries are due, in milliseconds since the epoch. */
+/** `at`: when its deliveries are due, in milliseconds since the epoch. */
 export type OwedEvent = { readonly id: string; readonly type: string; readonly at: number };
 
 export type Block = { readonly events: readonly OwedEvent[]; readonly endpointIds: readonly string[] };
 
 export type FanOutPart = {
-  /** The process that made it, and makes its deliveries unless it ends. */
+  /** The process that created the part, and makes its deliveries unless it ends. */
   readonly processId: string;
   readonly blocks: readonly Block[];
 };
 
-/** The endpoints of events; events with the same endpoints stand at one list. */
+/** Events by list of endpoints; events with the same endpoints share one list. */
 export type MatchedLists = ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
 
 /**
- * The rows of what is owed. Other work has the event loop in between.
- * @param newId without a prefix, later ones greater
+ * Returns the rows of owed deliveries. Yields to the event loop in between.
+ * @param newId returns increasing ids without a prefix
  */
 export async function partChanges(
   lists: MatchedLists,
@@ -92,8 +92,8 @@ export type Taken = {
 };
 
 /**
- * As many deliveries as one unit takes, and what is owed after them.
- * @param find the endpoint as it is now; undefined: it was removed, and is owed nothing
+ * Takes as many deliveries as one unit holds, and returns what is still owed.
+ * @param find returns the current endpoint; undefined: it was removed, and is owed nothing
  */
 export function takeDeliveries(
   blocks: readonly Block[],
@@ -120,7 +120,7 @@ export function takeDeliveries(
   return { deliveries, endpointIds, rest };
 }
 
-/** What a unit contains that makes these deliveries. */
+/** Returns the change of the part for a unit that makes these deliveries. */
 export function partAfter(row: Pick<Row, 'id' | 'rev' | 'createdAt'>, part: FanOutPart, at: number): Change {
   const { id, rev, createdAt } = row;
   const next =
@@ -128,7 +128,7 @@ export function partAfter(row: Pick<Row, 'id' | 'rev' | 'createdAt'>, part: FanO
   return { table: fanOutTable, id, expect: { rev }, next };
 }
 
-/** The oldest first. @throws StoreUnavailable */
+/** Oldest first. @throws StoreUnavailable */
 export async function* readParts(
   store: Pick<Store, 'plan'>,
 ): AsyncGenerator<{ readonly row: Row; readonly part: FanOutPart }> {
@@ -143,7 +143,10 @@ export async function* readParts(
   }
 }
 
-/** Events of which the endpoint is owed a delivery. Whoever asks before it looks for deliveries misses none. @throws StoreUnavailable */
+/**
+ * Returns the events of which the endpoint is owed a delivery. A caller that reads deliveries afterwards misses none.
+ * @throws StoreUnavailable
+ */
 export async function owedTo(store: Pick<Store, 'plan'>, endpointId: string): Promise<ReadonlySet<string>> {
   const owed = new Set<string>();
   for await (const { part } of readParts(store)) {

@@ -1,16 +1,13 @@
 /**
- * The store as rooms are handed it: whatever commits an event commits its deliveries with it, one for each endpoint that wants the event
- * and whose owner may read it. No room knows of it, so none can forget it (docs/decisions/0025).
- *
- * The endpoints come from memory. The unit expects that their generation has not ended; where it has, nothing is made, the directory
- * reads what stands, and the unit is put together anew: in the line in which changes of the endpoints wait for each other, together with
- * its neighbours there, so that this process ends no generation meanwhile. A unit that ends the generation itself (it disables an endpoint and says so)
- * proves by that what the expectation would. Endpoints that the unit takes out of service are not told of its events.
- *
- * More deliveries than one unit takes are owed by it (owed-deliveries.ts), and made in units of their own: neither the event loop nor the writer is held
- * by the number of endpoints, and a unit that is put together anew costs little.
- *
- * What the caller's own changes are refused for is the caller's to handle, in its own numbering.
+ * The store as resources receive it: a commit of an event also commits its deliveries, one for each endpoint that wants
+ * the event and whose owner may read it. Resources do not know of it and so cannot forget it (docs/decisions/0025).
+ * The endpoints come from memory. The unit expects that their generation has not ended; if it has, the directory reads
+ * the current state and the unit is built again, in the line of changes of the endpoints, so that this process does not
+ * end the generation meanwhile. A unit that ends the generation itself (it disables an endpoint) proves the same.
+ * Endpoints that the unit disables or removes do not receive its events.
+ * If there are more deliveries than a unit may hold, the unit owes them (owed-deliveries.ts), and later units make
+ * them: large fan-outs then delay neither the event loop nor the writer, and building the unit again is cheap.
+ * A refusal of the caller's own changes is returned to the caller, with the caller's index of the change.
  */
 
 import { readEndpoint } from '../../../model/endpoint.ts';
@@ -30,7 +27,7 @@ export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
   readonly expansion: Pick<Expansion, 'look'>;
 };
 
-/** The same store but for `commit`; all that it has besides the contract stays. */
+/** Returns the same store with another `commit`. */
 export function withDeliveries<S extends Store>(store: S, options: FanOutOptions): S {
   return {
     ...store,
@@ -45,10 +42,10 @@ async function commitWithDeliveries(
   unit: Unit,
 ): Promise<Commit> {
   const { directory } = options;
-  // Not awaited where there is nothing to wait for: units are made in the order in which they are handed in.
+  // Awaited only if necessary: units are built in the order of their calls.
   const reading = directory.freshen();
   if (reading !== undefined) await reading;
-  // Whoever ends the generation has the line already.
+  // A unit that ends the generation has the line already.
   if (endsGeneration(unit.changes) || !store.lines.isBusy(generationLine)) {
     const commit = await tryOnce(store, options, unit);
     if (commit !== undefined) return commit;
@@ -63,7 +60,7 @@ async function commitWithDeliveries(
   });
 }
 
-/** @returns undefined where the generation of the endpoints had ended */
+/** @returns undefined if the generation of the endpoints had ended */
 async function tryOnce(
   store: Pick<Store, 'commit' | 'processId'>,
   options: FanOutOptions,
@@ -78,7 +75,7 @@ async function tryOnce(
   return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
 }
 
-/** Where nobody knows whether the unit was made, its endpoints are named all the same: a look for nothing costs less than a wait. */
+/** Announces even if the outcome of the commit is unknown: an unnecessary look costs less than a wait. */
 async function announced(committing: Promise<Commit>, announce: () => void): Promise<Commit> {
   let isMade = true;
   try {
@@ -91,9 +88,9 @@ async function announced(committing: Promise<Commit>, announce: () => void): Pro
 }
 
 type FanOut = {
-  /** The guard, where it is needed, then a delivery for each event and endpoint, or the rows of those that are owed. */
+  /** The guard, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
-  /** To be called after the commit. */
+  /** Called after the commit. */
   readonly announce: () => void;
 };
 
@@ -133,21 +130,20 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
   };
 }
 
-/* Finds the endpoints of all events of a unit. Many endpoints of many events are found in several turns of the event loop. */
+/* Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */
 
 type Gathered = {
-  /** What proves that the endpoints are all; undefined: the unit proves it itself. */
+  /** The change that proves the endpoints are complete; undefined: the unit proves it itself. */
   readonly guard: Change | undefined;
-  /** By list of endpoints, the events that go to it; a list is the same object for all events that share it. */
+  /** The events by list of endpoints; a list is the same object for all events that share it. */
   readonly lists: ReadonlyMap<readonly KnownEndpoint[], readonly EventEntry[]>;
-  /** Deliveries. */
   readonly total: number;
 };
 
-/** Endpoints that are looked at in one turn of the event loop: some 5 ms where each is asked by a rule of its own. */
+/** Endpoints examined in one turn of the event loop: about 5 ms if each has its own rule. */
 const endpointsPerTurn = 8192;
 
-/** @returns a promise only where there is much to find */
+/** @returns a promise only if it needs several turns of the event loop */
 function gather(directory: Pick<FollowedDirectory, 'matching'>, unit: Unit): MaybePromise<Gathered> {
   const gathering = new Gathering(directory, unit);
   return gathering.advance() ? gathering : finish(gathering);
@@ -167,7 +163,7 @@ class Gathering implements Gathered {
   readonly #events: readonly EventEntry[];
   readonly #isProven: boolean;
   readonly #leaving: ReadonlySet<string> | undefined;
-  /** Lists without those that leave. */
+  /** Lists without the endpoints that leave. */
   readonly #staying = new Map<readonly KnownEndpoint[], readonly KnownEndpoint[]>();
   #next = 0;
 
@@ -178,14 +174,14 @@ class Gathering implements Gathered {
     this.#leaving = leavingEndpoints(changes);
   }
 
-  /** @returns whether all events have their endpoints */
+  /** @returns true when all events are matched */
   advance(): boolean {
     for (let examined = 0; this.#next < this.#events.length; this.#next += 1) {
       if (examined >= endpointsPerTurn) return false;
       const event = this.#events[this.#next];
       if (event === undefined) break;
       const { groups, guard } = this.#directory.matching(event);
-      // The first: were the endpoints others in a later turn, it would be refused.
+      // The first guard: if the endpoints change in a later turn, the unit is refused.
       if (!this.#isProven) this.guard ??= guard;
       for (const group of groups) {
         examined += group.length;
@@ -216,7 +212,7 @@ function endsGeneration(changes: readonly Change[]): boolean {
   return changes.some(({ table, next }) => table === endpointGenerationTable && next !== null);
 }
 
-/** Those that the unit removes or disables. */
+/** Endpoints that the unit removes or disables. */
 function leavingEndpoints(changes: readonly Change[]): ReadonlySet<string> | undefined {
   let leaving: Set<string> | undefined;
   for (const { table, id, next } of changes) {

@@ -1,9 +1,10 @@
 /**
- * Carries out recoveries (recovery.ts) in the process that sends for their endpoints. It looks for running ones when it starts, when one is
- * begun anywhere, and when lanes come; each then goes on from where its row says, so a process that dies leaves nothing undone. If two
- * processes believe that they hold the lane, the revision of the row lets one of them make each step.
+ * Runs recoveries (recovery.ts) in the process that sends for their endpoints. It looks for running ones at its start,
+ * when one begins in any process, and when lanes come; each continues from its row, so a process that dies leaves
+ * nothing undone. If two processes believe that they hold the lane, the revision of the row lets one of them commit
+ * each step.
  *
- * What is made due is due at once. How fast it goes out is the engine's business.
+ * Recovered deliveries are due at once; the delivery engine limits how fast they are sent.
  */
 
 import type { CollectionOperation } from '../../../kernel/documentation.ts';
@@ -22,11 +23,10 @@ import type { Wakes } from '../wakes.ts';
 import { type Recovery, recoveriesTable } from './recovery.ts';
 import { recoverStep, type StepParts } from './recovery-step.ts';
 
-/** Recoveries that are looked at together. */
 const pageRowsMax = 100;
-/** How long nothing is looked for after a failure, which is mostly that of the store. */
+/** Pause after a failure, mostly of the store. */
 const retryMs = 1000;
-/** Steps in a row that were for nothing because something else was faster; then there is a pause as well. */
+/** Superseded steps in a row after which there is a pause. */
 const lostStepsMax = 16;
 
 export type RecoveriesOptions = Omit<StepParts, 'directory'> &
@@ -37,9 +37,9 @@ export type RecoveriesOptions = Omit<StepParts, 'directory'> &
   };
 
 export type Recoveries = {
-  /** Goes on with what was left and follows what is begun. */
+  /** Continues running recoveries and follows new ones. */
   start(): void;
-  /** Waits for the steps under way; what is left is gone on with after the next start. */
+  /** Waits for the steps under way; the next start continues the rest. */
   close(): Promise<void>;
 };
 
@@ -101,7 +101,7 @@ class Runs implements Recoveries {
       .catch((error) => this.#failed('recovering', error))
       .finally(() => {
         this.#runs.delete(row.id);
-        // The lane may have come back before this was known.
+        // The lane may have come back before this run had ended.
         if (lanes.owns(endpointId)) this.#look();
       });
     this.#runs.set(row.id, run);
@@ -150,8 +150,8 @@ async function findRunning(plan: Plan, found: (row: Row) => void): Promise<void>
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read', 'remove']);
 
 /**
- * `/recoveries`: how far requests to send again have come (§6.6). They are begun at their endpoint (endpoints/recover.ts) and change by
- * themselves. DELETE stops one that runs and forgets it.
+ * `/recoveries`: the progress of recoveries (§6.6). They begin at their endpoint (endpoints/recover-endpoint.ts), and
+ * no client changes them. DELETE stops a running one and removes it.
  */
 export function recoveryResources(serving: Serving): ServedCollection {
   return serveCollection(serving, recoveriesCollection, {

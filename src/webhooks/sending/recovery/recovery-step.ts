@@ -1,4 +1,4 @@
-/** One step of one recovery: the next chunk with the progress that it makes, committed together, or its end. */
+/** One step of a recovery: the next chunk and the progress, committed together, or its end. */
 
 import { type Delivery, deliveryDocument } from '../../../model/delivery.ts';
 import { always, byId } from '../../../model/filter.ts';
@@ -29,7 +29,7 @@ export type StepParts = Omit<ChunkParts, 'store'> &
     readonly wakes: Pick<Wakes, 'changesFor' | 'announce'>;
   };
 
-/** `lost`: something that it rests on changed meanwhile, and nothing was done. */
+/** `lost`: the step was superseded, and nothing was done. */
 export type Stepped = 'made' | 'lost' | 'over';
 
 /** @throws StoreUnavailable */
@@ -74,7 +74,7 @@ async function endWith(store: Store, changes: readonly Change[]): Promise<Steppe
   return commit.outcome === 'committed' ? 'over' : 'lost';
 }
 
-/** The directory follows the store, so one that it does not know may just have been made, or be gone. */
+/** The directory follows the store, so an unknown endpoint may be new or removed. */
 async function findEndpoint(
   { store, directory }: StepParts,
   id: string,
@@ -87,23 +87,26 @@ async function findEndpoint(
 }
 
 /*
- * One step of a recovery: some events of the log, which of them the endpoint wants, and what is done about each. Everything that
- * it changes commits as one unit with its progress, so a step is made once, whoever makes it.
+ * The chunk of a step: some events of the log, those of them that the endpoint wants, and the change for each. All
+ * changes commit with the progress as one unit, so each step is made once, by any process.
  *
- *   no delivery           the event was missed, as while the endpoint was disabled: there is a delivery now
- *   failed, tried later   or never again: it is tried now, as if asked for by hand, and its schedule stays where it was
- *   delivered, or due     left alone; so is one that the unit of the event owes and that is about to be made
+ *   no delivery           the event was missed, for example while the endpoint was disabled: create a delivery
+ *   failed                try it now, as if requested by hand; its schedule is unchanged
+ *   delivered, or due     no change; likewise for a delivery that the unit of the event owes
  *
- * Events for one endpoint alone, which tests make, are not for recoveries.
+ * Recoveries skip test events, which are for one endpoint alone.
  */
 
-/** Events of one step, each of which may give one change to the unit, and octets of their payloads, which are all in memory. */
+/**
+ * Bounds of a step: events, each of which may add one change to the unit, and octets of their payloads, which are all
+ * in memory.
+ */
 export const chunkEventsMax = 100;
 const chunkBytesMax = 1024 * 1024;
-/** Deliveries of one event that are read at once; an event has as many as endpoints want it. */
+/** Deliveries of one event per read; an event has one for each endpoint that wants it. */
 const deliveriesPerReadMax = 100;
 
-/** Whether the endpoint's patterns, its tenant and its owner's rights let the event through. */
+/** Returns true if the endpoint's patterns, its tenant and its owner's rights admit the event. */
 export type Wants = (
   known: KnownEndpoint,
   event: Pick<TailEntry, 'type' | 'collection' | 'owner' | 'doc'>,
@@ -117,14 +120,13 @@ type ChunkParts = {
 
 export type Chunk = {
   readonly counts: RecoveryCounts;
-  /** Of deliveries; none in a dry run. */
+  /** Changes of deliveries; none in a dry run. */
   readonly changes: readonly Change[];
   readonly after: LogPosition;
-  /** Nothing is left to look at. */
   readonly isLast: boolean;
 };
 
-/** @param at milliseconds since the epoch: when what it changes is due */
+/** @param at when the changed deliveries are due, in milliseconds since the epoch */
 async function nextChunk(
   parts: ChunkParts,
   recovery: Recovery,
@@ -161,7 +163,7 @@ async function nextChunk(
   return { counts, changes, after, isLast };
 }
 
-/** Events tell the second that they were made in. */
+/** Events record the second of their creation. */
 function wholeSecond(time: string): number {
   return Math.floor(Date.parse(time) / 1000) * 1000;
 }
@@ -196,7 +198,7 @@ function isDue({ dueAt }: Delivery, at: number): boolean {
 const table = deliveriesCollection.name;
 const eventIdField = deliveriesCollection.fields.get('eventId');
 
-/** Along the index by event: what an event led to is mostly a handful of rows. */
+/** Uses the index by event: an event mostly has a handful of deliveries. */
 async function findDelivery(
   store: Pick<Store, 'plan'>,
   eventId: string,
@@ -216,23 +218,23 @@ async function findDelivery(
   }
 }
 
-/** The embedded store answers at once, so a loop over it would hold up everything else. */
+/** The embedded store answers synchronously, so a loop over it would block the event loop. */
 function givesWay(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /*
- * Where a time lies in the event log. The log is ordered by revision and tells times only in the events themselves; they grow with it but
- * for clocks that differ and units that wait for their commit, and so by less than the slack. A search by halves takes a read of one
- * event for each bit of the revision, however long the log.
+ * Finds a time in the event log. The log is ordered by revision, and only the events contain times; these grow with the
+ * revision except for differing clocks and units that wait for their commit, and so within the slack. The binary search
+ * reads one event for each bit of the revision.
  */
 
-/** How far the times of neighbours in the log may be out of order. */
+/** The greatest disorder of times in the log. */
 export const slackMs = 5 * 60_000;
 
 /**
  * @param since milliseconds since the epoch
- * @returns a place that every event of that time or later, give or take the slack, lies behind
+ * @returns a place before every event of that time or later, within the slack
  */
 export async function findPlace(store: Pick<Store, 'tail' | 'head'>, since: number): Promise<LogPosition> {
   const threshold = since - slackMs;
@@ -251,8 +253,8 @@ export async function findPlace(store: Pick<Store, 'tail' | 'head'>, since: numb
 const createdMember = '"created":';
 
 /**
- * When an event was made, in milliseconds since the epoch, to the second (§6.2). No text before the member can hold its name: a quotation
- * mark within a text is escaped.
+ * Returns the creation time of an event in milliseconds since the epoch, to the second (§6.2). No text before the
+ * member can contain its name, because quotation marks in a text are escaped.
  */
 export function createdOf(doc: string): number {
   const start = doc.indexOf(createdMember) + createdMember.length;

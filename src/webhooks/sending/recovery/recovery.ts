@@ -1,11 +1,12 @@
 /**
- * A recovery (§6.6): the request to send an endpoint once more what it missed, and how far it has come. Its document is all there is of it.
+ * A recovery (§6.6): the request to send again what an endpoint missed, and its progress. Its document is its only
+ * state.
  *
- *   running    it has a place in the log, and moves on a chunk at a time (recovery-step.ts)
- *   finished   it came to its end
+ *   running    it has a place in the log, and advances by chunks (recovery-step.ts)
+ *   finished   it reached its end
  *   stopped    its endpoint was removed meanwhile
  *
- * One that is deleted while it runs ends where it is.
+ * A recovery that is deleted while it runs ends there.
  */
 import { keptRow } from '../../../store/kept-row.ts';
 import type { Change, LogPosition, NextRow, Row } from '../../../store/store.ts';
@@ -22,13 +23,13 @@ export type Recovery = RecoveryCounts & {
   /** `rcv_...` */
   readonly id: string;
   readonly endpointId: string;
-  /** ISO 8601, as are all times here; both ends belong to it. */
+  /** ISO 8601, as are all times here; both ends are included. */
   readonly since: string;
   readonly until: string;
   readonly dryRun: boolean;
   readonly status: 'running' | 'finished' | 'stopped';
   readonly finishedAt: string | null;
-  /** Absent before the first event was looked at, and after the end. */
+  /** Absent before the first event was examined, and after the end. */
   readonly logAfter?: LogPlace;
   readonly logLast?: LogPlace;
   readonly runningFor?: string;
@@ -37,14 +38,17 @@ export type Recovery = RecoveryCounts & {
 };
 
 export type NewRecovery = Pick<Recovery, 'id' | 'endpointId' | 'since' | 'until' | 'dryRun'> & {
-  /** The newest event when it was asked for: later ones find the endpoint by themselves. */
+  /** The newest event at the time of the request: later ones are delivered anyway. */
   readonly last: LogPosition;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly owner: string | null;
 };
 
-/** What a commit must contain to begin it. Another that runs for the endpoint makes `runningFor` taken. */
+/**
+ * Returns the change that begins a recovery. If another one runs for the endpoint, the commit's outcome is `taken`,
+ * because of `runningFor`.
+ */
 export function beginRecovery({ last, at, owner, ...parts }: NewRecovery): {
   readonly change: Change;
   readonly recovery: Recovery;
@@ -66,25 +70,23 @@ export function beginRecovery({ last, at, owner, ...parts }: NewRecovery): {
 
 export const recoveriesTable = recoveriesCollection.name;
 
-/** Without the members that are nobody's business but the program's. */
+/** Returns the recovery without internal members. */
 export function shownRecovery(recovery: Recovery): Omit<Recovery, 'logAfter' | 'logLast' | 'runningFor'> {
   const { logAfter, logLast, runningFor, ...shown } = recovery;
   return shown;
 }
 
-/** Where it goes on; undefined: it has not begun. */
+/** The place where it continues; undefined: it has not begun. */
 export function placeOf({ logAfter }: Recovery): LogPosition | undefined {
   return logAfter === undefined ? undefined : readLogPlace(logAfter);
 }
 
-/** The last event that it looks at. */
 export function endOf({ logLast }: Recovery): LogPosition {
   return logLast === undefined ? { rev: 0, id: '' } : readLogPlace(logLast);
 }
 
 export type Progress = {
   readonly counts: RecoveryCounts;
-  /** The last event that was looked at. */
   readonly after: LogPosition;
 };
 
@@ -124,7 +126,7 @@ function readLogPlace(place: LogPlace): LogPosition {
   return { rev: Number(place.slice(0, space)), id: place.slice(space + 1) };
 }
 
-/** Whether the first lies behind the second in (rev, id) order. */
+/** Returns true if `one` is after `other` in (rev, id) order. */
 export function isBeyond(one: LogPosition, other: LogPosition): boolean {
   return one.rev === other.rev ? one.id > other.id : one.rev > other.rev;
 }

@@ -1,6 +1,6 @@
 /**
- * `comity backup FILE`: copies the store into one file while servers write to it, or while none runs. It takes no lock: the copy is
- * read from one snapshot, beside whoever writes. The file is the same whichever store it comes from.
+ * `comity backup FILE`: copies the store into one file, with or without running servers. It takes no lock: it reads one
+ * snapshot beside the writers. The file format does not depend on the store.
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { onInterrupt, showProgress } from './progress.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Resolves with 0 when the copy is whole and on disk; nothing stands under the name of the file otherwise. */
+/** Resolves with 0 when the copy is complete and on disk; otherwise there is no file of that name. */
 export async function backup(
   terminal: Terminal,
   file: string,
@@ -45,7 +45,7 @@ async function beginningOf(settings: Settings): Promise<Begin> {
   if (databaseUrl === undefined) return embedded(settings);
   const place = { url: databaseUrl, schema, connectTimeoutMs };
   try {
-    // The database is looked at before the thread does: its failures are told better from here.
+    // Checks the database here, where its failures get better messages than from the thread.
     await findStore(place);
   } catch (error) {
     throw startFailure(error, settings);
@@ -63,7 +63,7 @@ function embedded(settings: Settings): Begin {
   return (target, onProgress) => startBackup(database, target, onProgress);
 }
 
-/** An interrupted copy is stopped, and what there is of it removed, before the process ends. */
+/** An interrupt stops the copy and removes the partial file before the process ends. */
 async function copy(terminal: Terminal, begin: (onProgress: OnProgress) => Copy): Promise<void> {
   const progress = showProgress(terminal.stderr, 'Copying');
   const { done, stop } = begin(progress.advance);

@@ -1,6 +1,6 @@
 /**
- * Puts into one line why PostgreSQL cannot be used: which database, what is wrong, and what to do about it. Decided by codes alone,
- * since servers translate their messages. The URL is never repeated: it may hold a password.
+ * Explains in one line why PostgreSQL cannot be used: which database, what is wrong, and what to do. It decides by
+ * codes, since servers translate their messages. It never prints the URL, which may contain a password.
  */
 import type { Settings } from '../config/settings.ts';
 import { type Address, addressOf, describe } from '../store/postgres/connection/address.ts';
@@ -16,7 +16,7 @@ import {
 import { StoreUnavailable } from '../store/store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 
-/** @returns undefined when the failure is none of the database */
+/** @returns undefined if the database is not the cause */
 export function databaseFailure(error: unknown, settings: Settings): CommandFailure | undefined {
   const { databaseUrl } = settings;
   if (databaseUrl === undefined) return undefined;
@@ -42,7 +42,7 @@ export function databaseFailure(error: unknown, settings: Settings): CommandFail
     : say(`cannot be used: ${reasonOf(error, address, settings)}`);
 }
 
-/** The address, or what is wrong with the URL. */
+/** Returns the address, or the failure that explains what is wrong with the URL. */
 export function addressOrMistake(databaseUrl: string): Address | CommandFailure {
   try {
     return addressOf(databaseUrl);
@@ -60,7 +60,7 @@ function reasonOf(cause: unknown, address: Address, settings: Settings): string 
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   const known = connectReason(code, address, settings);
   if (known !== undefined) return known;
-  // What pg says, without a code, when it is asked for a password and has none.
+  // pg reports a missing password without a code.
   return messageOf(cause).startsWith('SASL') ? passwordMissing(address) : messageOf(cause);
 }
 
@@ -92,7 +92,7 @@ function serverReason(state: string, message: string, address: Address, settings
   }
 }
 
-/** By what the socket, the name service or TLS said. */
+/** By the code of the socket, the name service or TLS. */
 function connectReason(code: string, address: Address, settings: Settings): string | undefined {
   const correct = 'correct the host and port in COMITY_DATABASE_URL';
   switch (code) {

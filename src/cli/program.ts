@@ -1,6 +1,6 @@
 /**
- * The command line: which subcommands there are and how they are told apart. Each lives in a file of its own, which
- * is loaded when it is called for, so that none pays for the others at start.
+ * Declares the subcommands of the command line. The code of each is loaded when it is called, so that none slows down
+ * the start of the others.
  */
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import type { WrittenSettings } from '../config/load-settings.ts';
@@ -30,7 +30,7 @@ Exit codes:
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
 COMITY_LOG_LEVEL=debug shows the stack of an error.`;
 
-/** Runs one command line to its end. Never throws: what goes wrong is told on stderr and in the exit code. */
+/** Runs one command line. Never throws: failures go to stderr and into the exit code. */
 export async function runProgram(argv: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = exitCodes.done;
   const program = declareProgram(terminal, (code) => {
@@ -40,7 +40,7 @@ export async function runProgram(argv: readonly string[], terminal: Terminal): P
     await program.parseAsync(argv, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Commander has told the reader already; 0 is --help or --version.
+    // Commander has printed its message; 0 is --help or --version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     terminal.err(failureText(error, terminal.environment.COMITY_LOG_LEVEL === 'debug'));
     return exitCodeOf(error);
@@ -75,10 +75,10 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   return program;
 }
 
-/** Width of the help, in columns, where it does not go to a terminal. */
+/** Columns of the help if it does not go to a terminal. */
 const helpColumns = 80;
 
-/** Where commander prints by itself, and how wide. */
+/** Streams and widths for commander's own output. */
 function helpOutput({ stdout, stderr }: Terminal): OutputConfiguration {
   const widthOf = ({ isTTY, columns = helpColumns }: Output): number =>
     isTTY === true ? columns : helpColumns;

@@ -1,6 +1,6 @@
 /**
- * `comity secrets rotate`: encrypts every secret in the store with another key. On PostgreSQL servers may go on serving; the embedded
- * store belongs to one process, and a server on it changes its key while it starts.
+ * `comity secrets rotate`: encrypts every secret in the store with another key. Servers on PostgreSQL may keep serving;
+ * the embedded store belongs to one process, and a server on it changes the key at start.
  */
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
@@ -15,7 +15,7 @@ import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
 import type { Output, Terminal } from './terminal.ts';
 
-/** How many of its looks at the database a server may miss. */
+/** Looks at the database that a server may miss. */
 const looksMissed = 3;
 const drawEveryMs = 100;
 
@@ -66,7 +66,7 @@ function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Set
   return `${done}\nServers no longer need COMITY_SECRET_KEY_PREVIOUS. Keep the old key for as long as backups made with it.`;
 }
 
-/** A count on one line of a terminal; nothing where stderr is a file or a pipe. */
+/** A count on one line of a terminal; nothing if stderr is a file or a pipe. */
 function showCount(stream: Output): {
   readonly advance: (rows: number) => void;
   readonly end: () => void;
@@ -86,7 +86,7 @@ function showCount(stream: Output): {
 }
 
 /**
- * What `comity restore` warns of: a file whose secrets are encrypted with a key that is not at hand.
+ * Returns the warning of `comity restore` about a file whose secrets are encrypted with an unavailable key.
  * @throws UnfitBackup
  */
 export function keyWarnings(file: string, settings: Settings): readonly string[] {
@@ -109,5 +109,5 @@ export function keyWarnings(file: string, settings: Settings): readonly string[]
 }
 
 function ignore(): void {
-  // What the store reports of its own is of no use here.
+  // The command needs no observations of the store.
 }

@@ -1,4 +1,4 @@
-/** The subcommands of `comity deliveries`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity deliveries`, whose code is loaded when one is called. */
 import { type Command, Option } from 'commander';
 import { deliveryStatuses } from '../../model/delivery.ts';
 import type { Finish } from '../failure.ts';

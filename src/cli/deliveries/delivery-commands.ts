@@ -1,4 +1,4 @@
-/** `comity deliveries show`: one delivery with its attempts. */
+/** `comity deliveries show`, `list` and `resend`. */
 import type { Delivery } from '../../model/delivery.ts';
 import type { Attempt } from '../../webhooks/sending/delivery-attempt-log.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
@@ -20,12 +20,11 @@ export async function showDelivery(
 
 export type Attempted = Delivery & { readonly attempts: readonly Attempt[] };
 
-/** A snippet is cut to what stands beside it on a terminal; `--json` shows all that is kept. */
+/** Keeps a snippet on its line of the terminal; `--json` shows all that is stored. */
 const snippetCharactersMax = 60;
-/** Nobody reads more; a delivery has some dozens. */
+/** A delivery has some dozens. */
 const attemptsMax = 1000;
 
-/** A delivery and its attempts as the server shows them, for people and for programs. */
 export function deliveryPath(id: string): string {
   return `/deliveries/${encodeURIComponent(id)}`;
 }
@@ -89,7 +88,7 @@ export type ListArguments = ServerArguments & {
   readonly limit: number;
 };
 
-/** `comity deliveries list`: what was sent and what became of it, the newest first. */
+/** `comity deliveries list`: the newest first. */
 export async function listDeliveries(
   terminal: Terminal,
   options: ListArguments,
@@ -108,10 +107,9 @@ export async function listDeliveries(
 }
 
 /**
- * `comity deliveries resend`: tries deliveries again at once. Attempts that are scheduled stay scheduled (§3). From here that works for
- * 30 days, from elsewhere for 15 (§6).
- *
- * One that cannot be sent again does not keep the others from it; then the command fails at the end.
+ * `comity deliveries resend`: retries deliveries at once; scheduled attempts stay scheduled (§3). The command line may
+ * resend for 30 days, other clients for 15 (§6). A refused delivery does not stop the others; the command fails at the
+ * end.
  */
 export async function resendDeliveries(
   terminal: Terminal,

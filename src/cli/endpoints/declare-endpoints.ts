@@ -1,4 +1,4 @@
-/** The subcommands of `comity endpoints`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity endpoints`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -19,10 +19,10 @@ import type {
 } from './endpoint-commands.ts';
 
 const idHelp = 'id of the endpoint, ep_...';
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.secretOverlapSecondsMax.most;
 
-/** The server has bounds of its own. */
+/** The server has its own bounds. */
 const rateMax = 100_000;
 const inFlightMax = 1024;
 

@@ -1,4 +1,7 @@
-/** `comity events trigger`: posts an event, with what is given or with the sample of its type. */
+/**
+ * `comity events trigger`, which posts an event with the given object or the sample of its type, and `comity events
+ * types`.
+ */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from '../failure.ts';
@@ -71,7 +74,7 @@ function parsed(text: string): Members {
   try {
     value = JSON.parse(text);
   } catch {
-    // Told below, in the words of the command line.
+    // Reported below.
   }
   if (isMembers(value)) return value;
   throw new CommandFailure('--data must be a JSON object, @file or -', { exitCode: exitCodes.usage });
@@ -89,7 +92,7 @@ export type EventType = {
   readonly sample: unknown;
 };
 
-/** `comity events types`: which events there are, from the declarations of the collections and of the configuration. */
+/** `comity events types`: the types that the collections and the configuration declare. */
 export async function listEventTypes(
   terminal: Terminal,
   options: ServerArguments,

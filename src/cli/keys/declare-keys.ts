@@ -1,4 +1,4 @@
-/** The subcommands of `comity keys`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity keys`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -8,7 +8,7 @@ import { type Given, listItemsMax, withServer } from '../server-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { CreateArguments, ListArguments, RevokeArguments, RotateArguments } from './key-commands.ts';
 
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.keyOverlapSecondsMax.most;
 
 export function declareKeys(program: Command, terminal: Terminal, finish: Finish): void {

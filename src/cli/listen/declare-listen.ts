@@ -1,4 +1,4 @@
-/** What `comity listen` takes. The command itself is loaded when it is called for. */
+/** Declares `comity listen`, whose code is loaded when it is called. */
 import { type Command, Option } from 'commander';
 import { schemes } from '../../model/endpoint.ts';
 import type { Finish } from '../failure.ts';

@@ -1,4 +1,4 @@
-/** The subcommands of `comity received`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity received`, whose code is loaded when one is called. */
 import { type Command, Option } from 'commander';
 import { receivedStatuses } from '../../model/received.ts';
 import type { Finish } from '../failure.ts';
@@ -88,7 +88,7 @@ function declareMark(received: Command, terminal: Terminal, finish: Finish): voi
     });
 }
 
-/** Which messages. */
+/** Adds the options that select messages. */
 function withChoice(command: Command): Command {
   return command
     .option('--sender <name>', 'only those of one sender')

@@ -1,4 +1,4 @@
-/** The subcommands of `comity senders`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity senders`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal.ts';
 import type { RotateArguments } from './sender-commands.ts';
 
 const nameHelp = 'name of the sender, as in its path';
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.secretOverlapSecondsMax.most;
 
 export function declareSenders(program: Command, terminal: Terminal, finish: Finish): void {

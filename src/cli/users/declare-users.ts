@@ -1,4 +1,4 @@
-/** The subcommands of `comity users`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity users`, whose code is loaded when one is called. */
 import type { Command } from 'commander';
 import type { Finish } from '../failure.ts';
 import { wholeNumber } from '../option-values.ts';

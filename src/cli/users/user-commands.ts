@@ -1,4 +1,4 @@
-/** `comity users show`: one account, by its id or its e-mail address. */
+/** `comity users` and its subcommands. */
 
 import { randomBytes } from 'node:crypto';
 import type { User } from '../../accounts/account-tables.ts';
@@ -19,11 +19,7 @@ export async function showUser(
   return exitCodes.done;
 }
 
-/**
- * An account as the server shows it, how a person names it, and how it is shown to him.
- *
- * @param name id or e-mail address
- */
+/** @param name id or e-mail address */
 export async function findAccount(server: ServerClient, name: string): Promise<User> {
   const subject = `account ${name}`;
   if (!name.includes('@')) {
@@ -38,7 +34,6 @@ export async function findAccount(server: ServerClient, name: string): Promise<U
   return found;
 }
 
-/** Changes an account and shows it. */
 export async function changeAccount(
   server: ServerClient,
   name: string,
@@ -53,7 +48,7 @@ export function tellAccount(terminal: Terminal, account: User, json: boolean): v
   terminal.out(json ? JSON.stringify(account, undefined, 2) : accountText(account));
 }
 
-/** One line for each thing that there is to say. */
+/** One line for each member. */
 function accountText(account: User): string {
   const lines: (readonly [label: string, value: string | undefined])[] = [
     ['id', account.id],
@@ -80,7 +75,10 @@ export function accountsText(accounts: readonly User[]): string {
 
 export type ListArguments = ServerArguments & { readonly limit: number; readonly search?: string };
 
-/** `comity users list`: accounts, the newest first. Ids grow with time, and a list in their order costs the same however many there are. */
+/**
+ * `comity users list`: the newest first. Ids grow with time, and listing by id costs the same for any number of
+ * accounts.
+ */
 export async function listUsers(terminal: Terminal, options: ListArguments, json: boolean): Promise<number> {
   const server = openServer(terminal, options);
   const words = options.search === undefined ? '' : `&q=${encodeURIComponent(options.search)}`;
@@ -100,8 +98,9 @@ export type CreateArguments = ServerArguments & {
 };
 
 /**
- * `comity users create`: an account, with a password from stdin or one that is made and shown this once. The account and its password
- * are two requests: where the second fails, the account stands without one, and `set-password` tries again.
+ * `comity users create`: creates an account, with a password from stdin or a generated one that is shown once. Account
+ * and password are two requests: if the second fails, the account exists without a password, and `set-password` tries
+ * again.
  */
 export async function createUser(
   terminal: Terminal,
@@ -149,16 +148,12 @@ function tellJson(terminal: Terminal, account: User, made: string | undefined): 
   terminal.out(JSON.stringify(shown, undefined, 2));
 }
 
-/**
- * A password for an account: read from a pipe, or made here and shown once.
- *
- * 120 bits.
- */
+/** Generates a password of 120 bits. */
 export function madePassword(): string {
   return randomBytes(15).toString('base64url');
 }
 
-/** The first line of stdin, without its end. */
+/** The first line of stdin, without its line break. */
 export function readPassword(terminal: Terminal): Promise<string> {
   return stdinLine(
     terminal.stdin,
@@ -169,7 +164,10 @@ export function readPassword(terminal: Terminal): Promise<string> {
 
 export type DeleteArguments = ServerArguments & { readonly yes?: boolean };
 
-/** `comity users delete`: an account with its password, sessions and keys. What it made in the collections stays. */
+/**
+ * `comity users delete`: removes an account with its password, sessions and keys. Rows that it created in collections
+ * stay.
+ */
 export async function deleteUser(
   terminal: Terminal,
   name: string,
@@ -189,8 +187,8 @@ export async function deleteUser(
 }
 
 /**
- * `comity users disable` and `enable`: from then on no credential of the account is good, its keys included; enabled again, its keys
- * and its password are, while sessions have to be opened anew.
+ * `comity users disable` and `enable`: a disabled account has no valid credential, its keys included. Enabling restores
+ * its password and its keys; sessions must be opened anew.
  */
 export async function setUserDisabled(
   terminal: Terminal,
@@ -205,7 +203,10 @@ export async function setUserDisabled(
 
 export type SetPasswordArguments = ServerArguments & { readonly passwordStdin?: boolean };
 
-/** `comity users set-password`: a new password, from stdin or made and shown this once. It ends every session of the account. */
+/**
+ * `comity users set-password`: sets a password from stdin, or a generated one that is shown once. Ends all sessions of
+ * the account.
+ */
 export async function setUserPassword(
   terminal: Terminal,
   name: string,
@@ -227,7 +228,7 @@ export async function setUserPassword(
 
 export type SetRolesArguments = ServerArguments & { readonly none?: boolean };
 
-/** `comity users set-roles`: the roles that an account has from then on, in place of those that it had. */
+/** `comity users set-roles`: replaces the roles of an account. */
 export async function setUserRoles(
   terminal: Terminal,
   name: string,

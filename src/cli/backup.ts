@@ -27,7 +27,7 @@ export async function backup(
   const settings = chosenStore(loadSettings(terminal.environment, {}, options).settings, options);
   const target = resolve(file);
   const begin = await beginningOf(settings);
-  if (existsSync(target)) throw new CommandFailure(`${file} is there already; name a file that is not`);
+  if (existsSync(target)) throw new CommandFailure(`${file} exists already; name a new file`);
   if (!existsSync(dirname(target))) throw new CommandFailure(`there is no folder ${dirname(target)}`);
   const startedAt = performance.now();
   await copy(terminal, (onProgress) => begin(target, onProgress));
@@ -57,7 +57,7 @@ function embedded(settings: Settings): Begin {
   const database = join(resolve(settings.data), 'comity.db');
   if (!existsSync(database)) {
     throw new CommandFailure(
-      `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
+      `there is no store in ${settings.data}; name its folder with --data or COMITY_DATA`,
     );
   }
   return (target, onProgress) => startBackup(database, target, onProgress);

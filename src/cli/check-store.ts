@@ -55,7 +55,7 @@ function reportOf(path: string, settings: Settings): Report {
     refuseEmptyFile(path);
     if (!existsSync(path)) {
       throw new CommandFailure(
-        `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
+        `there is no store in ${settings.data}; name its folder with --data or COMITY_DATA`,
       );
     }
     return convertDamage(path, () => {
@@ -85,7 +85,7 @@ function contentOf(database: DatabaseSync, settings: Settings): Report {
     const documents = database.prepare(`SELECT id, doc, json_valid(doc) AS valid FROM ${quoteName(table)}`);
     for (const { id, doc, valid } of documents.iterate()) {
       rows += 1;
-      const fault = valid === 1 ? secretFault(keys, table, String(id), String(doc)) : 'is no JSON';
+      const fault = valid === 1 ? secretFault(keys, table, String(id), String(doc)) : 'is not JSON';
       if (fault !== undefined && faults.length < faultsMax) faults.push(`${table}/${id} ${fault}`);
     }
   }
@@ -106,7 +106,7 @@ function secretFault(
   const keyId = sealingKeyOf(doc);
   if (keyId === undefined) return undefined;
   const key = keys.get(keyId);
-  if (key === undefined) return `is encrypted with the key ${keyId}, which is not at hand`;
+  if (key === undefined) return `is encrypted with the key ${keyId}, which is not available`;
   try {
     unseal(key, { table, id }, doc);
     return undefined;

@@ -13,7 +13,7 @@ type Manifest = { readonly version: string };
 
 /**
  * @param folder target, created if missing; existing files are never overwritten
- * @param node `npm` or `system`; undefined: as this program itself was installed
+ * @param node `npm` or `system`; undefined: `npm` if the running Node came from npm
  */
 export async function init(terminal: Terminal, folder: string, node: string | undefined): Promise<number> {
   if (node !== undefined && node !== 'npm' && node !== 'system') {
@@ -44,7 +44,7 @@ function refuseToOverwrite(target: string, paths: readonly string[]): void {
   const there = paths.filter((path) => existsSync(join(target, path)));
   if (there.length > 0) {
     throw new CommandFailure(
-      `${target} has ${there.join(', ')} already; nothing was written, name another folder`,
+      `${target} already contains ${there.join(', ')}; nothing was written, name another folder`,
     );
   }
 }
@@ -66,7 +66,7 @@ function buildPackage(terminal: Terminal, root: string): void {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
-  if (status !== 0) throw new CommandFailure('the checkout that this program runs from could not be built');
+  if (status !== 0) throw new CommandFailure('the checkout of Comity could not be built');
 }
 
 /** Lower case, and only characters that npm accepts. */
@@ -147,12 +147,12 @@ function manifest({ name, comity, bringsNode }: Starter): string {
 }
 
 const configuration = `/**
- * What this project serves. Each collection becomes /api/v1/{name}, with every method.
+ * Declares what this project serves. Each collection becomes /api/v1/{name}, with every method.
  */
 import { collection, defineConfig, Type } from 'comity';
 
 const tasks = collection({
-  description: 'What is to be done.',
+  description: 'Things to do.',
   // The fields that clients write. The server adds id, createdAt and updatedAt.
   schema: Type.Object({
     title: Type.String({ minLength: 1, maxLength: 200 }),
@@ -161,9 +161,9 @@ const tasks = collection({
     labels: Type.Optional(Type.Array(Type.String())),
   }),
   // Who may do what: 'public', 'principal' (anyone with a credential), 'owner' or 'administrator'.
-  // What is not named needs a credential.
+  // Actions that are not named need a credential.
   access: { read: 'public' },
-  // Sorting and filtering by these stays quick, however many tasks there are.
+  // Sorting and filtering by these fields stays fast with any number of tasks.
   indexes: ['dueAt'],
   // Shown in the OpenAPI document, and checked against the schema at every start.
   examples: [{ title: 'Water the plants', done: false, labels: ['home'] }],
@@ -174,8 +174,8 @@ const tasks = collection({
 export default defineConfig({
   title: 'Tasks',
   collections: { tasks },
-  // Webhooks that others send here, to /api/v1/webhooks/github: verified, kept once, and handed to the function.
-  // Its secret is GITHUB_WEBHOOK_SECRET of the environment; without it, one is made and printed once.
+  // Incoming webhooks at /api/v1/webhooks/github: each is verified, stored once, and passed to the function.
+  // GITHUB_WEBHOOK_SECRET sets the secret; without it, the server generates one and prints it once.
   // senders: {
   //   github: {
   //     preset: 'github',
@@ -207,12 +207,12 @@ const compilerOptions = `{
 function readme(name: string): string {
   return `# ${name}
 
-An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is kept in \`data/\`.
+An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is stored in \`data/\`.
 
     npm install
     npm start
 
-The first start makes an administrator key and prints it once, with commands to try.
+The first start creates an administrator key and prints it once, with commands to try.
 
 - \`npm run check\` finds mistakes in the configuration without starting anything.
 - \`npm run backup -- copy.db\` copies the data while the server runs.

@@ -55,7 +55,7 @@ export async function migrate(
   } else {
     tellPlan(terminal, address, settings, steps);
     if (flags.dryRun || steps.length === 0) return codeOf(steps, flags);
-    if (!flags.yes && !(await isConfirmed(terminal, 'Go on?'))) return exitCodes.failed;
+    if (!flags.yes && !(await isConfirmed(terminal, 'Continue?'))) return exitCodes.failed;
     await make(terminal, address, migration, settings, (line) => terminal.out(line));
   }
   return codeOf(steps, flags);
@@ -125,7 +125,7 @@ function tellPlan(
     terminal.out(`Nothing to do: ${where} is up to date.`);
     return;
   }
-  terminal.out(`To be made in ${where}, while others may go on serving from it:`);
+  terminal.out(`Steps for ${where}; servers can keep using it meanwhile:`);
   for (const [at, { what }] of steps.entries()) terminal.out(`  ${at + 1}  ${what}`);
 }
 

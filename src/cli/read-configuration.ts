@@ -54,7 +54,7 @@ function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }:
     .filter(({ rule: { signature } }) => signature.kind === 'hmac' && signature.signed.includes('{url}'))
     .map(
       ({ name }) =>
-        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin that it knows, if that is not the address of this program`,
+        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,
     );
 }
 

@@ -53,12 +53,12 @@ function inUse(error: unknown): CommandFailure | undefined {
     return undefined;
   const message =
     `${error.message}: stop the server first, or start it again with the new key in COMITY_SECRET_KEY and the old one in ` +
-    'COMITY_SECRET_KEY_PREVIOUS, and it changes them itself';
+    'COMITY_SECRET_KEY_PREVIOUS, which then encrypts the secrets anew at its start';
   return new CommandFailure(message, { cause: error });
 }
 
 function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Settings): string {
-  const done = `${rows} secrets were encrypted anew; all are under the key ${key} now.`;
+  const done = `${rows} secrets were encrypted anew; all use the key ${key} now.`;
   if (secretKey === undefined) return done;
   if (secretKeyPrevious === undefined) {
     return `${done}\nTo change the key, put a new one into COMITY_SECRET_KEY and this one into COMITY_SECRET_KEY_PREVIOUS.`;
@@ -100,7 +100,7 @@ export function keyWarnings(file: string, settings: Settings): readonly string[]
     const { active } = keyOfRow(String(row[1]));
     if ([...given, ...readKeyFile(keyFile)].some(({ id }) => id === active)) return [];
     return [
-      `the secrets in ${file} are encrypted with the key ${active}, which is not at hand: before a server starts on the restored store, ` +
+      `the secrets in ${file} are encrypted with the key ${active}, which is not available: before a server starts on the restored store, ` +
         `set COMITY_SECRET_KEY to it or put its key file at ${keyFile}`,
     ];
   } finally {

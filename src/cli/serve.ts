@@ -119,7 +119,7 @@ function hearUncaught(observe: Observe): Heard<Uncaught> {
 }
 
 function fail({ error }: Uncaught): never {
-  const message = `ended by an error that no code caught: ${error instanceof Error ? error.message : String(error)}`;
+  const message = `ended by an uncaught error: ${error instanceof Error ? error.message : String(error)}`;
   throw new CommandFailure(message, { exitCode: exitCodes.uncaught, cause: error });
 }
 

@@ -11,10 +11,10 @@ const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
 
 /** For commands that need no administrator. */
 export const webhookKeyHelp =
-  '\nSpeaks to the server with the key in COMITY_KEY, which needs the scope webhooks, or in COMITY_ADMIN_KEY.';
+  '\nUses the key in COMITY_KEY, which needs the scope webhooks, or the one in COMITY_ADMIN_KEY.';
 
 /** For commands that need an administrator. */
-export const administratorKeyHelp = '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.';
+export const administratorKeyHelp = '\nUses the administrator key in COMITY_ADMIN_KEY.';
 
 export function withServer(command: Command): Command {
   return command.option('--url <url>', urlHelp).option('--json', 'print JSON');

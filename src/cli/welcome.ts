@@ -33,7 +33,7 @@ export function welcomeText(welcome: Welcome): string {
   if (welcome.adminKey !== undefined) {
     lines.push(
       '',
-      'An administrator key was made. It is shown this once; keep it:',
+      'An administrator key was created. It is shown only once; keep it:',
       '',
       `  export COMITY_ADMIN_KEY=${welcome.adminKey}`,
     );
@@ -49,7 +49,7 @@ function senderLines({ senderSecrets, configuration, url }: Welcome): readonly s
   if (senderSecrets.length === 0) return [];
   const lines = [
     '',
-    'Secrets were made for senders of webhooks. They are shown this once; give each to its sender:',
+    'Secrets were generated for senders of webhooks. They are shown only once; give each to its sender:',
     '',
     ...senderSecrets.map(({ variable, secret }) => `  export ${variable}=${secret}`),
   ];

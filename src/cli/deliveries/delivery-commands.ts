@@ -124,7 +124,7 @@ export async function resendDeliveries(
     try {
       const asked = { json: { via: 'command-line' }, subject: `delivery ${id}` };
       resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, asked)) as Delivery);
-      if (!json) terminal.out(`${id} is sent again.`);
+      if (!json) terminal.out(`${id} is resent.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
       failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);

@@ -45,7 +45,7 @@ export function tellNewSecret(terminal: Terminal, endpoint: ShownSecret, json: b
   terminal.out(endpoint.secret);
   const { id, url, scheme, events } = endpoint;
   terminal.err(`comity: ${id}: ${printable(events.join(', '))} to ${printable(url)}, signed as ${scheme}`);
-  terminal.err('comity: the secret is shown this once; give it to the receiver now');
+  terminal.err('comity: the secret is shown only once; give it to the receiver now');
 }
 
 function endpointText(endpoint: Endpoint): string {

@@ -44,7 +44,7 @@ export async function triggerEvent(
 }
 
 async function sampleOf(server: ServerClient, type: string): Promise<Members> {
-  const subject = `sample of ${type}; --data says what the event carries`;
+  const subject = `sample of ${type}; --data sets the object of the event`;
   const known = (await server.ask('GET', `/event-types/${encodeURIComponent(type)}`, {
     subject,
   })) as EventType;
@@ -101,6 +101,6 @@ export async function listEventTypes(
   const server = openWebhookServer(terminal, options);
   const { items } = (await server.ask('GET', '/event-types')) as { readonly items: readonly EventType[] };
   const rows = items.map(({ type, description }) => [type, description]);
-  terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'WHAT IT TELLS'], ...rows]));
+  terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'DESCRIPTION'], ...rows]));
   return exitCodes.done;
 }

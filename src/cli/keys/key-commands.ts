@@ -26,9 +26,9 @@ export function tellNewKey(terminal: Terminal, shown: ShownKey, json: boolean): 
   }
   terminal.out(shown.key);
   const { id, name, scopes, expiresAt } = shown;
-  const end = expiresAt === undefined ? 'no end' : `good until ${expiresAt}`;
+  const end = expiresAt === undefined ? 'does not expire' : `valid until ${expiresAt}`;
   terminal.err(`comity: ${id} (${printable(name)}): ${scopes.join(', ') || 'no scopes'}, ${end}.`);
-  terminal.err('comity: the key is shown this once; keep it now');
+  terminal.err('comity: the key is shown only once; keep it now');
 }
 
 function keysText(keys: readonly Key[]): string {
@@ -77,7 +77,7 @@ function tunnelOf({ tunnelAllow, tunnelDeny, tunnelMode }: CreateArguments): Rec
   if (tunnelAllow === undefined && tunnelDeny === undefined) {
     if (tunnelMode === undefined) return {};
     const message =
-      '--tunnel-mode says what becomes of the lists --tunnel-allow and --tunnel-deny; give one of them';
+      '--tunnel-mode applies to the lists --tunnel-allow and --tunnel-deny; give at least one of them';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   const tunnel = {

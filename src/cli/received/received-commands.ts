@@ -215,11 +215,11 @@ export async function replayReceived(
   const filter = filterOf(options, Date.now());
   const chooses = Object.keys(filter).length > 0;
   if (ids.length > 0 && (chooses || options.dryRun === true)) {
-    throw usage('name messages by their ids, or choose them by options, not both');
+    throw usage('name messages by their ids, or select them by options, not both');
   }
   const server = openServer(terminal, options);
   if (ids.length > 0) return replayEach(terminal, server, ids, json);
-  if (!chooses) throw usage('say which messages: their ids, or --sender, --status, --type or --since');
+  if (!chooses) throw usage('name the messages by their ids, or select them by --sender, --status, --type or --since');
   return replayChosen(terminal, server, filter, options, json);
 }
 
@@ -281,7 +281,7 @@ async function replayChosen(
     return exitCodes.failed;
   }
   const { replayed, skipped } = await inPieces(terminal, server, filter, count);
-  const others = skipped === 0 ? '' : `; ${skipped} could not be, their bodies or senders are gone`;
+  const others = skipped === 0 ? '' : `; ${skipped} could not be, because their bodies or senders are gone`;
   tell(terminal, { replayed, skipped }, `${replayed} messages are handed on again${others}.`, false, json);
   return exitCodes.done;
 }

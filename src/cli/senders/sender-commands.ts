@@ -94,12 +94,12 @@ export function tellRotated(
   }
   const sender = printable(rotated.sender);
   if (isGiven) {
-    terminal.err(`comity: ${sender}: the secret that was given is good from now on`);
+    terminal.err(`comity: ${sender}: the given secret is valid from now on`);
     return;
   }
   terminal.out(rotated.secret);
-  const whom = rotated.use === 'forward' ? 'whoever its messages are forwarded to' : 'the sender';
-  terminal.err(`comity: ${sender}: the secret is shown this once; give it to ${whom} now`);
+  const whom = rotated.use === 'forward' ? 'the receiver of its forwarded messages' : 'the sender';
+  terminal.err(`comity: ${sender}: the secret is shown only once; give it to ${whom} now`);
 }
 
 function forwardOf({ handOn }: Sender): Forward | undefined {

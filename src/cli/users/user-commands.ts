@@ -119,7 +119,7 @@ export async function createUser(
     tellAccount(terminal, account, false);
     if (made !== undefined) terminal.out(`password  ${made}`);
   }
-  if (made !== undefined) terminal.err('comity: the password was made here and is shown this once');
+  if (made !== undefined) terminal.err('comity: the password was generated here and is shown only once');
   return exitCodes.done;
 }
 
@@ -138,7 +138,7 @@ async function setPassword(server: ServerClient, { id, email }: User, password: 
     await server.ask('POST', `/users/${id}/password`, { json: { password } });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    const message = `${email} was made, but has no password yet: ${error.message}`;
+    const message = `${email} was created, but has no password yet: ${error.message}`;
     throw new CommandFailure(message, { cause: error });
   }
 }
@@ -158,7 +158,7 @@ export function readPassword(terminal: Terminal): Promise<string> {
   return stdinLine(
     terminal.stdin,
     'password',
-    '--password-stdin reads a pipe; without it a password is made and shown',
+    '--password-stdin reads a pipe; without it a password is generated and shown',
   );
 }
 
@@ -221,7 +221,7 @@ export async function setUserPassword(
   const made = given === undefined ? { password } : {};
   if (json) terminal.out(JSON.stringify({ id, email, ...made }));
   else if (given === undefined) terminal.out(password);
-  const shown = given === undefined ? '; it was made here and is shown this once' : '';
+  const shown = given === undefined ? '; it was generated here and is shown only once' : '';
   terminal.err(`comity: ${email} has a new password and no sessions${shown}`);
   return exitCodes.done;
 }
@@ -237,7 +237,7 @@ export async function setUserRoles(
   json: boolean,
 ): Promise<number> {
   if ((roles.length === 0) !== (options.none === true)) {
-    const message = 'name the roles that the account shall have, or say --none';
+    const message = 'name the roles of the account, or use --none';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   tellAccount(

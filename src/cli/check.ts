@@ -1,6 +1,4 @@
-/**
- * `comity check`: finds every mistake in settings and configuration without starting anything, and prints the outcome.
- */
+/** `comity check`: finds every mistake in settings and configuration without starting anything. */
 import { ConfigurationError } from '../config/inspection.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';

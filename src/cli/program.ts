@@ -116,7 +116,10 @@ function declareInit(program: Command, terminal: Terminal, finish: Finish): void
     .description('create a project with a small configuration, ready to serve')
     .argument('[folder]', 'its folder; created if missing', '.')
     .option('--node <npm|system>', 'install Node as an npm package, or use that of the machine')
-    .addHelpText('after', '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.')
+    .addHelpText(
+      'after',
+      '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.',
+    )
     .action(async (folder: string, options: { readonly node?: string }) => {
       const { init } = await import('./init.ts');
       finish(await init(terminal, folder, options.node));
@@ -128,7 +131,10 @@ function declareCheck(program: Command, terminal: Terminal, finish: Finish): voi
     .command('check')
     .description('check the settings and the configuration, or the store')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--store', 'read the whole embedded store, with or without a running server; exits 4 if it is damaged')
+    .option(
+      '--store',
+      'read the whole embedded store, with or without a running server; exits 4 if it is damaged',
+    )
     .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
     .option('--json', 'print one JSON object')
     .action(async ({ json = false, store = false, ...options }: CheckArguments) => {

@@ -22,7 +22,7 @@ export type ServerClient = {
    * Returns the JSON of the response; undefined if it has no content.
    * @param subject what the path names, for the message of a 404: `account ada@shop.example`
    */
-  ask(method: string, path: string, asked?: Asked): Promise<unknown>;
+  ask(method: string, path: string, options?: RequestOptions): Promise<unknown>;
   /** Reads a list page by page, at most `limit` items. */
   list<T>(path: string, limit: number): Promise<Listed<T>>;
   /**
@@ -39,7 +39,7 @@ export type ServerClient = {
   refusal(answer: Response): Promise<CommandFailure>;
 };
 
-export type Asked = { readonly json?: unknown; readonly subject?: string };
+export type RequestOptions = { readonly json?: unknown; readonly subject?: string };
 
 export type Listed<T> = { readonly items: readonly T[]; readonly more: boolean };
 
@@ -91,8 +91,8 @@ export function withKeys(given: Environment): Environment {
 function clientOf(terminal: Terminal, options: ServerArguments, credential: Credential): ServerClient {
   const api = apiOf(options.url ?? (terminal.environment.COMITY_URL || defaultUrl));
   warnOfPlainHttp(terminal, api);
-  const ask: ServerClient['ask'] = (method, path, asked = {}) =>
-    exchange(api, credential, method, path, asked);
+  const ask: ServerClient['ask'] = (method, path, requestOptions = {}) =>
+    exchange(api, credential, method, path, requestOptions);
   return {
     api,
     ask,
@@ -147,7 +147,7 @@ async function exchange(
   credential: Credential,
   method: string,
   path: string,
-  { json, subject }: Asked,
+  { json, subject }: RequestOptions,
 ): Promise<unknown> {
   const answer = await reached(api, () =>
     fetch(`${api}${path}`, {
@@ -240,13 +240,11 @@ async function requestOctets(
   const request = url.startsWith('https:') ? requestTls : requestPlain;
   const options = { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
   // A connection that breaks during the response emits an error on the request too, when `once` no longer listens.
-  const asked = ownEmitter(request(url, options), ignoreError);
-  asked.setTimeout(quietMsMax, () =>
-    asked.destroy(new DOMException('no octet came in time', 'TimeoutError')),
-  );
-  asked.end();
+  const sent = ownEmitter(request(url, options), ignoreError);
+  sent.setTimeout(quietMsMax, () => sent.destroy(new DOMException('no octet came in time', 'TimeoutError')));
+  sent.end();
   try {
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     return answer;
   } catch (error) {
     if (error instanceof Error && error.name === 'TimeoutError') throw error;

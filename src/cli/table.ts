@@ -27,9 +27,9 @@ type LabelledLine = readonly [label: string, value: string | number | null | und
 
 /** One line for each member that has a value, with the labels in a column. */
 export function labelledLines(lines: readonly LabelledLine[]): string {
-  const told = lines.filter(([, value]) => value !== undefined && value !== null);
-  const width = Math.max(...told.map(([label]) => label.length));
-  return told.map(([label, value]) => `${label.padEnd(width)}  ${printable(String(value))}`).join('\n');
+  const present = lines.filter(([, value]) => value !== undefined && value !== null);
+  const width = Math.max(...present.map(([label]) => label.length));
+  return present.map(([label, value]) => `${label.padEnd(width)}  ${printable(String(value))}`).join('\n');
 }
 
 /** Prints a list on stdout, as a table or a JSON array, and a note on stderr if there are more items. */

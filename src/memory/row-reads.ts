@@ -1,4 +1,7 @@
-/** Every caller of `Plan.rows` on Comity's own tables, with the memory of one read, which only the number of rows bounds. */
+/**
+ * Every caller of `Plan.rows` on Comity's own tables, with the memory of one read, which only the number of rows
+ * bounds.
+ */
 
 const KiB = 1024;
 

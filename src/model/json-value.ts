@@ -1,6 +1,6 @@
 /**
- * JSON values as JSON.parse returns them: type test, comparison, copy. Members are found by `Object.hasOwn` only, so that a property of
- * the prototype never counts as data.
+ * JSON values as JSON.parse returns them: type test, comparison, copy. Members are found by `Object.hasOwn` only, so
+ * that a property of the prototype never counts as data.
  */
 import type { Json } from '../http/syntax/json.ts';
 

@@ -24,9 +24,7 @@ export type DocsAsset = {
 const immutable = 'public, max-age=31536000, immutable';
 const pageCacheControl = 'no-cache';
 
-/**
- * A test compares it with the installed package. The asset's name contains it, so caches may keep the asset for ever.
- */
+/** A test compares it with the installed package. The asset's name contains it, so caches may keep it for ever. */
 export const viewerVersion = '2.4.820';
 /** The viewer's file in its package, and its copy beside this file in a build. */
 export const viewerModule = 'openapi-explorer/dist/browser/openapi-explorer.min.js';

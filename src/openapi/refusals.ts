@@ -108,7 +108,7 @@ export function addErrorSchemas(components: Components): void {
     },
   };
   components.add('schemas', 'Error', {
-    description: 'A refusal (§2.2). Some codes add members of their own.',
+    description: 'A refusal. Some codes add members of their own.',
     type: 'object',
     properties: members,
     required: ['error', 'code'],

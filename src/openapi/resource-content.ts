@@ -1,6 +1,4 @@
-/**
- * The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6).
- */
+/** The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6). */
 
 import type { CollectionNames, Content, Item } from '../kernel/documentation.ts';
 import type { BodyFormat, Collection } from '../model/collection.ts';

@@ -69,7 +69,7 @@ export function queryExamples(
   const name = `${names.plural}Query`;
   const order = condition?.name ?? 'createdAt';
   const json = {
-    ...(condition === undefined ? {} : { filter: { [condition.name]: condition.asked } }),
+    ...(condition === undefined ? {} : { filter: { [condition.name]: condition.expected } }),
     sort: [`-${order}`],
     limit: 20,
   };
@@ -81,7 +81,7 @@ export function queryExamples(
   };
 }
 
-type Condition = { readonly name: string; readonly asked: unknown; readonly sql: string };
+type Condition = { readonly name: string; readonly expected: unknown; readonly sql: string };
 
 /** Conditions on numbers come first: a range shows more of the filter than an equality. */
 function conditions(collection: Collection): readonly Condition[] {
@@ -89,10 +89,10 @@ function conditions(collection: Collection): readonly Condition[] {
   const found = sortable(collection.fields).flatMap(
     ({ name, path, type }): (Condition & { rank: number })[] => {
       const value = path.length === 1 ? first[path[0] ?? ''] : undefined;
-      if (typeof value === 'number') return [{ name, asked: { lte: value }, sql: `<= ${value}`, rank: 0 }];
-      if (typeof value === 'boolean') return [{ name, asked: value, sql: `= ${value}`, rank: 1 }];
+      if (typeof value === 'number') return [{ name, expected: { lte: value }, sql: `<= ${value}`, rank: 0 }];
+      if (typeof value === 'boolean') return [{ name, expected: value, sql: `= ${value}`, rank: 1 }];
       if (typeof value !== 'string' || type !== 'string') return [];
-      return [{ name, asked: value, sql: `= ${literal(value)}`, rank: 2 }];
+      return [{ name, expected: value, sql: `= ${literal(value)}`, rank: 2 }];
     },
   );
   return found.sort((a, b) => a.rank - b.rank);

@@ -15,7 +15,7 @@ type Described = {
 };
 
 const fields = {
-  'API-Version': { description: 'Version of this API, on every answer (§9).', example: '1' },
+  'API-Version': { description: 'Version of this API, on every answer.', example: '1' },
   Accept: { description: 'Media types of content that the method takes here.' },
   'Accept-Encoding': {
     description: 'Content codings that requests may have.',
@@ -73,7 +73,7 @@ const fields = {
   },
   Location: { description: 'The resource that was made, or where to go on.' },
   'Max-Content-Length': {
-    description: 'Octets that request content may have at most (§2.8).',
+    description: 'Octets that request content may have at most.',
     type: 'integer',
     example: 1_048_576,
   },
@@ -96,7 +96,7 @@ const fields = {
   },
   'Sec-WebSocket-Version': { description: 'The version that is spoken here (RFC 6455).', example: '13' },
   'Set-Cookie': {
-    description: 'The session cookie, where one was asked for or ends (§5.2).',
+    description: 'The session cookie, where one was asked for or ends.',
     example:
       '__Host-comity_session=ses_01k1jx7v2mh5s8b4c9d0e6f3ga.secret; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax',
   },
@@ -107,7 +107,7 @@ const fields = {
   Upgrade: { description: 'The protocol that the connection changes to, or has to.', example: 'websocket' },
   Vary: { description: 'Request fields that the answer depends on.', example: 'Accept, Accept-Encoding' },
   'WWW-Authenticate': {
-    description: 'Every scheme that would be accepted (§5.1).',
+    description: 'Every scheme that would be accepted.',
     example: 'Bearer realm="comity"',
   },
   'X-Accel-Buffering': { description: '`no`: proxies must not hold events back.', example: 'no' },

@@ -72,7 +72,7 @@ function operation(
 
 function envelope(type: string, object: Item): Item {
   return {
-    title: 'Schemes timestamped and plain (§2.6)',
+    title: 'Schemes timestamped and plain',
     type: 'object',
     properties: {
       id: { type: 'string' },
@@ -88,7 +88,7 @@ function envelope(type: string, object: Item): Item {
 
 function standardMessage(type: string, object: Item): Item {
   return {
-    title: 'Scheme standard (§2.7)',
+    title: 'Scheme standard',
     type: 'object',
     properties: {
       type: { const: type },

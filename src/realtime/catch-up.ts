@@ -26,9 +26,7 @@ import { beginning, isAfter, laterOf } from './logged-event.ts';
 import type { Readers } from './readers.ts';
 import { covers, ofTypes, type Subscription } from './subscriptions.ts';
 
-/**
- * Memory for this many batch bounds is reserved: a batch ends with the event that exceeds the bound, which may be long.
- */
+/** Memory for this many batch bounds is reserved: the event that exceeds the bound ends a batch, and may be long. */
 const batchesReserved = 4;
 
 export type CatchUpOptions = {

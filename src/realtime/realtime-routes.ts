@@ -141,10 +141,10 @@ function subprotocolsOf(request: Request): readonly string[] {
   return handshake.kind === 'sound' ? handshake.subprotocols : [];
 }
 
-/** A client whose subprotocol is not selected must close the connection (RFC 6455 §4.1): a refusal tells it earlier. */
+/** A client whose subprotocol is not selected must close the connection (RFC 6455 §4.1); a refusal is clearer. */
 function refuseSubprotocols(request: Request): Problem | null {
-  const asked = subprotocolsOf(request);
-  if (asked.length === 0 || asked.includes(realtimeSubprotocol)) return null;
+  const requested = subprotocolsOf(request);
+  if (requested.length === 0 || requested.includes(realtimeSubprotocol)) return null;
   return {
     code: 'handshake_invalid',
     message: `the subprotocol that is spoken here is ${realtimeSubprotocol}`,

@@ -2,9 +2,11 @@
  * Drains a listener: no acknowledged request is lost, and none under way is reset.
  *
  * 1. The ports close to new connections; streams end, WebSockets close with 1001; tunnels have until the bound.
- * 2. Requests under way, and those that still arrive on open connections, are served as usual, the last response on each connection with
+ * 2. Requests under way, and those that still arrive on open connections, are served as usual, the last response on
+ * each connection with
  *   `Connection: close` (serving them loses less than answering 503).
- * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, because a request may
+ * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time,
+ * because a request may
  *   be on its way. After the same time, every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that a busy client
  *   cannot delay the end.
  * 4. At the bound, all remaining connections are destroyed.

@@ -199,7 +199,10 @@ for (const [cause, words] of [
   [coded('SELF_SIGNED_CERT_IN_CHAIN'), '?sslrootcert='],
   [coded('ERR_SSL_WRONG_VERSION_NUMBER'), 'TLS failed (ERR_SSL_WRONG_VERSION_NUMBER)'],
   [new ConnectFailed('ENOBINDING', 'none'), 'channel binding'],
-  [serverError('42501', 'must be owner of table things'), 'lacks a privilege (must be owner of table things)'],
+  [
+    serverError('42501', 'must be owner of table things'),
+    'lacks a privilege (must be owner of table things)',
+  ],
   [serverError('57P03', 'starting up'), 'starting or shutting down'],
   [serverError('58030', 'could not write'), 'could not write (SQLSTATE 58030)'],
   [coded('', 'something new'), 'something new'],

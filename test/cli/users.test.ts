@@ -119,10 +119,7 @@ test('sets roles in place of those that were there, and none when told so', asyn
   assert.deepEqual(jsonOf(await users('set-roles', 'bob@shop.example', '--none', '--json')).roles, []);
   for (const args of [['bob@shop.example'], ['bob@shop.example', 'editor', '--none']]) {
     const { code, stderr } = await users('set-roles', ...args);
-    assert.deepEqual(
-      [code, stderr],
-      [2, 'comity: name the roles of the account, or use --none\n'],
-    );
+    assert.deepEqual([code, stderr], [2, 'comity: name the roles of the account, or use --none\n']);
   }
 });
 

@@ -96,12 +96,12 @@ export async function listDeliveries(
 ): Promise<number> {
   const { endpoint, status, event, type, limit } = options;
   const server = openWebhookServer(terminal, options);
-  const asked = new URLSearchParams({ sort: '-id' });
-  if (endpoint !== undefined) asked.set('endpointId', endpoint);
-  if (status !== undefined) asked.set('status', status);
-  if (event !== undefined) asked.set('eventId', event);
-  if (type !== undefined) asked.set('eventType', type);
-  const listed = await server.list<Delivery>(`/deliveries?${asked}`, limit);
+  const query = new URLSearchParams({ sort: '-id' });
+  if (endpoint !== undefined) query.set('endpointId', endpoint);
+  if (status !== undefined) query.set('status', status);
+  if (event !== undefined) query.set('eventId', event);
+  if (type !== undefined) query.set('eventType', type);
+  const listed = await server.list<Delivery>(`/deliveries?${query}`, limit);
   tellList(terminal, listed, json, { text: deliveriesText, none: 'No deliveries.' });
   return exitCodes.done;
 }
@@ -122,8 +122,8 @@ export async function resendDeliveries(
   const failures: string[] = [];
   for (const id of ids) {
     try {
-      const asked = { json: { via: 'command-line' }, subject: `delivery ${id}` };
-      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, asked)) as Delivery);
+      const request = { json: { via: 'command-line' }, subject: `delivery ${id}` };
+      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, request)) as Delivery);
       if (!json) terminal.out(`${id} is resent.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;

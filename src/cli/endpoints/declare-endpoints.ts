@@ -61,7 +61,11 @@ function declareMaking(endpoints: Command, terminal: Terminal, finish: Finish): 
     .requiredOption('--to <url>', 'where events are sent')
     .option('--events <patterns>', 'which events: products.created, products.* ... (*)', commaList)
     .addOption(new Option('--scheme <scheme>', 'how they are signed (standard)').choices(schemes))
-    .addOption(new Option('--mode <mode>', 'with --scheme timestamped: how long deliveries are retried').choices(modes))
+    .addOption(
+      new Option('--mode <mode>', 'with --scheme timestamped: how long deliveries are retried').choices(
+        modes,
+      ),
+    )
     .option('--tenant <tenant>', 'only events of this tenant')
     .option('--description <text>', 'what it is for')
     .option('--header <field...>', 'sent with every delivery, as "Name: value"')

@@ -178,8 +178,8 @@ export async function setEndpointStatus(
   options: ServerArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = { json: { status }, subject: `endpoint ${id}` };
-  const changed = await openWebhookServer(terminal, options).ask('PATCH', endpointPath(id), asked);
+  const request = { json: { status }, subject: `endpoint ${id}` };
+  const changed = await openWebhookServer(terminal, options).ask('PATCH', endpointPath(id), request);
   tellEndpoint(terminal, changed as Endpoint, json);
   return exitCodes.done;
 }
@@ -212,9 +212,7 @@ const againMs = 100;
 /** More than the longest timeout of a receiver. */
 const patienceMs = 40_000;
 
-/**
- * `comity endpoints test`: sends one event, waits for the first attempt, and exits 1 if the receiver did not accept it.
- */
+/** `comity endpoints test`: sends one event, waits for the first attempt, and exits 1 if it failed. */
 export async function testEndpoint(
   terminal: Terminal,
   id: string,
@@ -274,8 +272,8 @@ export async function recoverEndpoint(
     dryRun,
   };
   const server = openWebhookServer(terminal, options);
-  const asked = { json: wanted, subject: `endpoint ${id}` };
-  const begun = (await server.ask('POST', `${endpointPath(id)}/recover`, asked)) as Recovery;
+  const request = { json: wanted, subject: `endpoint ${id}` };
+  const begun = (await server.ask('POST', `${endpointPath(id)}/recover`, request)) as Recovery;
   const recovery = wait ? await followed(terminal, server, begun) : begun;
   terminal.out(json ? JSON.stringify(recovery, undefined, 2) : recoveryText(recovery));
   if (recovery.status === 'stopped') throw new CommandFailure(`${recovery.id} was stopped before its end`);

@@ -156,8 +156,8 @@ export async function revokeKey(
   if (disables) for (const { id } of enabled) await disable(server, id);
   if (json) {
     const shownEndpoints = endpoints.map(({ id, url }) => ({ id, url }));
-    const told = { id: key.id, name: key.name, revoked: true, endpoints: shownEndpoints };
-    terminal.out(JSON.stringify({ ...told, endpointsDisabled: disables ? enabled.length : 0 }));
+    const revoked = { id: key.id, name: key.name, revoked: true, endpoints: shownEndpoints };
+    terminal.out(JSON.stringify({ ...revoked, endpointsDisabled: disables ? enabled.length : 0 }));
     return exitCodes.done;
   }
   terminal.out(`${shown} was revoked.`);

@@ -94,8 +94,8 @@ async function openStream(
  * of any length. Ids that clients chose are not, and are left out: at worst an event is forwarded twice.
  */
 async function newestOf(server: ServerClient): Promise<string | undefined> {
-  const asked = new URLSearchParams({ 'id[gte]': 'evt_', 'id[lt]': 'evt`', sort: '-id', fields: 'id' });
-  return (await server.list<{ readonly id: string }>(`/events?${asked}`, 1)).items[0]?.id;
+  const query = new URLSearchParams({ 'id[gte]': 'evt_', 'id[lt]': 'evt`', sort: '-id', fields: 'id' });
+  return (await server.list<{ readonly id: string }>(`/events?${query}`, 1)).items[0]?.id;
 }
 
 export type StreamEvent = { readonly id: string; readonly type: string; readonly data: string };

@@ -33,14 +33,16 @@ export async function listen(terminal: Terminal, options: ListenArguments, json:
   const secret = secretOf(withKeys(terminal.environment).COMITY_LISTEN_SECRET, options.scheme);
   const interrupted = new AbortController();
   const stopListening = onInterrupt(() => interrupted.abort());
-  let told = false;
+  let isAnnounced = false;
   const events = followEvents(server, {
     since: options.since,
     signal: interrupted.signal,
     onOpen: () => {
-      terminal.err(`comity: ${told ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`);
-      if (!told) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
-      told = true;
+      terminal.err(
+        `comity: ${isAnnounced ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`,
+      );
+      if (!isAnnounced) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
+      isAnnounced = true;
     },
     onBreak: (reason, pauseMs) => {
       terminal.err(`comity: ${reason}; again in ${(pauseMs / 1000).toFixed(1)} seconds`);

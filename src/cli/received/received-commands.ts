@@ -106,9 +106,9 @@ export async function listReceived(
   options: ListArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = parametersOf(options, Date.now());
-  asked.set('sort', '-id');
-  const listed = await openServer(terminal, options).list<Received>(`/received?${asked}`, options.limit);
+  const query = parametersOf(options, Date.now());
+  query.set('sort', '-id');
+  const listed = await openServer(terminal, options).list<Received>(`/received?${query}`, options.limit);
   tellList(terminal, listed, json, { text: receivedListText, none: 'No received messages.' });
   return exitCodes.done;
 }
@@ -122,8 +122,8 @@ export async function markReceived(
   options: MarkArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = { json: { status: options.as }, subject: subjectOf(id) };
-  const marked = (await openServer(terminal, options).ask('PATCH', receivedPath(id), asked)) as Received;
+  const request = { json: { status: options.as }, subject: subjectOf(id) };
+  const marked = (await openServer(terminal, options).ask('PATCH', receivedPath(id), request)) as Received;
   terminal.out(json ? JSON.stringify(marked, undefined, 2) : `${id} is ${marked.status}.`);
   return exitCodes.done;
 }
@@ -219,7 +219,8 @@ export async function replayReceived(
   }
   const server = openServer(terminal, options);
   if (ids.length > 0) return replayEach(terminal, server, ids, json);
-  if (!chooses) throw usage('name the messages by their ids, or select them by --sender, --status, --type or --since');
+  if (!chooses)
+    throw usage('name the messages by their ids, or select them by --sender, --status, --type or --since');
   return replayChosen(terminal, server, filter, options, json);
 }
 
@@ -238,8 +239,8 @@ async function replayEach(
   const failures: string[] = [];
   for (const id of ids) {
     try {
-      const asked = { json: {}, subject: subjectOf(id) };
-      replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, asked)) as Received);
+      const request = { json: {}, subject: subjectOf(id) };
+      replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, request)) as Received);
       if (!json) terminal.out(`${id} is handed on again.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
@@ -352,10 +353,10 @@ function filterOf({ sender, status, type, since }: Choice, nowMs: number): Chose
 
 /** The same as a query component. */
 export function parametersOf({ sender, status, type, since }: Choice, nowMs: number): URLSearchParams {
-  const asked = new URLSearchParams();
-  if (sender !== undefined) asked.set('sender', sender);
-  if (status !== undefined) asked.set('status', status);
-  if (type !== undefined) asked.set('type', type);
-  if (since !== undefined) asked.set('receivedAt[gte]', pastTime('--since', since, nowMs));
-  return asked;
+  const query = new URLSearchParams();
+  if (sender !== undefined) query.set('sender', sender);
+  if (status !== undefined) query.set('status', status);
+  if (type !== undefined) query.set('type', type);
+  if (since !== undefined) query.set('receivedAt[gte]', pastTime('--since', since, nowMs));
+  return query;
 }

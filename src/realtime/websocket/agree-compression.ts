@@ -17,20 +17,18 @@ export type Compression = {
 
 const extensionName = 'permessage-deflate';
 const windowBitsMax = 15;
-/**
- * zlib makes no raw deflate stream for a window of 256 octets: it takes the next size, which the client could not read.
- */
+/** zlib has no raw deflate for a window of 256 octets: it takes the next size, which the client could not read. */
 const windowBitsMin = 9;
 
 export function agreeOnCompression(
   rawFields: readonly string[],
   settings: { readonly realtimeCompression: 'on' | 'off' },
 ): Compression {
-  const asked = extensionsOf(rawFields);
-  if (asked === '') return uncompressed;
+  const offered = extensionsOf(rawFields);
+  if (offered === '') return uncompressed;
   let offers: readonly object[];
   try {
-    offers = extension.parse(asked)[extensionName] ?? [];
+    offers = extension.parse(offered)[extensionName] ?? [];
   } catch {
     return { ...uncompressed, complaint: 'Sec-WebSocket-Extensions is malformed' };
   }

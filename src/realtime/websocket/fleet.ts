@@ -1,5 +1,5 @@
 /**
- * What all WebSockets of a server share: the frame of a message to many of them, the turn in which it is written, and
+ * State that all WebSockets of a server share: the frame of a message to many of them, the turn in which it is written, and
  * one timer for all pings (RFC 6455 §5.5.2). The timer walks round a wheel of slots, so that ten thousand pings go out
  * a hundred at a time, and stops without WebSockets.
  */

@@ -104,7 +104,7 @@ export class WaitingMemory implements HeldMemory {
   readonly #stream: Pick<Writable, 'writableLength'>;
   readonly #lease: MemoryLease;
   #readBytes = 0;
-  /** There is no memory for what waits. */
+  /** The memory budget has no room for the waiting octets. */
   isOver = false;
 
   constructor(stream: Pick<Writable, 'writableLength'>, lease: MemoryLease) {

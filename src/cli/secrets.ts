@@ -53,7 +53,7 @@ function inUse(error: unknown): CommandFailure | undefined {
     return undefined;
   const message =
     `${error.message}: stop the server first, or start it again with the new key in COMITY_SECRET_KEY and the old one in ` +
-    'COMITY_SECRET_KEY_PREVIOUS, which then encrypts the secrets anew at its start';
+    'COMITY_SECRET_KEY_PREVIOUS; it then encrypts the secrets anew';
   return new CommandFailure(message, { cause: error });
 }
 

@@ -13,8 +13,8 @@ import type {
 const attemptSecondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30];
 
 /**
- * Metrics of webhooks that Comity sends (§6). @param faults the counter of facts that an operator should look at, by
- * kind
+ * Metrics of webhooks that Comity sends (§6).
+ * @param faults the counter of facts that an operator should look at, by kind
  */
 export function countWebhooks(
   registry: Registry,

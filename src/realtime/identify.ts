@@ -52,8 +52,8 @@ export function createIdentify(options: IdentifyOptions): NonNullable<Resource['
 }
 
 /**
- * Returns the credential of this request that a ticket is to replace, in the place where it was found. @param query
- * undecoded
+ * Returns the credential of this request that a ticket is to replace, in the place where it was found.
+ * @param query undecoded
  */
 export function credentialOf(
   { fields }: Pick<Request, 'fields'>,

@@ -26,8 +26,8 @@ export type Tickets = {
   /** @returns a ticket that is valid for `seconds` @throws StoreUnavailable */
   make(credential: SealedCredential): Promise<string>;
   /**
-   * Returns the credential and uses up the ticket; undefined if it is unknown, expired or used. @throws
-   * StoreUnavailable
+   * Returns the credential and uses up the ticket; undefined if it is unknown, expired or used.
+   * @throws StoreUnavailable
    */
   use(ticket: string): Promise<SealedCredential | undefined>;
 };

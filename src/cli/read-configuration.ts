@@ -28,10 +28,7 @@ export type Reading = {
   readonly warnings: readonly string[];
 };
 
-/**
- * @throws ConfigurationError with all mistakes in the settings, else in the configuration, else in the secrets of
- * senders
- */
+/** @throws ConfigurationError with all mistakes in the settings, else in the configuration, else in senders' secrets */
 export async function readConfiguration(
   environment: Environment,
   options: WrittenSettings,

@@ -21,7 +21,6 @@ import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
 export type RestoreFlags = {
-  /** Prints one JSON object instead of text. */
   readonly json: boolean;
   /** The program's version, which a schema that is created here records. */
   readonly version: string;

@@ -48,7 +48,6 @@ const defaultBase = '/api/v1';
 const endingSlashes = /\/+$/;
 const answerMsMax = 30_000;
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
-/** Items per request. */
 const pageItemsMax = 200;
 
 /** For commands that need an administrator. */
@@ -224,7 +223,6 @@ function jsonOf(api: string, text: string): unknown {
   }
 }
 
-/** Bound of a refusal's content. */
 const refusalCharactersMax = 65_536;
 
 /**

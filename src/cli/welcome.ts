@@ -58,10 +58,7 @@ function senderLines({ senderSecrets, configuration, url }: Welcome): readonly s
   return command === undefined ? lines : [...lines, '', 'Then this posts a signed one:', '', `  ${command}`];
 }
 
-/**
- * A message that `openssl` signs; undefined if the signature covers more than the body, which would take more than a
- * line.
- */
+/** A message that `openssl` signs; undefined if more than the body is signed, which takes more than a line. */
 function signedPost(
   base: string,
   { sender, use, variable }: MadeSecret,

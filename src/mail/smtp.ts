@@ -46,10 +46,7 @@ export function createSmtpMail(options: SmtpMailOptions): SmtpMail {
   return new Outbox({ ...options, firstPauseMs, deliver, isFinal });
 }
 
-/**
- * Loads nodemailer on demand: loading takes longer than the rest of the mail code, and most deployments have no mail
- * server.
- */
+/** Loads nodemailer on demand: it loads slower than the rest of the mail code, and most deployments send no mail. */
 async function openTransport(options: SmtpMailOptions) {
   const { createTransport } = await import('nodemailer');
   return ownEmitter(
@@ -95,10 +92,7 @@ function oneLine(text: string): string {
   return [...text].map((character) => (character < ' ' || character === '\u007f' ? ' ' : character)).join('');
 }
 
-/**
- * True for 5yz to the recipient or the message (RFC 5321 §4.2.1). A refused login is retried, since an operator may fix
- * it.
- */
+/** True for 5yz to the recipient or the message (RFC 5321 §4.2.1). A refused login is retried: it may be fixed. */
 function isFinal(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { code, responseCode } = error as { readonly code?: unknown; readonly responseCode?: unknown };

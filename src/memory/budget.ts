@@ -38,10 +38,7 @@ export type Holder = {
 
 const reservedPart = 1 / 8;
 
-/**
- * Time per turn of the event loop for reading on behalf of waiting streams, so that a thousand new streams delay no
- * other request.
- */
+/** Time per turn of the event loop for reading for waiting streams, so that many new ones delay no other request. */
 const sliceMsMax = 10;
 /** Interval of `onRefused` per use, so that an attack does not fill the log. */
 const reportEveryMs = 1000;
@@ -267,10 +264,7 @@ export class MemoryLease {
     return true;
   }
 
-  /**
-   * Sets the lease to exactly these octets, which are in memory already and which several leases may hold; undefined:
-   * none.
-   */
+  /** Sets the lease to exactly these octets, already in memory, which several leases may hold; undefined: none. */
   share(octets: Uint8Array | undefined): void {
     if (!this.isOpen) return;
     this.#share(octets);
@@ -282,10 +276,7 @@ export class MemoryLease {
     if (this.isOpen) this.#change(bytes - this.#bytes);
   }
 
-  /**
-   * Calls `go` once the octets are counted: immediately, or in a later turn. A request above the share is reduced to
-   * the share.
-   */
+  /** Calls `go` once the octets are counted: immediately, or in a later turn. At most the share is requested. */
   whenRoom(bytes: number, go: () => void): void {
     const wanted = Math.min(bytes, this.#budget.shareBytesMax);
     this.#budget.whenRoom({ lease: this, bytes: wanted, go });

@@ -4,8 +4,7 @@
  * The budget is a fourth of the memory that the process may use (of its control group, otherwise of the machine), and
  * at most half of V8's heap limit, because texts read from the store are on the heap. A container of 512 MiB, where V8
  * limits the heap to 268 MiB, gets 128 MiB. The rest covers 110 to 130 MiB of an idle process with its threads, 16 MiB
- * of finished pages, three page caches of 16 MiB, content being processed (half of the budget), and garbage not
- * collected yet.
+ * of finished pages, three page caches of 16 MiB, content being processed (half of the budget), and garbage.
  */
 import { totalmem } from 'node:os';
 import process from 'node:process';
@@ -24,10 +23,7 @@ const MiB = 1024 * 1024;
 /** A smaller budget would refuse ordinary requests. */
 export const memoryBytesMin = 16 * MiB;
 
-/**
- * Divisor for content being processed: each octet takes about eight of memory, as text, parsed value, document and
- * event.
- */
+/** Divisor for content being processed: each octet takes about eight, as text, parsed value, document and event. */
 export const workedOnPart = 16;
 
 /** Divisor for events being sent to endpoints: each is held as text and as request body until the response. */

@@ -116,10 +116,7 @@ export function octetsOfText(text: string): number {
   return Buffer.byteLength(text) === length ? length : 2 * length;
 }
 
-/**
- * Copies a text so that it does not keep a longer one in memory: V8 makes a slice of 13 or more characters a view of
- * its source.
- */
+/** Copies a text, so that it keeps no longer one in memory: a slice of 13 or more characters is a view in V8. */
 export function ownText(text: string): string {
   return ` ${text}`.slice(1);
 }

@@ -14,10 +14,7 @@ export class AccessFunctionError extends Error {
   override readonly name = 'AccessFunctionError';
 }
 
-/**
- * A condition on a resource. Combine conditions with `and`, `or` and `not`: JavaScript's own operators see only an
- * object.
- */
+/** A condition on a resource. Combine conditions with `and`, `or`, `not`: JavaScript's operators see only an object. */
 export class Condition {
   readonly #filter: Filter;
   readonly #writing: Writing;

@@ -53,8 +53,5 @@ export function readEndpoint(doc: string): Endpoint {
   return { ...stored, ...endpointDefaults, ...stored };
 }
 
-/**
- * One secret of an endpoint. `until`: milliseconds since the epoch at which a rotated one stops signing; null: the
- * current one.
- */
+/** A secret of an endpoint. `until`: ms since the epoch at which a rotated one stops signing; null: the current one. */
 export type EndpointSecret = { readonly secret: string; readonly until: number | null };

@@ -31,10 +31,7 @@ export const tenantMember = 'tenant';
 
 const ownOrOfTenant: Rule = { anyOf: ['owner', { tenantIn: tenantMember }] };
 
-/**
- * Permits the owner and members of the tenant, with a credential that may read or handle webhooks; administrators read
- * all.
- */
+/** Permits the owner and members of the tenant, with a credential for reading or webhooks; administrators read all. */
 export function readRuleOfPosted(principal: Principal): Rule {
   const reads = principal.kind === 'authenticated' && principal.scopes.has('read');
   return reads ? ownOrOfTenant : { bearing: 'webhooks', rule: ownOrOfTenant };

@@ -37,7 +37,6 @@ export function copyJson(value: Json): Json {
   return copy;
 }
 
-/** Returns the own member of that name; undefined if there is none. */
 export function ownMember(members: Members, name: string): Json | undefined {
   return Object.hasOwn(members, name) ? members[name] : undefined;
 }

@@ -1,7 +1,4 @@
-/**
- * Metrics of accounts, webhooks and connections. Labels of closed sets start at 0, so that a rate shows the first
- * event.
- */
+/** Metrics of accounts, webhooks and connections. Closed labels start at 0, so that rates show the first event. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type {
   AccountObservation,

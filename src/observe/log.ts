@@ -4,8 +4,7 @@
  *
  * At `info`, the default, a response is logged only if its status is 500 or more; `debug` logs every response, which
  * costs about 5 us of a request that takes 15. Warnings and errors are written immediately, after the lines waiting
- * before them, so that the last line before a crash is there. Other lines wait for the end of the turn of the event
- * loop.
+ * before them, so that a crash loses none. Other lines wait for the end of the turn of the event loop.
  */
 
 import process from 'node:process';
@@ -64,10 +63,7 @@ export function createLog(options: LogOptions): Observe {
   };
 }
 
-/**
- * If standard error cannot be written (a full disk behind a redirection), further lines are dropped and the program
- * continues.
- */
+/** If standard error cannot be written (a full disk behind a redirection), lines are dropped and Comity continues. */
 function openStandardError() {
   return pino.destination({ dest: standardError, sync: true, maxLength: waitingCharactersMax });
 }
@@ -283,10 +279,7 @@ function describeError(error: unknown, depth = 0): unknown {
   return { name, message, stack, cause: describeError(cause, depth + 1) };
 }
 
-/**
- * Describes an error with text of another service, which may repeat secrets: only name, code, short message and causes
- * (§5.1).
- */
+/** Describes an error of another service, whose text may repeat secrets: name, code, short message, causes (§5.1). */
 function describeForeignError(error: unknown, depth = 0): unknown {
   if (error === undefined) return undefined;
   if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) };

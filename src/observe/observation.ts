@@ -62,8 +62,7 @@ export type Observation =
   /** The way in which this process notices changes by other processes on the same store. */
   | { readonly kind: 'store-following'; readonly how: 'notify' | 'poll' }
   /**
-   * Another process on the same store has a different configuration; `what` names the difference, such as `other
-   * collections`.
+   * Another process on the store has a different configuration; `what` is the difference, as in `other collections`.
    */
   | { readonly kind: 'processes-differ'; readonly what: string }
   | AccountObservation

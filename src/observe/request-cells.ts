@@ -74,10 +74,7 @@ const head =
 
 type Sums = { seconds: number; count: number; readonly buckets: Float64Array };
 
-/**
- * Renders the cells in the text format of Prometheus. No label `status`: it would multiply the series, and the counter
- * has it.
- */
+/** Renders the cells in Prometheus's text format. No label `status`: it multiplies the series; the counter has it. */
 export function renderDurations(cells: RequestCells): string {
   let text = head;
   for (const [labels, sums] of addUp(cells)) {

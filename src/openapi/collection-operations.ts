@@ -19,7 +19,6 @@ import { queryContent } from './query-schemas.ts';
 import { bodyContent, patchContent, withExamples } from './resource-content.ts';
 import type { ResourceExamples } from './resource-examples.ts';
 
-/** Input for the description of each operation. */
 export type Described = {
   readonly collection: Collection;
   readonly names: CollectionNames;

@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import { docsPage, docsScript, docsStyle } from './docs-page.ts';
 import { errorsPage } from './errors-page.ts';
 
-/** A static file at a path. */
 export type DocsAsset = {
   readonly path: string;
   readonly mediaType: string;

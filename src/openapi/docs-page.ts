@@ -3,7 +3,6 @@
  * links to the document.
  */
 
-/** Paths of the page's assets. */
 export type DocsPaths = { readonly script: string; readonly style: string; readonly viewer: string };
 
 export function docsPage(title: string, paths: DocsPaths): string {
@@ -30,7 +29,6 @@ ${bar(title, 'reference')}
 `;
 }
 
-/** The bar of all documentation pages. */
 export function bar(title: string, here: 'reference' | 'errors'): string {
   const link = (path: string, text: string, current: boolean) =>
     `<a href="${path}"${current ? ' aria-current="page"' : ''}>${text}</a>`;

@@ -1,7 +1,4 @@
-/**
- * The page at `/docs/errors`, from the registry: each code has an anchor, to which `type` of a problem points (RFC 9457
- * §3.1.1).
- */
+/** The page at `/docs/errors`: each code has an anchor, to which `type` of a problem points (RFC 9457 §3.1.1). */
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Retry } from '../http/problems/problem-entry.ts';
 import { bar, escapeHtml } from './docs-page.ts';

@@ -13,12 +13,10 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   timestamp: { type: 'string', format: 'date-time' },
 };
 
-/** Fields that a filter may name. */
 export function filterable(fields: Fields): readonly Field[] {
   return [...fields.values()].filter((field) => operatorsOf(field).length > 0);
 }
 
-/** Fields that have an order. */
 export function sortable(fields: Fields): readonly Field[] {
   return filterable(fields).filter(({ type }) => type !== 'array');
 }
@@ -31,8 +29,7 @@ export function valueSchema({ type, item }: Field): Item {
 
 /**
  * The field's operators as properties of an object, stored once for each type of field.
- * @param form in a query string, `in` is a comma list and `null` is an operator; in JSON, `in` is an array and null a
- * value
+ * @param form in a query string, `in` is a comma list and `null` an operator; in JSON, `in` is an array, null a value
  */
 export function operatorSchema(field: Field, form: 'text' | 'json', components: Components): Item {
   const type = field.type === 'array' ? `${field.item ?? ''}-array` : field.type;

@@ -31,7 +31,6 @@ export type RefusalOptions = {
   readonly counts: readonly string[];
 };
 
-/** Responses by status. */
 export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions): Item {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of new Set([...codes, ...everywhere])) {
@@ -85,7 +84,6 @@ function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, compon
   });
 }
 
-/** The two error bodies. */
 export function addErrorSchemas(components: Components): void {
   const members = {
     error: { type: 'string', description: 'What was wrong, for people.' },

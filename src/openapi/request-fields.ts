@@ -1,7 +1,6 @@
 /**
  * The request header fields that an operation reads, as parameters. Accept, Content-Type and Authorization are left
- * out: the OpenAPI Specification (Parameter Object, `in`) ignores them as parameters and describes them by media types
- * and security schemes.
+ * out: OpenAPI (Parameter Object, `in`) ignores them as parameters and has media types and security schemes instead.
  */
 
 import type { Item } from '../kernel/documentation.ts';

@@ -107,7 +107,6 @@ function deprecationFields({ deprecation }: Collection): readonly FieldName[] {
   return fields;
 }
 
-/** Members that the operations of a path share. */
 type Shared = Pick<Description, 'tag' | 'deprecated' | 'constantFields' | 'counts'>;
 
 function describe(

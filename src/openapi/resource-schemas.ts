@@ -190,7 +190,6 @@ function withConduct(properties: Item, collection: Conduct): Item {
   );
 }
 
-/** Required fields that every caller sees. */
 function alwaysSeen(required: readonly string[], { hidden }: Conduct): readonly string[] {
   return required.filter((name) => !hidden.has(name));
 }

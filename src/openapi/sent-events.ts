@@ -1,7 +1,6 @@
 /**
  * The member `webhooks` of the document (OpenAPI 3.1 and later): the requests that receivers get, one entry for each
- * type of event. The body has one of two shapes, by the scheme of the endpoint (§2.6, §2.7); the signature fields are
- * those of §5.6.
+ * type of event. The body has one of two shapes, by the endpoint's scheme (§2.6, §2.7); §5.6 has the signature fields.
  */
 
 import type { CollectionNames, Item } from '../kernel/documentation.ts';

@@ -206,8 +206,7 @@ export type Ends = {
 /**
  * Follows every edge of the graph from its start.
  * @param settled questions with the same answer for every request of the operation; all others may go either way
- * @param raised the codes that the operation returns at a node that picks one; undefined: all that the graph names
- * there
+ * @param raised the codes that the operation returns at a node that picks one; undefined: all of the node
  */
 function reach(
   settled: ReadonlyMap<NodeName, boolean>,

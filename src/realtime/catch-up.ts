@@ -7,8 +7,7 @@
  * patterns of the socket. Every wanted event up to the cursor has been sent.
  *
  * Modes: `reading` the store, as soon as there is memory for a batch; `waiting` for a slow client, without keeping what
- * was read; `over`. It ends in the same turn of the event loop in which it finds no further event that the hub
- * announced.
+ * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
 import { allOf } from '../model/filter.ts';

@@ -21,7 +21,7 @@ export type ReadFrame =
   | { readonly ok: true; readonly frame: ClientFrame }
   | { readonly ok: false; readonly error: string };
 
-/** Ids of events are at most this long (webhooks/sending/events/post-event.ts). */
+/** More than ids of events may have (webhooks/sending/events/post-event.ts). */
 const idCharactersMax = 255;
 const jsonLimits = { depthMax: 4, keysMax: 16 };
 

@@ -59,10 +59,7 @@ class Subscribers<Socket> {
 
 /** A socket, as the hub sees it. */
 export type Listener = {
-  /**
-   * Takes an event of one of its patterns, with its frame for the readers of the subscription; may repeat the last
-   * event.
-   */
+  /** Takes an event of one of its patterns, with its frame for the subscribed readers; may repeat the last one. */
   hear(event: LoggedEvent, frame: Buffer): void;
   /** The log cannot be read; the listener must leave at once. */
   fail(): void;

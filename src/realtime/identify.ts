@@ -5,8 +5,7 @@
  *
  * - An origin that is neither ours nor allowed by CORS is refused.
  * - The session cookie, which a browser sends by itself, counts only for pages that may send the user's credentials.
- * - A ticket replaces the credential that it was made with. The cookie beside it is ignored; any other credential is
- *   refused.
+ * - A ticket replaces the credential that it was made with. The cookie beside it is ignored, others are refused.
  */
 import type { Allowance, Request } from '../http/message.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';

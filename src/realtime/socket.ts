@@ -1,10 +1,8 @@
 /**
- * One WebSocket of `comity.v1`: its subscriptions, and the events that it gets. It knows messages and a peer, not the
- * transport.
+ * One WebSocket of `comity.v1`: its subscriptions and its events. It knows messages and a peer, not the transport.
  *
  * Modes: `live`, the hub passes events to it; `behind`, a catch-up reads missed events from the log and the hub passes
- * nothing, so that the client gets all events in log order; `closed`. Catch-ups requested meanwhile wait for their
- * turn.
+ * nothing, so that the client gets all events in log order; `closed`. Further catch-ups wait meanwhile.
  *
  * A live socket with a slow client is closed with 1013, because its frames wait in memory; a catch-up waits for its
  * client instead, because its events are in the log.

@@ -46,10 +46,7 @@ export class Connection {
   declinesUpgrade = false;
   /** An event stream is open: silence is not a stall. */
   streaming = false;
-  /**
-   * Belongs to the reserve: it closes after its first response, which only health and administrators get
-   * (connection-shares.ts).
-   */
+  /** In the reserve: closes after its first response, for health or an administrator (connection-shares.ts). */
   reserved = false;
   /** The connection is HTTP/2; then `last`, `closing` and `broken` are unused. */
   multiplexed: Multiplexed | undefined;

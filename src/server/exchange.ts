@@ -86,8 +86,7 @@ export class Exchange extends RequestUnderWay implements Received {
  * - waiting: earlier requests on the connection still need their responses (RFC 9112 §9.3.2), which `whenOwedAreSent`
  *   waits for. node:http hands the socket over before that.
  * - answering: the socket is assigned to a response of its own.
- * - answered: by an ordinary response, which is the last one; then our FIN, and what still arrives is discarded for a
- *   while.
+ * - answered: by an ordinary response, which is the last one; then our FIN; later octets are discarded for a while.
  * - taken: the socket belongs to the new protocol.
  */
 export class DetachedExchange extends Exchange {

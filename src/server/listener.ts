@@ -251,8 +251,7 @@ function createHttp1(context: Context, upgrades: Upgrades): HttpServer {
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: lookMs(shortestMs),
-      // A request without content needs no stream events: 1 us of about 20 saved (measured on a response of 300
-      // octets).
+      // A request without content needs no stream events: saves 1 us of about 20 (measured, response of 300 octets).
       optimizeEmptyRequests: true,
       // The kernel refuses a missing Host, with an error body.
       requireHostHeader: false,

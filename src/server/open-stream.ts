@@ -5,8 +5,7 @@
  *   for the limit, or makes no progress for `answerStallTimeoutMs`, is cut off, since it can resume an event stream.
  * - ended: by the producer; what it wrote is flushed, the connection stays open.
  * - left: the client left, or closed its sending side, which means the same for a reader of events.
- * - drained: the server stops: the producer is notified, the stream ends properly, and over HTTP/1.1 the connection
- *   after it.
+ * - drained: the server stops: the producer is notified, the stream ends, and over HTTP/1.1 the connection.
  *
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
@@ -86,10 +85,7 @@ class OpenStream implements ContentSink, HeldStream {
     this.#exchange.sink.end();
   }
 
-  /**
-   * Cuts a client without progress, which would hold its place and memory for ever; pieces are short (§6), so a slow
-   * client shows progress.
-   */
+  /** Cuts a client without progress, which would hold memory for ever. Pieces are short (§6): a slow one progresses. */
   sweep(nowMs: number): void {
     const { sink, context } = this.#exchange;
     if (this.#moved || this.#stillSinceMs === undefined || sink.writableLength === 0) {

@@ -1,7 +1,6 @@
 /**
  * One request and its response over any protocol: the base of HTTP/1.1 (exchange.ts) and of the streams of HTTP/2
- * (http2/stream-exchange.ts). Only the raw fields are read, because node's joining of repeated fields hides what must
- * be refused.
+ * (http2/stream-exchange.ts). Only the raw fields are read, since node joins repeated fields that must be refused.
  *
  * Members that an ordinary read never needs (`id`, `peer`) are getters: creating them costs more than the rest of the
  * adapter. So it must not be spread into another object.

@@ -32,8 +32,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     lingers ||
     response.close === true ||
     connection.reserved ||
-    // node:http would keep the connection if the response has a Connection field of its own, as 426 does (RFC 9112
-    // §9.6).
+    // node:http keeps the connection if the response has its own Connection field, as 426 does (RFC 9112 §9.6).
     !outgoing.shouldKeepAlive ||
     ((connection.closing || context.draining) && connection.last === exchange);
   if (closes) {

@@ -178,8 +178,7 @@ type UpgradeDecision = 'websocket' | 'connect-udp' | 'h2c' | 'unspoken' | 'decli
  * that declines it responds as if it were absent. node:http drops the octets after a declined one, so the connection
  * ends with the response.
  *
- * The resource refuses an invalid handshake, with a reason. The client's order of preference decides between supported
- * protocols.
+ * The resource refuses an invalid handshake, with a reason. Among supported protocols, the client's order decides.
  */
 export function decideUpgrade(request: UpgradeRequest, conditions: UpgradeConditions): UpgradeDecision {
   const { version, rawFields } = request;

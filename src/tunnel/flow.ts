@@ -70,8 +70,7 @@ export function flowStreamed(source: Duplex, sink: Duplex, onCarried: OnCarried)
     onCarried(chunk.length);
   });
   sink.on('drain', () => source.resume());
-  // A stream that is reset with CANCEL ends first and reports its abort in the same turn: then there is no end to pass
-  // on.
+  // A stream that is reset with CANCEL ends first and reports its abort in the same turn: that end is not passed on.
   source.on('end', () => setImmediate(() => void (sink.destroyed || sink.end())));
   source.resume();
 }
@@ -158,8 +157,7 @@ export function canReadInto(stream: Duplex): stream is Socket {
 }
 
 /**
- * Redirects all further reads into `next()`; the socket emits no more `data`, but still `end`. Its buffer must be
- * empty.
+ * Redirects further reads into `next()`; the socket emits no more `data`, but still `end`. Its buffer must be empty.
  */
 function readInto(parts: ReadBufferInternals, socket: Socket, { onOctets, next }: ReadInto): void {
   const memory = next();

@@ -1,7 +1,4 @@
-/**
- * Composes the tunnel (§4.10): CONNECT, connect-udp and requests for other servers share one admission, dialler and
- * address policy.
- */
+/** Composes the tunnel (§4.10): CONNECT, connect-udp and forwarding share one admission, dialler and policy. */
 import { proxyChallengesFor } from '../accounts/challenges.ts';
 import type { Configuration } from '../config/configuration.ts';
 import type { Settings } from '../config/settings.ts';

@@ -108,8 +108,7 @@ export async function listDeliveries(
 
 /**
  * `comity deliveries resend`: retries deliveries at once; scheduled attempts stay scheduled (§3). The command line may
- * resend for 30 days, other clients for 15 (§6). A refused delivery does not stop the others; the command fails at the
- * end.
+ * resend for 30 days, other clients for 15 (§6). A refusal does not stop the others; the command then fails.
  */
 export async function resendDeliveries(
   terminal: Terminal,

@@ -1,7 +1,4 @@
-/**
- * `comity events trigger`, which posts an event with the given object or the sample of its type, and `comity events
- * types`.
- */
+/** `comity events trigger`, which posts an event with a given object or a sample, and `comity events types`. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from '../failure.ts';

@@ -341,7 +341,6 @@ export type Choice = {
 /** The filter of a JSON QUERY (§4.9); empty: every message. */
 type ChosenFilter = Readonly<Record<string, unknown>>;
 
-/** The filter that the options describe. */
 function filterOf({ sender, status, type, since }: Choice, nowMs: number): ChosenFilter {
   return {
     ...(sender === undefined ? {} : { sender }),

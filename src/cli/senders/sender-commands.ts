@@ -121,7 +121,6 @@ function secretsText({ secretSource, secretVariable, secretCount, oldSecretsUnti
   return `${secretCount} ${from}${until}`;
 }
 
-/** `comity senders list`. */
 export async function listSenders(
   terminal: Terminal,
   options: ServerArguments,

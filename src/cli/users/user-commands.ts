@@ -48,7 +48,6 @@ export function tellAccount(terminal: Terminal, account: User, json: boolean): v
   terminal.out(json ? JSON.stringify(account, undefined, 2) : accountText(account));
 }
 
-/** One line for each member. */
 function accountText(account: User): string {
   const lines: (readonly [label: string, value: string | undefined])[] = [
     ['id', account.id],
@@ -75,10 +74,7 @@ export function accountsText(accounts: readonly User[]): string {
 
 export type ListArguments = ServerArguments & { readonly limit: number; readonly search?: string };
 
-/**
- * `comity users list`: the newest first. Ids grow with time, and listing by id costs the same for any number of
- * accounts.
- */
+/** `comity users list`: the newest first. Ids grow with time; listing by id costs the same for any number. */
 export async function listUsers(terminal: Terminal, options: ListArguments, json: boolean): Promise<number> {
   const server = openServer(terminal, options);
   const words = options.search === undefined ? '' : `&q=${encodeURIComponent(options.search)}`;
@@ -99,8 +95,7 @@ export type CreateArguments = ServerArguments & {
 
 /**
  * `comity users create`: creates an account, with a password from stdin or a generated one that is shown once. Account
- * and password are two requests: if the second fails, the account exists without a password, and `set-password` tries
- * again.
+ * and password are two requests: if the second fails, the account has no password, and `set-password` tries again.
  */
 export async function createUser(
   terminal: Terminal,
@@ -153,7 +148,6 @@ export function madePassword(): string {
   return randomBytes(15).toString('base64url');
 }
 
-/** The first line of stdin, without its line break. */
 export function readPassword(terminal: Terminal): Promise<string> {
   return stdinLine(
     terminal.stdin,
@@ -164,10 +158,7 @@ export function readPassword(terminal: Terminal): Promise<string> {
 
 export type DeleteArguments = ServerArguments & { readonly yes?: boolean };
 
-/**
- * `comity users delete`: removes an account with its password, sessions and keys. Rows that it created in collections
- * stay.
- */
+/** `comity users delete`: removes an account with its password, sessions and keys. Rows that it created stay. */
 export async function deleteUser(
   terminal: Terminal,
   name: string,
@@ -203,10 +194,7 @@ export async function setUserDisabled(
 
 export type SetPasswordArguments = ServerArguments & { readonly passwordStdin?: boolean };
 
-/**
- * `comity users set-password`: sets a password from stdin, or a generated one that is shown once. Ends all sessions of
- * the account.
- */
+/** `comity users set-password`: sets a password, from stdin or generated and shown once, and ends all sessions. */
 export async function setUserPassword(
   terminal: Terminal,
   name: string,

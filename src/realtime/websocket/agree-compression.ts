@@ -75,11 +75,9 @@ const flushTail = Uint8Array.of(0x00, 0x00, 0xff, 0xff);
 
 /**
  * Inflates compressed messages (RFC 7692 §7.2.2), each on its own: no inflater is kept between messages. `ws` keeps an
- * inflater and a deflater for each socket that ever used them: 250 KB of resident memory, measured, where this takes 12
- * KB in all.
+ * inflater and a deflater for each socket that used them: 250 KB of resident memory (measured), against 12 KB here.
  *
- * It inflates on the calling thread within the turn: 0.3 ms for a message of the default limit, at which longer ones
- * are cut.
+ * It inflates on the calling thread within the turn: 0.3 ms for a message of the default limit, the longest.
  *
  * Errors: `ERR_BUFFER_TOO_LARGE` for a message over `messageBytesMax`, zlib's own for invalid data.
  */

@@ -1,7 +1,6 @@
 /**
  * Octets on their way to one WebSocket's client. Long frames are written in pieces, each when the client has received
- * the one before, which shows the progress of a frame, over HTTP/2 too, and distinguishes a slow client from a stalled
- * one.
+ * the one before, which shows progress, over HTTP/2 too, and distinguishes a slow client from a stalled one.
  */
 import type { Duplex, Writable } from 'node:stream';
 

@@ -3,8 +3,7 @@
  * rest is here. converse.ts answers the handshake. States:
  *
  * - open: messages go both ways, pings are sent.
- * - closing: a Close frame was sent, or the client ended; earlier messages still go out, no further ones are sent or
- *   received.
+ * - closing: a Close frame was sent, or the client ended; earlier messages still go out, no further ones pass.
  * - closed: the stream is gone: `onClosed` of the conversation and of the server, and one observation, each once.
  *
  * From `closing`, the stream has `realtimeCloseMs` to close, then it is cut.
@@ -147,8 +146,7 @@ export class WebSocketWire implements ConversationPeer {
   }
 
   /**
-   * A ping is due; a client that has not answered the previous one is gone (a half-open connection gives no other
-   * sign).
+   * A ping is due; a client that did not answer the previous one is gone (a half-open connection has no other sign).
    */
   beat(): void {
     if (this.#pinged) {
@@ -160,10 +158,7 @@ export class WebSocketWire implements ConversationPeer {
     this.#outbox.write(pingFrame);
   }
 
-  /**
-   * Closes a stalled WebSocket: a client that answers pings but receives nothing would hold its connection and memory
-   * for ever.
-   */
+  /** Closes a stalled WebSocket: a client that answers pings but receives nothing would hold its memory for ever. */
   sweep(nowMs: number): void {
     const { answerStallTimeoutMs } = this.#options.limits;
     if (this.#mode !== 'open' || !this.#outbox.stalls(nowMs, answerStallTimeoutMs)) return;

@@ -1,13 +1,12 @@
 /**
  * Detects the protocol of a connection from its first octets, before a server reads it. Modes:
  *
- * - looking: octets are held until they decide. A timer bounds a client that sends too few, because no server has the
- *   connection yet.
+ * - looking: octets are held until they decide. A timer bounds the wait, since no server has the connection.
  * - passed: the octets are in the socket again as if unread, and a server has it.
  * - gone: the client left first, or sent nothing until the timer.
  *
- * A `data` listener takes the octets and `unshift` returns them: if the first ones decide, the server parses them in
- * the same turn.
+ * A `data` listener takes the octets and `unshift` returns them: if they decide, the server parses them in the same
+ * turn.
  */
 import { createServer, type Server, type ServerOpts, type Socket } from 'node:net';
 

@@ -4,8 +4,7 @@
  *
  * - answered: 101 is written; the client's octets are held until its preface and first frame are complete.
  * - over: preface, merged SETTINGS, the request as stream 1 and later octets are in the socket, and HTTP/2 has it.
- * - ended: something else arrived, or nothing in time: the connection is cut, because no protocol is left to respond
- *   in.
+ * - ended: something else arrived, or nothing in time: the connection is cut, with no protocol left to respond in.
  */
 import type { Socket } from 'node:net';
 import type { Observe } from '../../observe/observation.ts';

@@ -85,8 +85,7 @@ export class Http2Connection implements Multiplexed {
   }
 
   /**
-   * Requests still get their responses, as over HTTP/1.1, but no stream stays open for a client that cannot even send
-   * window updates.
+   * Requests still get their responses, as over HTTP/1.1, but streams that stay open end: no window updates can come.
    */
   #onClientEnded(): void {
     this.#clientEnded = true;

@@ -1,7 +1,6 @@
 /**
  * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (send-answer.ts) without those of the
- * connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break, and other streams are not
- * affected.
+ * connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break.
  *
  * A response before the end of the content ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so if nothing
  * was read, and this file if the reading was interrupted.

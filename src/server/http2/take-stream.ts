@@ -3,8 +3,7 @@
  * request, a WebSocket, a tunnel.
  *
  * Refused first: schemes other than http and https, values with surrounding white space (RFC 9113 §8.2.1), which
- * nghttp2 silently drops by default, and header sections longer than over HTTP/1.1. The kernel judges Host, Expect,
- * method and target.
+ * nghttp2 silently drops by default, and header sections longer than over HTTP/1.1. The kernel judges the rest.
  */
 import type { ServerHttp2Stream } from 'node:http2';
 import { Readable, Writable } from 'node:stream';

@@ -2,8 +2,7 @@
  * Sends one request over an open connection to the destination and passes on its answer. Modes:
  *
  * - asking: the request and its content go out. A failure is a refusal: 502, 504.
- * - answering: the header section of the answer was passed on. A failure now aborts the answer, since its status is
- *   sent.
+ * - answering: the header section of the answer was passed on. A failure now aborts the answer.
  * - over: reported as closed, all listeners removed, the connection closed. Entered once, by `#end`.
  *
  * node:http writes the request and reads the answer (its strict parser refuses Content-Length beside Transfer-Encoding,
@@ -272,10 +271,7 @@ class Passage {
 
 const broken = { code: 'destination_failed' } as const;
 
-/**
- * Why an answer cannot be passed on. 407 is for a proxy's own client, which would then send its credentials to us
- * again.
- */
+/** Returns why an answer cannot be passed on. After a 407, a client would send us its proxy credentials again. */
 function faultOf(status: number): string | undefined {
   if (status === 407) return 'the destination answered 407, as a proxy would';
   return status < 200 || status > 599 ? `the destination answered with the status ${status}` : undefined;

@@ -57,8 +57,7 @@ export function createForward(options: ForwardOptions): Forward {
 
 /**
  * Returns the fault of a request that is to be forwarded (RFC 9112 §3.2, §6.1), or undefined. It does the kernel's
- * checks in the kernel's order, because no resource sees the request. The server has judged its version and the framing
- * of HTTP/1.0.
+ * checks in the kernel's order, because no resource sees the request. The server has judged HTTP/1.0 framing.
  */
 function judgeMessage(request: Request, { scheme }: ForeignTarget): Refusal | undefined {
   const { fields, version, method, rawFields } = request;

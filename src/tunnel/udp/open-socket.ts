@@ -3,8 +3,7 @@
  * dialler; the first with a route is used, because UDP has no answer by which to choose. Connected, so that the system
  * drops datagrams from elsewhere and reports ICMP errors.
  *
- * Node leaves the Don't Fragment bit to the system, which sets it on Linux except for datagrams larger than the known
- * path MTU.
+ * Node leaves the Don't Fragment bit to the system, which sets it on Linux up to the known path MTU.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { isIP, isIPv6 } from 'node:net';
@@ -74,10 +73,7 @@ async function lookUp(
   }
 }
 
-/**
- * All addresses, or none: a name with permitted and other addresses is refused. For `localhost`, the permitted ones
- * suffice.
- */
+/** All addresses or none: a name with a refused address is refused. For `localhost`, the permitted ones suffice. */
 function permitted(
   judge: EgressPolicy['judge'],
   addresses: readonly string[],

@@ -91,8 +91,8 @@ const offTemplate: Problem = {
 
 /**
  * Refuses an absolute target with `http` that names another server: it asks a proxy to forward the request, which an
- * Upgrade cannot. Clients of connect-udp build an `https` one from the template with any name of this server, so that
- * name is ignored.
+ * Upgrade cannot. Clients of connect-udp build an `https` one from the template with any name of this server, which is
+ * ignored.
  */
 function targetProblem(request: Request, isForeign: UdpOptions['isForeign']): Problem | undefined {
   const isPlain = request.target.slice(0, plainScheme.length).toLowerCase() === plainScheme;
@@ -138,8 +138,7 @@ const udpProtocol = 'connect-udp';
 /**
  * Checks a request for connect-udp besides its target: over HTTP/1.1 a GET with Upgrade, Connection and one Host (RFC
  * 9298 §3.2), over HTTP/2 an extended CONNECT (§3.4), and no content framed by fields over either (RFC 9297 §3.2).
- * Capsule-Protocol is ignored: it is for intermediaries, and the protocol implies it (RFC 9297 §3.4). Undefined: it is
- * valid.
+ * Capsule-Protocol is ignored: it is for intermediaries, and the protocol implies it (RFC 9297 §3.4). Undefined: valid.
  */
 function handshakeProblem(request: Request): Problem | undefined {
   const { fields } = request;

@@ -56,7 +56,7 @@ export const accountOutput = {
 /** What every login answers with. */
 export const tokensOutput = {
   schema: named('Tokens', {
-    description: 'A session (§2.3).',
+    description: 'A session.',
     type: 'object',
     properties: {
       token: { type: 'string', description: 'Access token, for `Authorization: Bearer`.' },

@@ -1,6 +1,6 @@
 /**
- * `comity backup FILE`: copies the store into one file while servers write to it, or while none runs. It takes no lock: the copy is
- * read from one snapshot, beside whoever writes. The file is the same whichever store it comes from.
+ * `comity backup FILE`: copies the store into one file, with or without running servers. It takes no lock: it reads one
+ * snapshot beside the writers. The file format does not depend on the store.
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { onInterrupt, showProgress } from './progress.ts';
 import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Resolves with 0 when the copy is whole and on disk; nothing stands under the name of the file otherwise. */
+/** Resolves with 0 when the copy is complete and on disk; otherwise there is no file of that name. */
 export async function backup(
   terminal: Terminal,
   file: string,
@@ -27,7 +27,7 @@ export async function backup(
   const settings = chosenStore(loadSettings(terminal.environment, {}, options).settings, options);
   const target = resolve(file);
   const begin = await beginningOf(settings);
-  if (existsSync(target)) throw new CommandFailure(`${file} is there already; name a file that is not`);
+  if (existsSync(target)) throw new CommandFailure(`${file} exists already; name a new file`);
   if (!existsSync(dirname(target))) throw new CommandFailure(`there is no folder ${dirname(target)}`);
   const startedAt = performance.now();
   await copy(terminal, (onProgress) => begin(target, onProgress));
@@ -45,7 +45,7 @@ async function beginningOf(settings: Settings): Promise<Begin> {
   if (databaseUrl === undefined) return embedded(settings);
   const place = { url: databaseUrl, schema, connectTimeoutMs };
   try {
-    // The database is looked at before the thread does: its failures are told better from here.
+    // Checks the database here, where its failures get better messages than from the thread.
     await findStore(place);
   } catch (error) {
     throw startFailure(error, settings);
@@ -57,13 +57,13 @@ function embedded(settings: Settings): Begin {
   const database = join(resolve(settings.data), 'comity.db');
   if (!existsSync(database)) {
     throw new CommandFailure(
-      `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
+      `there is no store in ${settings.data}; name its folder with --data or COMITY_DATA`,
     );
   }
   return (target, onProgress) => startBackup(database, target, onProgress);
 }
 
-/** An interrupted copy is stopped, and what there is of it removed, before the process ends. */
+/** An interrupt stops the copy and removes the partial file before the process ends. */
 async function copy(terminal: Terminal, begin: (onProgress: OnProgress) => Copy): Promise<void> {
   const progress = showProgress(terminal.stderr, 'Copying');
   const { done, stop } = begin(progress.advance);

@@ -1,6 +1,6 @@
 /**
- * `comity check --store`: has SQLite read every page and every index of the embedded store, and reads every document and every secret, beside
- * a server or without one. PostgreSQL looks after its pages itself.
+ * `comity check --store`: makes SQLite check every page and every index of the embedded store, and reads every document
+ * and every secret, with or without a running server. PostgreSQL checks its own pages.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -20,7 +20,7 @@ const faultsMax = 100;
 
 type Report = { readonly rows: number; readonly tables: number; readonly faults: readonly string[] };
 
-/** Resolves with 0 where the store is sound, and with 4 where it is damaged. */
+/** Resolves with 0 if the store is sound, and with 4 if it is damaged. */
 export async function checkStore(
   terminal: Terminal,
   options: WrittenSettings,
@@ -55,7 +55,7 @@ function reportOf(path: string, settings: Settings): Report {
     refuseEmptyFile(path);
     if (!existsSync(path)) {
       throw new CommandFailure(
-        `there is no store in ${settings.data}; say where it is with --data or COMITY_DATA`,
+        `there is no store in ${settings.data}; name its folder with --data or COMITY_DATA`,
       );
     }
     return convertDamage(path, () => {
@@ -75,7 +75,7 @@ function reportOf(path: string, settings: Settings): Report {
 function contentOf(database: DatabaseSync, settings: Settings): Report {
   const found = database.prepare(`PRAGMA integrity_check(${faultsMax})`).all();
   const faults = found.map((row) => String(row['integrity_check'])).filter((line) => line !== 'ok');
-  // What SQLite cannot walk is not walked again.
+  // SQLite could not read the pages, so reading the documents would fail too.
   if (faults.length > 0) return { rows: 0, tables: 0, faults };
   const keys = keysOf(settings);
   const names = database.prepare('SELECT name FROM comity_counters WHERE n > 0 ORDER BY n').all();
@@ -85,7 +85,7 @@ function contentOf(database: DatabaseSync, settings: Settings): Report {
     const documents = database.prepare(`SELECT id, doc, json_valid(doc) AS valid FROM ${quoteName(table)}`);
     for (const { id, doc, valid } of documents.iterate()) {
       rows += 1;
-      const fault = valid === 1 ? secretFault(keys, table, String(id), String(doc)) : 'is no JSON';
+      const fault = valid === 1 ? secretFault(keys, table, String(id), String(doc)) : 'is not JSON';
       if (fault !== undefined && faults.length < faultsMax) faults.push(`${table}/${id} ${fault}`);
     }
   }
@@ -106,7 +106,7 @@ function secretFault(
   const keyId = sealingKeyOf(doc);
   if (keyId === undefined) return undefined;
   const key = keys.get(keyId);
-  if (key === undefined) return `is encrypted with the key ${keyId}, which is not at hand`;
+  if (key === undefined) return `is encrypted with the key ${keyId}, which is not available`;
   try {
     unseal(key, { table, id }, doc);
     return undefined;

@@ -1,4 +1,4 @@
-/** `comity check`: finds every mistake in settings and configuration without starting anything, and prints the outcome. */
+/** `comity check`: finds every mistake in settings and configuration without starting anything. */
 import { ConfigurationError } from '../config/inspection.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Rule } from '../model/access.ts';
@@ -7,7 +7,7 @@ import { exitCodes } from './failure.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Resolves with 0 when all is sound. With `json`, mistakes are printed as JSON too, and the exit code is 2. */
+/** Resolves with 0 if there are no mistakes. With `json`, mistakes are printed as JSON too, and the exit code is 2. */
 export async function check(terminal: Terminal, options: WrittenSettings, json: boolean): Promise<number> {
   try {
     const reading = await readConfiguration(terminal.environment, options);

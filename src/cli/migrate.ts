@@ -1,6 +1,6 @@
 /**
- * `comity migrate`: shows what the schema in PostgreSQL lacks, and makes it, while processes go on serving. On the embedded
- * store there is nothing to do, which brings itself up to date at start.
+ * `comity migrate`: shows the changes that the schema in PostgreSQL needs, and makes them while servers keep serving.
+ * The embedded store needs none of this: it migrates at start.
  */
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
@@ -16,13 +16,11 @@ import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
 
 export type MigrateFlags = {
-  /** One JSON object in place of the text. */
   readonly json: boolean;
-  /** Shows what would be done. */
   readonly dryRun: boolean;
-  /** Does not ask. */
+  /** Does not ask for confirmation. */
   readonly yes: boolean;
-  /** Drops no index, for the time in which processes of the old configuration still read by it. */
+  /** Drops no index, while processes with the old configuration still read by it. */
   readonly keepIndexes: boolean;
 };
 
@@ -55,7 +53,7 @@ export async function migrate(
   } else {
     tellPlan(terminal, address, settings, steps);
     if (flags.dryRun || steps.length === 0) return codeOf(steps, flags);
-    if (!flags.yes && !(await isConfirmed(terminal, 'Go on?'))) return exitCodes.failed;
+    if (!flags.yes && !(await isConfirmed(terminal, 'Continue?'))) return exitCodes.failed;
     await make(terminal, address, migration, settings, (line) => terminal.out(line));
   }
   return codeOf(steps, flags);
@@ -125,7 +123,7 @@ function tellPlan(
     terminal.out(`Nothing to do: ${where} is up to date.`);
     return;
   }
-  terminal.out(`To be made in ${where}, while others may go on serving from it:`);
+  terminal.out(`Steps for ${where}; servers can keep using it meanwhile:`);
   for (const [at, { what }] of steps.entries()) terminal.out(`  ${at + 1}  ${what}`);
 }
 
@@ -146,7 +144,6 @@ function tellJson(
   terminal.out(JSON.stringify(report, undefined, 2));
 }
 
-/** Asks a person at a terminal; a script that calls this has decided already. */
 function ignore(): void {
   // JSON is printed at the end.
 }

@@ -1,4 +1,4 @@
-/** Options that take a whole number, refused like any other mistake in the command line. */
+/** Parsers of option values; commander reports their refusals like other mistakes in the command line. */
 import { InvalidArgumentError } from 'commander';
 import { CommandFailure, exitCodes } from './failure.ts';
 
@@ -17,9 +17,8 @@ const isoDate = /^\d{4}-/;
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * A time that lies behind us, as people say it: how long ago (`2h`), or a date or a time as ISO 8601 writes it.
- *
- * @param option how the command line calls it, for the sentence that it is wrong
+ * Parses a past time: a duration (`2h`), or an ISO 8601 date or time.
+ * @param option its name, for the error message
  * @returns ISO 8601
  */
 export function pastTime(option: string, text: string, nowMs: number): string {
@@ -32,7 +31,7 @@ export function pastTime(option: string, text: string, nowMs: number): string {
   return new Date(at).toISOString();
 }
 
-/** Options that take several words, apart by spaces, by commas, or by the option given again. */
+/** Parses several words, separated by spaces or commas, or from a repeated option. */
 export function commaList(written: string, before: readonly string[] = []): readonly string[] {
   const words = written
     .split(',')

@@ -1,6 +1,6 @@
 /**
- * The command line: which subcommands there are and how they are told apart. Each lives in a file of its own, which
- * is loaded when it is called for, so that none pays for the others at start.
+ * Declares the subcommands of the command line. The code of each is loaded when it is called, so that none slows down
+ * the start of the others.
  */
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import type { WrittenSettings } from '../config/load-settings.ts';
@@ -23,14 +23,14 @@ Exit codes:
   1    failed
   2    the command line, a setting or the configuration is wrong
   3    "migrate --dry-run" found something to do
-   4    the store is damaged
-  70   an error that no code caught ended "serve", after it had drained
+  4    the store is damaged
+  70   an uncaught error ended "serve", after it had drained
   130  a second signal ended "serve" before it had drained
 
 Every setting is an environment variable, such as COMITY_PORT=8080; an option outranks it.
 COMITY_LOG_LEVEL=debug shows the stack of an error.`;
 
-/** Runs one command line to its end. Never throws: what goes wrong is told on stderr and in the exit code. */
+/** Runs one command line. Never throws: failures go to stderr and into the exit code. */
 export async function runProgram(argv: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = exitCodes.done;
   const program = declareProgram(terminal, (code) => {
@@ -40,7 +40,7 @@ export async function runProgram(argv: readonly string[], terminal: Terminal): P
     await program.parseAsync(argv, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Commander has told the reader already; 0 is --help or --version.
+    // Commander has printed its message; 0 is --help or --version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     terminal.err(failureText(error, terminal.environment.COMITY_LOG_LEVEL === 'debug'));
     return exitCodeOf(error);
@@ -75,10 +75,10 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   return program;
 }
 
-/** Width of the help, in columns, where it does not go to a terminal. */
+/** Columns of the help if it does not go to a terminal. */
 const helpColumns = 80;
 
-/** Where commander prints by itself, and how wide. */
+/** Streams and widths for commander's own output. */
 function helpOutput({ stdout, stderr }: Terminal): OutputConfiguration {
   const widthOf = ({ isTTY, columns = helpColumns }: Output): number =>
     isTTY === true ? columns : helpColumns;
@@ -102,7 +102,7 @@ function declareServe(program: Command, terminal: Terminal, finish: Finish): voi
       'after',
       '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
         '\nThe first SIGTERM or SIGINT lets requests under way end, then exits 0; a second one exits 130 at once.' +
-        '\nAn error that no code caught is logged, ends the program in the same way, and exits 70: a supervisor restarts it.',
+        '\nAn uncaught error is logged, ends the program in the same way, and exits 70, so that a supervisor restarts it.',
     )
     .action(async (options: WrittenSettings) => {
       const { serve } = await import('./serve.ts');
@@ -113,10 +113,13 @@ function declareServe(program: Command, terminal: Terminal, finish: Finish): voi
 function declareInit(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('init')
-    .description('make a new project: a small configuration, ready to be served')
-    .argument('[folder]', 'where to make it; created when missing', '.')
-    .option('--node <npm|system>', 'bring Node as an npm package, or rely on the one of the machine')
-    .addHelpText('after', '\nNever overwrites a file. Without --node it does as this program was run itself.')
+    .description('create a project with a small configuration, ready to serve')
+    .argument('[folder]', 'its folder; created if missing', '.')
+    .option('--node <npm|system>', 'install Node as an npm package, or use that of the machine')
+    .addHelpText(
+      'after',
+      '\nNever overwrites a file. Without --node it chooses the way in which the running Node was installed.',
+    )
     .action(async (folder: string, options: { readonly node?: string }) => {
       const { init } = await import('./init.ts');
       finish(await init(terminal, folder, options.node));
@@ -128,7 +131,10 @@ function declareCheck(program: Command, terminal: Terminal, finish: Finish): voi
     .command('check')
     .description('check the settings and the configuration, or the store')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--store', 'read the whole embedded store, beside a server or not; exits 4 when it is damaged')
+    .option(
+      '--store',
+      'read the whole embedded store, with or without a running server; exits 4 if it is damaged',
+    )
     .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
     .option('--json', 'print one JSON object')
     .action(async ({ json = false, store = false, ...options }: CheckArguments) => {
@@ -145,15 +151,15 @@ function declareCheck(program: Command, terminal: Terminal, finish: Finish): voi
 function declareBackup(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('backup')
-    .description('copy the store into one file, while the server runs or not')
-    .argument('<file>', 'the copy; must not be there yet')
+    .description('copy the store into one file, with or without a running server')
+    .argument('<file>', 'the copy; must not exist yet')
     .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
     .option('--json', 'print one JSON object at the end')
     .addHelpText(
       'after',
-      '\nThe copy is consistent: it holds every write that was acknowledged before the copy ended or began.' +
-        '\nWith COMITY_DATABASE_URL it is of the store in that database, unless --data names a folder.' +
-        '\n"comity restore" brings it back, into either store.',
+      '\nThe copy is consistent: it contains every write that was acknowledged before the copy began.' +
+        '\nWith COMITY_DATABASE_URL it copies the store in that database, unless --data names a folder.' +
+        '\n"comity restore" restores it, into either store.',
     )
     .action(
       async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
@@ -166,15 +172,15 @@ function declareBackup(program: Command, terminal: Terminal, finish: Finish): vo
 function declareRestore(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('restore')
-    .description('bring what "backup" wrote into an empty store, embedded or PostgreSQL')
+    .description('restore a copy by "backup" into an empty store, embedded or PostgreSQL')
     .argument('<file>', 'the copy, of either store')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
     .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
     .option('--json', 'print one JSON object at the end')
     .addHelpText(
       'after',
-      '\nWith COMITY_DATABASE_URL it goes into that database, unless --data names a folder.' +
-        '\nA store that holds rows is refused, and an interrupted restore leaves an empty one.',
+      '\nWith COMITY_DATABASE_URL it restores into that database, unless --data names a folder.' +
+        '\nA store that contains rows is refused, and an interrupted restore leaves the store empty.',
     )
     .action(
       async (file: string, { json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
@@ -187,17 +193,17 @@ function declareRestore(program: Command, terminal: Terminal, finish: Finish): v
 function declareMigrate(program: Command, terminal: Terminal, finish: Finish): void {
   program
     .command('migrate')
-    .description('bring the schema in PostgreSQL up to date, while others serve from it')
+    .description('update the schema in PostgreSQL, while servers keep using it')
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--dry-run', 'only show what would be done; exits 3 when that is anything')
+    .option('--dry-run', 'only show the steps; exits 3 if there are any')
     .option('--keep-indexes', 'drop no index that is no longer declared, while old processes read by it')
-    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .option('--json', 'print one JSON object at the end; never asks')
     .addHelpText(
       'after',
-      '\nOnly adds, and drops indexes that are no longer declared; no row is lost and nobody is locked out.' +
-        '\nOne that was interrupted goes on where it was when it is run again. COMITY_DATABASE_URL must lead to' +
-        '\nthe server itself here, not to a pooler. The embedded store needs none of this.',
+      '\nOnly adds, and drops indexes that are no longer declared; no row is lost and no server is locked out.' +
+        '\nAn interrupted migration continues when it is run again. COMITY_DATABASE_URL must lead to' +
+        '\nPostgreSQL itself here, not to a pooler. The embedded store needs none of this.',
     )
     .action(
       async ({
@@ -224,9 +230,9 @@ function declareSecrets(program: Command, terminal: Terminal, finish: Finish): v
     .option('--json', 'print one JSON object at the end')
     .addHelpText(
       'after',
-      '\nWithout COMITY_SECRET_KEY it makes a new key in the key file. Otherwise give the new key in COMITY_SECRET_KEY' +
-        '\nand the old one in COMITY_SECRET_KEY_PREVIOUS, to every server first. Servers on PostgreSQL go on serving.' +
-        '\nOne that was interrupted goes on where it was when it is run again.',
+      '\nWithout COMITY_SECRET_KEY it generates a new key in the key file. Otherwise give the new key in COMITY_SECRET_KEY' +
+        '\nand the old one in COMITY_SECRET_KEY_PREVIOUS, to every server first. Servers on PostgreSQL keep serving.' +
+        '\nAn interrupted rotation continues when it is run again.',
     )
     .action(async ({ json = false, ...options }: WrittenSettings & { readonly json?: boolean }) => {
       const { rotateSecrets } = await import('./secrets.ts');

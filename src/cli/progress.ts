@@ -1,4 +1,4 @@
-/** A progress bar on one line of a terminal; nothing at all where stderr is a file or a pipe. */
+/** Progress on one line of a terminal; nothing if stderr is a file or a pipe. */
 import type { Output } from './terminal.ts';
 
 export type Progress = {
@@ -11,7 +11,7 @@ export type Progress = {
 const drawEveryMs = 100;
 const barCells = 30;
 
-/** @param label what is under way, in a word or two */
+/** @param label a word or two for the work */
 export function showProgress(stream: Output, label: string): Progress {
   if (!stream.isTTY) return { advance: ignore, end: ignore };
   let drawnAt = Number.NEGATIVE_INFINITY;
@@ -32,7 +32,7 @@ export function showProgress(stream: Output, label: string): Progress {
 }
 
 function ignore(): void {
-  // A pipe gets the outcome alone.
+  // A pipe gets no progress.
 }
 
 type StatusLine = {
@@ -43,7 +43,7 @@ type StatusLine = {
 };
 const clearLine = '\r\u001b[2K';
 
-/** One line of a terminal that says how far work has come whose end nobody knows; nothing where stderr is a file or a pipe. */
+/** A status line for work of unknown length; nothing if stderr is a file or a pipe. */
 export function showStatusLine(stream: Output): StatusLine {
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {
@@ -60,9 +60,8 @@ export function showStatusLine(stream: Output): StatusLine {
 }
 
 /**
- * What a command with work under way does on the first SIGINT or SIGTERM, in place of ending at once.
- *
- * @returns the way to go back to ending at once
+ * Calls `act` on the first SIGINT or SIGTERM, which would end the process otherwise.
+ * @returns function that restores the default
  */
 export function onInterrupt(act: () => void): () => void {
   process.once('SIGINT', act).once('SIGTERM', act);

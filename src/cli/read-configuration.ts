@@ -1,6 +1,6 @@
 /**
- * What most commands begin with: the settings, the configuration that they name, and the secrets of the senders that it declares. Settings
- * are read twice, because the first reading says where the configuration is and that may hold settings of its own.
+ * Reads the settings, the configuration that they name, and the secrets of its senders. Settings are read twice,
+ * because the first reading locates the configuration, which may contain settings of its own.
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,14 +21,14 @@ export type Reading = {
   readonly configuration: Configuration;
   readonly settings: Settings;
   readonly providers: LoadedSettings['providers'];
-  /** Of senders whose variables are set, by variable. */
+  /** Secrets of senders whose variables are set, by variable. */
   readonly senderSecrets: ReadonlyMap<string, readonly string[]>;
-  /** URL of the configuration file: what threads of handlers import. */
+  /** URL of the configuration file, which threads of handlers import. */
   readonly module: string;
   readonly warnings: readonly string[];
 };
 
-/** @throws ConfigurationError with every mistake in the settings, else every one in the configuration, else in the secrets of senders */
+/** @throws ConfigurationError with all mistakes in the settings, else in the configuration, else in senders' secrets */
 export async function readConfiguration(
   environment: Environment,
   options: WrittenSettings,
@@ -44,18 +44,17 @@ export async function readConfiguration(
   return { configuration, ...loaded, senderSecrets, module, warnings: all };
 }
 
-/** A URL is signed as the sender wrote it, and a proxy in front changes it. */
+/** Warns if a signature covers the URL, which a proxy in front changes. */
 function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }: Settings): string[] {
   if (publicUrl !== undefined) return [];
   return [...senders.values()]
     .filter(({ rule: { signature } }) => signature.kind === 'hmac' && signature.signed.includes('{url}'))
     .map(
       ({ name }) =>
-        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin that it knows, if that is not the address of this program`,
+        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,
     );
 }
 
-/** Tells the warnings on stderr, one a line. */
 export function tellWarnings(terminal: Terminal, warnings: readonly string[]): void {
   for (const warning of warnings) terminal.err(`comity: warning: ${warning}`);
 }

@@ -1,6 +1,6 @@
 /**
- * `comity restore FILE`: brings what `comity backup` wrote into an empty store, embedded or PostgreSQL, whichever it came from. What is
- * begun is done whole or not at all.
+ * `comity restore FILE`: restores a copy by `comity backup` into an empty store, embedded or PostgreSQL, from either.
+ * It restores all or nothing.
  */
 import { resolve } from 'node:path';
 import type { Configuration } from '../config/configuration.ts';
@@ -21,9 +21,8 @@ import { startFailure } from './start-failure.ts';
 import type { Terminal } from './terminal.ts';
 
 export type RestoreFlags = {
-  /** One JSON object in place of the text. */
   readonly json: boolean;
-  /** The program's own, which a schema keeps that is made on the way. */
+  /** The program's version, which a schema that is created here records. */
   readonly version: string;
 };
 
@@ -117,5 +116,5 @@ async function intoDatabase(
 }
 
 function ignore(): void {
-  // The schema that is made on the way is part of the outcome.
+  // The outcome includes the schema that was created.
 }

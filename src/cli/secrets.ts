@@ -1,6 +1,6 @@
 /**
- * `comity secrets rotate`: encrypts every secret in the store with another key. On PostgreSQL servers may go on serving; the embedded
- * store belongs to one process, and a server on it changes its key while it starts.
+ * `comity secrets rotate`: encrypts every secret in the store with another key. Servers on PostgreSQL may keep serving;
+ * the embedded store belongs to one process, and a server on it changes the key at start.
  */
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
@@ -15,7 +15,7 @@ import { readConfiguration, tellWarnings } from './read-configuration.ts';
 import { startFailure } from './start-failure.ts';
 import type { Output, Terminal } from './terminal.ts';
 
-/** How many of its looks at the database a server may miss. */
+/** Looks at the database that a server may miss. */
 const looksMissed = 3;
 const drawEveryMs = 100;
 
@@ -53,12 +53,12 @@ function inUse(error: unknown): CommandFailure | undefined {
     return undefined;
   const message =
     `${error.message}: stop the server first, or start it again with the new key in COMITY_SECRET_KEY and the old one in ` +
-    'COMITY_SECRET_KEY_PREVIOUS, and it changes them itself';
+    'COMITY_SECRET_KEY_PREVIOUS; it then encrypts the secrets anew';
   return new CommandFailure(message, { cause: error });
 }
 
 function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Settings): string {
-  const done = `${rows} secrets were encrypted anew; all are under the key ${key} now.`;
+  const done = `${rows} secrets were encrypted anew; all use the key ${key} now.`;
   if (secretKey === undefined) return done;
   if (secretKeyPrevious === undefined) {
     return `${done}\nTo change the key, put a new one into COMITY_SECRET_KEY and this one into COMITY_SECRET_KEY_PREVIOUS.`;
@@ -66,7 +66,7 @@ function textOf(key: string, rows: number, { secretKey, secretKeyPrevious }: Set
   return `${done}\nServers no longer need COMITY_SECRET_KEY_PREVIOUS. Keep the old key for as long as backups made with it.`;
 }
 
-/** A count on one line of a terminal; nothing where stderr is a file or a pipe. */
+/** A count on one line of a terminal; nothing if stderr is a file or a pipe. */
 function showCount(stream: Output): {
   readonly advance: (rows: number) => void;
   readonly end: () => void;
@@ -86,7 +86,7 @@ function showCount(stream: Output): {
 }
 
 /**
- * What `comity restore` warns of: a file whose secrets are encrypted with a key that is not at hand.
+ * Returns the warning of `comity restore` about a file whose secrets are encrypted with an unavailable key.
  * @throws UnfitBackup
  */
 export function keyWarnings(file: string, settings: Settings): readonly string[] {
@@ -100,7 +100,7 @@ export function keyWarnings(file: string, settings: Settings): readonly string[]
     const { active } = keyOfRow(String(row[1]));
     if ([...given, ...readKeyFile(keyFile)].some(({ id }) => id === active)) return [];
     return [
-      `the secrets in ${file} are encrypted with the key ${active}, which is not at hand: before a server starts on the restored store, ` +
+      `the secrets in ${file} are encrypted with the key ${active}, which is not available: before a server starts on the restored store, ` +
         `set COMITY_SECRET_KEY to it or put its key file at ${keyFile}`,
     ];
   } finally {
@@ -109,5 +109,5 @@ export function keyWarnings(file: string, settings: Settings): readonly string[]
 }
 
 function ignore(): void {
-  // What the store reports of its own is of no use here.
+  // The command needs no observations of the store.
 }

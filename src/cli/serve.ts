@@ -1,9 +1,9 @@
 /**
- * `comity serve`: starts the program, says so, and stops it on a signal or an uncaught error.
+ * `comity serve`: starts the program, prints the ready line, and stops on a signal or an uncaught error.
  *
- * Starting -> serving -> draining -> ended. A first signal moves to draining, also when it comes while starting, which
- * is then finished first; a second one ends the process at once. Draining has its own bound in the program;
- * `lateMs` after it this file gives up on it, so that a fault there cannot keep the process alive.
+ * Starting -> serving -> draining -> ended. The first signal begins the drain; during the start, the start is finished
+ * first. A second signal ends the process at once. The program bounds its drain itself; `lateMs` after that bound this
+ * file gives up, so that a fault in the drain cannot keep the process alive.
  *
  * An uncaught error drains as a signal does and exits 70; while starting it exits at once (decision 0037).
  */
@@ -24,10 +24,10 @@ import { welcomeText } from './welcome.ts';
 
 const lateMs = 5000;
 
-/** Uncaught errors that are logged; one that repeats would fill the disk. */
+/** Uncaught errors that are logged; a repeating one would fill the disk. */
 const uncaughtLinesMax = 10;
 
-/** npm passes on a signal that the terminal has sent to the whole process group: both are the same wish. */
+/** npm repeats a signal that the terminal has sent to the whole process group: within this time both count as one. */
 const echoMs = 500;
 
 /** Resolves with the exit code once the program has stopped. */
@@ -40,7 +40,7 @@ export async function serve(terminal: Terminal, options: WrittenSettings): Promi
   }
 }
 
-/** The first of something that the process may tell again, and the way to hear it no longer. */
+/** The first occurrence of an event that may repeat, and a function that removes the listener. */
 type Heard<T> = { readonly first: Promise<T>; readonly forget: () => void };
 
 async function serveUntil(
@@ -84,7 +84,7 @@ async function stopAt(cause: string | Uncaught, running: Running, settings: Sett
   const reason = typeof cause === 'string' ? cause : 'uncaught error';
   const stopped = stop(running, reason, settings.drainMs + lateMs);
   if (typeof cause === 'string') await stopped;
-  // Whether the drain succeeded or not, the exit code tells what began it.
+  // The exit code reports the uncaught error, whether the drain succeeded or not.
   else
     await stopped.then(
       () => fail(cause),
@@ -97,13 +97,13 @@ async function stopAt(cause: string | Uncaught, running: Running, settings: Sett
 type Uncaught = { readonly error: unknown };
 
 /**
- * Resolves with the first error that no code caught. Each is logged with its origin and stack, up to `uncaughtLinesMax`; those after the first
- * change nothing else, so that a fault that repeats neither ends the drain nor begins another.
+ * Resolves with the first uncaught error. Each is logged with its origin and stack, up to `uncaughtLinesMax`; later
+ * ones have no other effect, so that a repeating fault neither ends the drain nor begins another.
  */
 function hearUncaught(observe: Observe): Heard<Uncaught> {
   const { promise, resolve: first } = Promise.withResolvers<Uncaught>();
   let seen = 0;
-  // Node calls it for unhandled rejections too; `origin` says which it was.
+  // Node calls it for unhandled rejections too, as `origin` reports.
   const hear = (error: Error, origin: NodeJS.UncaughtExceptionOrigin): void => {
     seen += 1;
     first({ error });
@@ -111,7 +111,7 @@ function hearUncaught(observe: Observe): Heard<Uncaught> {
     try {
       observe({ kind: 'uncaught', origin, error });
     } catch {
-      // The error may have come out of the log itself. An error thrown here would end the process without a drain.
+      // The log itself may have thrown the error. An error thrown here would end the process without a drain.
     }
   };
   process.on('uncaughtException', hear);
@@ -119,7 +119,7 @@ function hearUncaught(observe: Observe): Heard<Uncaught> {
 }
 
 function fail({ error }: Uncaught): never {
-  const message = `ended by an error that no code caught: ${error instanceof Error ? error.message : String(error)}`;
+  const message = `ended by an uncaught error: ${error instanceof Error ? error.message : String(error)}`;
   throw new CommandFailure(message, { exitCode: exitCodes.uncaught, cause: error });
 }
 
@@ -131,7 +131,7 @@ function keyWarnings({ databaseUrl, secretKey, data }: Settings): readonly strin
   ];
 }
 
-/** Where the data is: a folder, or a database without what is secret of its URL. */
+/** Location of the data: a folder, or a database without the secret parts of its URL. */
 function whereOf({ data, databaseUrl, databaseSchema }: Settings): string {
   if (databaseUrl === undefined) return resolve(data);
   return `${describe(addressOf(databaseUrl))}, schema ${databaseSchema}`;
@@ -173,16 +173,15 @@ function hearSignals(sameMs: number): Heard<string> {
   return { first: promise, forget: () => void process.off('SIGTERM', hear).off('SIGINT', hear) };
 }
 
-/** After the ready line, when whoever waited for it has been served. */
+/** After the ready line, when its reader has been served. */
 const afterMs = 1000;
 
 type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-resort' }) => Promise<void>;
 
 /**
- * Gives back what starting took. Loading modules and compiling schemas leaves some 18 MB of garbage in pages that V8 keeps
- * until the heap is under pressure, which an idle program never is; one full collection soon after the start returns them.
- *
- * The timer does not keep the process alive. A collection takes about 80 ms, once.
+ * Frees the memory of the start. Loading modules and compiling schemas leaves some 18 MB of garbage in pages that V8
+ * keeps until the heap is under pressure, which an idle program never is; one full collection soon after the start
+ * returns them. It takes about 80 ms, once. The timer does not keep the process alive.
  */
 function giveBackMemorySoon(): void {
   const timer = setTimeout(() => {

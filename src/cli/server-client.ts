@@ -1,6 +1,6 @@
 /**
- * Speaks HTTP to a running server for the commands that manage what it serves, with a key of the environment. What goes
- * wrong is told in one sentence that says what to do; a key is never repeated, nor sent on to another place by a redirect.
+ * HTTP client of the commands that manage a running server, with a key from the environment. A failure is one sentence
+ * that says what to do; the key is never printed, nor sent elsewhere by a redirect.
  */
 
 import { once } from 'node:events';
@@ -16,30 +16,30 @@ import type { Terminal } from './terminal.ts';
 export type ServerArguments = { readonly url?: string };
 
 export type ServerClient = {
-  /** Where the collections are: `http://127.0.0.1:4000/api/v1` */
+  /** Base URL of the collections: `http://127.0.0.1:4000/api/v1` */
   readonly api: string;
   /**
-   * The JSON of the answer; undefined where it has none.
-   * @param subject what the path names, for the sentence that it is not there: `account ada@shop.example`
+   * Returns the JSON of the response; undefined if it has no content.
+   * @param subject what the path names, for the message of a 404: `account ada@shop.example`
    */
-  ask(method: string, path: string, asked?: Asked): Promise<unknown>;
-  /** Items of a list, page by page, at most `limit` of them. */
+  ask(method: string, path: string, options?: RequestOptions): Promise<unknown>;
+  /** Reads a list page by page, at most `limit` items. */
   list<T>(path: string, limit: number): Promise<Listed<T>>;
   /**
-   * The answer as it begins to come, whatever its status; its content may have no end.
-   * @param signal ends it
+   * Returns the response as soon as its head arrives, whatever its status; its content may be endless.
+   * @param signal aborts it
    */
   open(path: string, fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
   /**
-   * The octets of an answer as they are transferred, content coding and all, which `fetch` would take off.
-   * @param take gets them piece by piece, and is waited for
+   * Passes on the octets of a response as transferred, with their content coding, which `fetch` would remove.
+   * @param take gets the pieces in turn; the next one waits for its promise
    */
   octets(path: string, subject: string, take: (chunk: Buffer) => Promise<void>): Promise<void>;
-  /** What an answer that was refused means. */
+  /** Returns the failure that explains a refusal. */
   refusal(answer: Response): Promise<CommandFailure>;
 };
 
-export type Asked = { readonly json?: unknown; readonly subject?: string };
+export type RequestOptions = { readonly json?: unknown; readonly subject?: string };
 
 export type Listed<T> = { readonly items: readonly T[]; readonly more: boolean };
 
@@ -48,10 +48,9 @@ const defaultBase = '/api/v1';
 const endingSlashes = /\/+$/;
 const answerMsMax = 30_000;
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
-/** Items asked for at a time. */
 const pageItemsMax = 200;
 
-/** For commands that only an administrator can give. */
+/** For commands that need an administrator. */
 export function openServer(terminal: Terminal, options: ServerArguments): ServerClient {
   const key = withKeys(terminal.environment).COMITY_ADMIN_KEY;
   if (key === undefined || key === '') {
@@ -62,7 +61,7 @@ export function openServer(terminal: Terminal, options: ServerArguments): Server
   return clientOf(terminal, options, credential);
 }
 
-/** For commands that any key with the scope `webhooks` can give: that in COMITY_KEY, or the administrator's. */
+/** For commands that a key with the scope `webhooks` may use: that in COMITY_KEY, or the administrator's. */
 export function openWebhookServer(terminal: Terminal, options: ServerArguments): ServerClient {
   const environment = withKeys(terminal.environment);
   const variable = environment.COMITY_KEY ? 'COMITY_KEY' : 'COMITY_ADMIN_KEY';
@@ -78,7 +77,7 @@ export function openWebhookServer(terminal: Terminal, options: ServerArguments):
 const keyVariables: ReadonlySet<string> = new Set(['COMITY_ADMIN_KEY', 'COMITY_KEY', 'COMITY_LISTEN_SECRET']);
 
 /**
- * The environment with the keys of a client, which may stand in files.
+ * Returns the environment with the client's keys, which may be in files.
  * @throws ConfigurationError
  */
 export function withKeys(given: Environment): Environment {
@@ -91,8 +90,8 @@ export function withKeys(given: Environment): Environment {
 function clientOf(terminal: Terminal, options: ServerArguments, credential: Credential): ServerClient {
   const api = apiOf(options.url ?? (terminal.environment.COMITY_URL || defaultUrl));
   warnOfPlainHttp(terminal, api);
-  const ask: ServerClient['ask'] = (method, path, asked = {}) =>
-    exchange(api, credential, method, path, asked);
+  const ask: ServerClient['ask'] = (method, path, requestOptions = {}) =>
+    exchange(api, credential, method, path, requestOptions);
   return {
     api,
     ask,
@@ -124,7 +123,7 @@ function clientOf(terminal: Terminal, options: ServerArguments, credential: Cred
 
 type Page<T> = { readonly items: readonly T[]; readonly nextCursor: string | null };
 
-/** A URL without a path is that of a server whose paths are as they come; one with a path names where its collections are. */
+/** A URL without a path means the default base path; one with a path is the base of the collections. */
 function apiOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
@@ -135,7 +134,7 @@ function apiOf(text: string): string {
   return `${url.origin}${path}`;
 }
 
-/** RFC 6750 §5.3 goes for keys as well: whoever carries the packets can read them. */
+/** As for the tokens of RFC 6750 §5.3: everyone on the network path can read the key. */
 function warnOfPlainHttp(terminal: Terminal, api: string): void {
   const { protocol, hostname } = new URL(api);
   if (protocol === 'https:' || loopbackNames.has(hostname)) return;
@@ -147,7 +146,7 @@ async function exchange(
   credential: Credential,
   method: string,
   path: string,
-  { json, subject }: Asked,
+  { json, subject }: RequestOptions,
 ): Promise<unknown> {
   const answer = await reached(api, () =>
     fetch(`${api}${path}`, {
@@ -188,7 +187,7 @@ async function transfer(
   const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
   try {
     for (;;) {
-      // What whoever takes them throws is no fault of the server's.
+      // Only reading is wrapped: an error of `take` is not the server's.
       const next = await reached(api, () => chunks.next());
       if (next.done === true) return;
       await take(next.value);
@@ -224,14 +223,12 @@ function jsonOf(api: string, text: string): unknown {
   }
 }
 
-/** Of an answer that was refused; errors are short. */
 const refusalCharactersMax = 65_536;
 
 /**
- * Asks for octets as they are transferred. `fetch` takes content codings off, and fails where the content is not what its Content-Encoding
- * says; what a sender of webhooks signed has to come out as it came in.
- *
- * @param quietMsMax silence after which it is given up
+ * Requests octets as they are transferred. `fetch` removes content codings, and fails if the content does not match its
+ * Content-Encoding; the octets that a sender of webhooks signed must stay unchanged.
+ * @param quietMsMax silence after which the request fails
  */
 async function requestOctets(
   url: string,
@@ -240,18 +237,16 @@ async function requestOctets(
 ): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestTls : requestPlain;
   const options = { headers: { ...headers, 'Accept-Encoding': 'identity' }, agent: false };
-  // A connection that breaks under the answer is told by the request too, when `once` no longer listens.
-  const asked = ownEmitter(request(url, options), ignoreError);
-  asked.setTimeout(quietMsMax, () =>
-    asked.destroy(new DOMException('no octet came in time', 'TimeoutError')),
-  );
-  asked.end();
+  // A connection that breaks during the response emits an error on the request too, when `once` no longer listens.
+  const sent = ownEmitter(request(url, options), ignoreError);
+  sent.setTimeout(quietMsMax, () => sent.destroy(new DOMException('no octet came in time', 'TimeoutError')));
+  sent.end();
   try {
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     return answer;
   } catch (error) {
     if (error instanceof Error && error.name === 'TimeoutError') throw error;
-    // As fetch has it: the reason is the cause.
+    // The cause is the reason, as with fetch.
     throw new TypeError('the request failed', { cause: error });
   }
 }
@@ -269,7 +264,7 @@ type Credential = {
   /** Name of the variable that holds the key. */
   readonly variable: string;
   readonly key: string;
-  /** What a 403 says of the key. */
+  /** Text about the key for a 403. */
   readonly forbidden: string;
 };
 
@@ -279,8 +274,7 @@ type ProblemBody = {
 };
 
 /**
- * What an answer that is no success means to whoever gave the command: one sentence that says what to do about it.
- *
+ * Explains a refusal in one sentence that says what to do.
  * @param subject what the path names; undefined: nothing that could be missing
  */
 function refusalOf(
@@ -307,7 +301,7 @@ function problemOf(text: string): ProblemBody | undefined {
     const body = JSON.parse(text) as ProblemBody | null;
     return typeof body?.error === 'string' ? body : undefined;
   } catch {
-    // Not of this program: a proxy in between answers in HTML.
+    // Not from this program: a proxy in between answers in HTML.
     return undefined;
   }
 }

@@ -1,20 +1,20 @@
-/** What the subcommands have in common that ask a running server. */
+/** Options and help that the subcommands for a running server share. */
 import type { Command } from 'commander';
 
-/** Arguments as commander hands them over: those of every such subcommand, and its own. */
+/** Arguments from commander: `--json`, and the subcommand's own. */
 export type Given<T> = T & { readonly json?: boolean };
 
-/** Nobody reads more on a terminal, and a program that needs more asks the API. */
+/** Enough for a terminal; a program that needs more uses the API. */
 export const listItemsMax = 100_000;
 
 const urlHelp = 'the running server (COMITY_URL; http://127.0.0.1:4000)';
 
 /** For commands that need no administrator. */
 export const webhookKeyHelp =
-  '\nSpeaks to the server with the key in COMITY_KEY, which needs the scope webhooks, or in COMITY_ADMIN_KEY.';
+  '\nUses the key in COMITY_KEY, which needs the scope webhooks, or the one in COMITY_ADMIN_KEY.';
 
-/** For commands that only an administrator can give. */
-export const administratorKeyHelp = '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.';
+/** For commands that need an administrator. */
+export const administratorKeyHelp = '\nUses the administrator key in COMITY_ADMIN_KEY.';
 
 export function withServer(command: Command): Command {
   return command.option('--url <url>', urlHelp).option('--json', 'print JSON');

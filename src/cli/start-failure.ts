@@ -1,4 +1,4 @@
-/** Puts the usual reasons why a server cannot start into words: what is wrong, and which setting changes it. */
+/** Explains the usual reasons why a server cannot start: what is wrong, and which setting changes it. */
 import type { Settings } from '../config/settings.ts';
 import { DamagedStore } from '../store/sqlite/integrity.ts';
 import { faultOf } from '../store/sqlite/sqlite-failure.ts';
@@ -16,7 +16,7 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ['EMFILE', 'too many open files'],
 ]);
 
-/** The error itself when nothing better can be said about it. */
+/** Returns the error itself if there is no better explanation. */
 export function startFailure(error: unknown, settings: Settings): unknown {
   if (!(error instanceof Error)) return error;
   const damage = error instanceof StoreUnavailable ? error.cause : error;

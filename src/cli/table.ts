@@ -1,8 +1,8 @@
-/** Rows for people, in columns as wide as they need. What a server says is printed without control characters. */
+/** Tables and lists for people. Text from a server is printed without control characters. */
 import type { Listed } from './server-client.ts';
 import type { Terminal } from './terminal.ts';
 
-/** @param rows the first holds the names of the columns */
+/** @param rows the first contains the names of the columns */
 export function tableText(rows: readonly (readonly string[])[]): string {
   const clean = rows.map((row) => row.map(printable));
   const widths = (clean[0] ?? []).map((_, column) =>
@@ -18,21 +18,21 @@ export function tableText(rows: readonly (readonly string[])[]): string {
 
 const controls = /\p{C}/gu;
 
-/** A name that somebody registered with must not steer the terminal of whoever lists it. */
+/** Replaces control characters: the name of an account must not control the terminal that lists it. */
 export function printable(text: string): string {
   return text.replace(controls, '\u{FFFD}');
 }
 
 type LabelledLine = readonly [label: string, value: string | number | null | undefined];
 
-/** One thing for people: a line for each of its members that has a value, the labels in a column. */
+/** One line for each member that has a value, with the labels in a column. */
 export function labelledLines(lines: readonly LabelledLine[]): string {
-  const told = lines.filter(([, value]) => value !== undefined && value !== null);
-  const width = Math.max(...told.map(([label]) => label.length));
-  return told.map(([label, value]) => `${label.padEnd(width)}  ${printable(String(value))}`).join('\n');
+  const present = lines.filter(([, value]) => value !== undefined && value !== null);
+  const width = Math.max(...present.map(([label]) => label.length));
+  return present.map(([label, value]) => `${label.padEnd(width)}  ${printable(String(value))}`).join('\n');
 }
 
-/** A list on stdout: a table for people, one JSON array for programs. That there is more is told on stderr. */
+/** Prints a list on stdout, as a table or a JSON array, and a note on stderr if there are more items. */
 export function tellList<T>(
   terminal: Terminal,
   { items, more }: Listed<T>,

@@ -1,6 +1,6 @@
 /**
- * What a command has of the process that runs it: the environment and the standard streams. A command reaches them by argument only, so that
- * tests run it in their own process, with an environment and streams of theirs.
+ * The environment and standard streams of a command. Commands reach them by argument only, so that tests run them in
+ * their own process with other ones.
  */
 import { Console } from 'node:console';
 import type { Readable, Writable } from 'node:stream';
@@ -21,13 +21,13 @@ export type Terminal = Streams & {
   readonly err: (line: string) => void;
 };
 
-/** Lines that cannot be printed, because the reader of a pipe went away, are dropped, as `console` drops them. */
+/** Drops lines that cannot be printed because the reader of a pipe is gone, as `console` does. */
 export function openTerminal(environment: Environment, streams: Streams, log?: Terminal['log']): Terminal {
   const { stdout, stderr } = streams;
   const lines = new Console({ stdout, stderr });
   return {
     environment,
-    // Opened where a command reads it: the stdin of a process opens with the first look.
+    // A getter, since the first access opens the stdin of a process.
     get stdin() {
       return streams.stdin;
     },

@@ -1,7 +1,7 @@
 /**
- * What `serve` prints once it answers. The first line is for programs: it is written whole, and nothing else on stdout
- * begins like it. The rest is for a person: where the data is, the administrator key and the secrets of senders if they
- * were made just now, and three commands that work as they stand.
+ * The output of `serve` when it is ready. The first line is for programs: it is written whole, and no other line on
+ * stdout begins like it. The rest is for a person: the location of the data, the administrator key and the secrets of
+ * senders if this start generated them, and three commands to try.
  */
 import type { Configuration } from '../config/configuration.ts';
 import { permission } from '../model/access.ts';
@@ -11,13 +11,13 @@ import type { MadeSecret } from '../webhooks/receiving/sender-secrets.ts';
 
 export type Welcome = {
   readonly url: string;
-  /** Of the port that speaks TLS beside it. */
+  /** URL of the TLS port beside it. */
   readonly tlsUrl: string | undefined;
-  /** Absolute path of the data folder, or which database. */
+  /** Absolute path of the data folder, or the database. */
   readonly data: string;
-  /** The administrator key when this start made it; never one that was given. */
+  /** The administrator key if this start generated it; never a configured one. */
   readonly adminKey: string | undefined;
-  /** Secrets of senders that this start made; never one that was given. */
+  /** Secrets of senders that this start generated; never configured ones. */
   readonly senderSecrets: readonly MadeSecret[];
   readonly configuration: Configuration;
 };
@@ -33,7 +33,7 @@ export function welcomeText(welcome: Welcome): string {
   if (welcome.adminKey !== undefined) {
     lines.push(
       '',
-      'An administrator key was made. It is shown this once; keep it:',
+      'An administrator key was created. It is shown only once; keep it:',
       '',
       `  export COMITY_ADMIN_KEY=${welcome.adminKey}`,
     );
@@ -44,12 +44,12 @@ export function welcomeText(welcome: Welcome): string {
   return `${lines.join('\n')}\n\n`;
 }
 
-/** Written as base64 they are one word of a shell each. */
+/** The secrets are base64 and need no quoting in a shell. */
 function senderLines({ senderSecrets, configuration, url }: Welcome): readonly string[] {
   if (senderSecrets.length === 0) return [];
   const lines = [
     '',
-    'Secrets were made for senders of webhooks. They are shown this once; give each to its sender:',
+    'Secrets were generated for senders of webhooks. They are shown only once; give each to its sender:',
     '',
     ...senderSecrets.map(({ variable, secret }) => `  export ${variable}=${secret}`),
   ];
@@ -58,7 +58,7 @@ function senderLines({ senderSecrets, configuration, url }: Welcome): readonly s
   return command === undefined ? lines : [...lines, '', 'Then this posts a signed one:', '', `  ${command}`];
 }
 
-/** A message whose signature `openssl` makes; undefined where more is signed than the body, which would take more than a line. */
+/** A message that `openssl` signs; undefined if more than the body is signed, which takes more than a line. */
 function signedPost(
   base: string,
   { sender, use, variable }: MadeSecret,
@@ -72,7 +72,7 @@ function signedPost(
   return `signed=$(${made}); curl -i ${field} ${jsonField} -d '{}' ${base}/webhooks/${sender}`;
 }
 
-/** One to read, one to create, one to query. */
+/** Commands to read, to create and to query. */
 function commandsFor(base: string, { collections }: Configuration): readonly string[] {
   const all = [...collections.values()];
   const read = all.find(isPublic) ?? all[0];

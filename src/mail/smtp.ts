@@ -1,7 +1,7 @@
 /**
- * Mail by SMTP (RFC 5321) through nodemailer: one connection per mail, TLS with a verified certificate, plain text without text from
- * strangers. With `smtp:` the connection must be upgraded by STARTTLS (RFC 3207) first, except to the same machine; `?tls=none` goes
- * without TLS, for a mail server on a private network.
+ * Mail by SMTP (RFC 5321) through nodemailer: one connection per mail, TLS with a verified certificate, plain text
+ * without text from strangers. With `smtp:` the connection must be upgraded by STARTTLS (RFC 3207) first, except to the
+ * same machine; `?tls=none` goes without TLS, for a mail server on a private network.
  */
 import type { SMTPTransportOptions } from 'nodemailer';
 import type { Observe } from '../observe/observation.ts';
@@ -46,7 +46,7 @@ export function createSmtpMail(options: SmtpMailOptions): SmtpMail {
   return new Outbox({ ...options, firstPauseMs, deliver, isFinal });
 }
 
-/** Loads nodemailer on demand: loading takes longer than the rest of the mail code, and most deployments have no mail server. */
+/** Loads nodemailer on demand: it loads slower than the rest of the mail code, and most deployments send no mail. */
 async function openTransport(options: SmtpMailOptions) {
   const { createTransport } = await import('nodemailer');
   return ownEmitter(
@@ -92,7 +92,7 @@ function oneLine(text: string): string {
   return [...text].map((character) => (character < ' ' || character === '\u007f' ? ' ' : character)).join('');
 }
 
-/** True for 5yz to the recipient or the message (RFC 5321 §4.2.1). A refused login is retried, since an operator may fix it. */
+/** True for 5yz to the recipient or the message (RFC 5321 §4.2.1). A refused login is retried: it may be fixed. */
 function isFinal(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { code, responseCode } = error as { readonly code?: unknown; readonly responseCode?: unknown };
@@ -123,11 +123,11 @@ const sendingMax = 4;
 const pauseGrowth = 6;
 
 /**
- * The queue of mails, in memory: sends a few concurrently and retries failures with growing pauses. It need not be durable, because a mail
- * holds a code that its reader can request again.
+ * The queue of mails, in memory: sends a few concurrently and retries failures with growing pauses. It need not be
+ * durable, because a mail holds a code that its reader can request again.
  *
- * Modes: `open` (accepts mails), `closing` (accepts none, makes one attempt for each waiting mail, retries none) and `closed` (aborts
- * attempts). Each mail ends in exactly one of `mail-sent` and `mail-given-up`.
+ * Modes: `open` (accepts mails), `closing` (accepts none, makes one attempt for each waiting mail, retries none) and
+ * `closed` (aborts attempts). Each mail ends in exactly one of `mail-sent` and `mail-given-up`.
  */
 class Outbox implements MailPort {
   readonly #options: OutboxOptions;

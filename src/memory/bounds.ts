@@ -1,7 +1,8 @@
 /**
- * The bound of every cache, map and counter that outlives a request and whose keys a client can choose. The code takes its bounds from
- * here, docs/reference/limits.md is generated from it, and scripts/checks/bounds.ts finds collections without an entry. State of requests
- * under way, and maps keyed by the declaration, are listed in scripts/bound-allowances.ts.
+ * The bound of every cache, map and counter that outlives a request and whose keys a client can choose. The code takes
+ * its bounds from here, docs/reference/limits.md is generated from it, and scripts/checks/bounds.ts finds collections
+ * without an entry. State of requests under way, and maps keyed by the declaration, are listed in
+ * scripts/bound-allowances.ts.
  *
  * A bound is a number of octets, a setting in octets, or a number of entries of a fixed size.
  */

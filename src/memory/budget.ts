@@ -1,10 +1,10 @@
 /**
- * The memory budget of the process: request content being received, responses that clients have not read yet, batches of events under way.
- * `machine-memory.ts` computes its default.
+ * The memory budget of the process: request content being received, responses that clients have not read yet, batches
+ * of events under way. `machine-memory.ts` computes its default.
  *
- * The budget counts octets that Comity holds for as long as a client is slow. Besides the sum, each holder (a principal, or an address
- * without one) has a share, and an eighth is reserved for administrators, so that they get responses when others hold the rest. Health
- * checks and other short responses are not counted.
+ * The budget counts octets that Comity holds for as long as a client is slow. Besides the sum, each holder (a
+ * principal, or an address without one) has a share, and an eighth is reserved for administrators, so that they get
+ * responses when others hold the rest. Health checks and other short responses are not counted.
  */
 
 /** Uses of memory; the label of the metric. */
@@ -38,7 +38,7 @@ export type Holder = {
 
 const reservedPart = 1 / 8;
 
-/** Time per turn of the event loop for reading on behalf of waiting streams, so that a thousand new streams delay no other request. */
+/** Time per turn of the event loop for reading for waiting streams, so that many new ones delay no other request. */
 const sliceMsMax = 10;
 /** Interval of `onRefused` per use, so that an attack does not fill the log. */
 const reportEveryMs = 1000;
@@ -58,7 +58,7 @@ export class MemoryBudget {
   readonly #refusals = new Map<MemoryUse, { count: number; reportedMs: number }>();
   readonly #byUse = new Map<MemoryUse, number>(memoryUses.map((use) => [use, 0]));
   readonly #byHolder = new Map<string, number>();
-  /** Octets shared by several leases, by identity, with leases per holder: counted once in the sum and once per holder. */
+  /** Octets shared by leases, by identity, with leases per holder: counted once in the sum and once per holder. */
   readonly #shared = new Map<Uint8Array, Map<string, number>>();
   /** By holder, so that a holder with many streams delays only its own. */
   readonly #waiting = new Map<string, Waiting[]>();
@@ -169,7 +169,7 @@ export class MemoryBudget {
     else this.#byHolder.set(name, held);
   }
 
-  /** @internal of MemoryLease. Admits in order of arrival; leases that this turn has no time for wait for the next turn. */
+  /** @internal of MemoryLease. Admits in order of arrival; leases for which no time is left wait a turn. */
   whenRoom(waiting: Waiting): void {
     if (this.#waiting.size === 0 && this.#sliceMs < sliceMsMax && waiting.lease.grow(waiting.bytes)) {
       this.#run(waiting.go);
@@ -192,7 +192,7 @@ export class MemoryBudget {
     });
   }
 
-  /** Admits one lease of each holder in turn, in order of arrival, until there is no room or the turn's time is used up. */
+  /** Admits one lease of each holder in turn, in order of arrival, until no room or no time is left. */
   #admitWaiting(): void {
     for (let admitted = true; admitted; ) {
       admitted = false;
@@ -264,7 +264,7 @@ export class MemoryLease {
     return true;
   }
 
-  /** Sets the lease to exactly these octets, which are in memory already and which several leases may hold; undefined: none. */
+  /** Sets the lease to exactly these octets, already in memory, which several leases may hold; undefined: none. */
   share(octets: Uint8Array | undefined): void {
     if (!this.isOpen) return;
     this.#share(octets);
@@ -276,7 +276,7 @@ export class MemoryLease {
     if (this.isOpen) this.#change(bytes - this.#bytes);
   }
 
-  /** Calls `go` once the octets are counted: immediately, or in a later turn. A request above the share is reduced to the share. */
+  /** Calls `go` once the octets are counted: immediately, or in a later turn. At most the share is requested. */
   whenRoom(bytes: number, go: () => void): void {
     const wanted = Math.min(bytes, this.#budget.shareBytesMax);
     this.#budget.whenRoom({ lease: this, bytes: wanted, go });

@@ -1,9 +1,11 @@
 /**
- * A cache bounded in octets, not in entries: a client chooses the size of most cached values, and 2,000 compiled queries of 1 MB each are 2
- * GB. Every cache with keys or values chosen by clients is one of these; src/memory/bounds.ts lists them.
+ * A cache bounded in octets, not in entries: a client chooses the size of most cached values, and 2,000 compiled
+ * queries of 1 MB each are 2 GB. Every cache with keys or values chosen by clients is one of these;
+ * src/memory/bounds.ts lists them.
  *
- * A full cache drops the half used less recently. It keeps two maps: a hit in the old map moves the entry to the young map, and a full
- * young map becomes the old one. A hit in the young map costs one look-up, where an exact order of use would rewrite the map each time.
+ * A full cache drops the half used less recently. It keeps two maps: a hit in the old map moves the entry to the young
+ * map, and a full young map becomes the old one. A hit in the young map costs one look-up, where an exact order of use
+ * would rewrite the map each time.
  */
 
 export type OctetCacheOptions<Value> = {
@@ -114,7 +116,7 @@ export function octetsOfText(text: string): number {
   return Buffer.byteLength(text) === length ? length : 2 * length;
 }
 
-/** Copies a text so that it does not keep a longer one in memory: V8 makes a slice of 13 or more characters a view of its source. */
+/** Copies a text, so that it keeps no longer one in memory: a slice of 13 or more characters is a view in V8. */
 export function ownText(text: string): string {
   return ` ${text}`.slice(1);
 }

@@ -1,4 +1,4 @@
-/** A queue that bounds the octets of the work under way, in order of arrival. It always admits one piece of work, however large. */
+/** A queue that bounds the octets of work under way, in order of arrival. It always admits one piece, however large. */
 
 type Waiting = { readonly bytes: number; readonly go: () => void };
 

@@ -1,4 +1,6 @@
-/** Every caller of `Plan.rows` on Comity's own tables, with the memory of one read, which only the number of rows bounds. */
+/**
+ * Every caller of `Plan.rows` on Comity's own tables, with the memory of a read, bounded by the number of rows only.
+ */
 
 const KiB = 1024;
 

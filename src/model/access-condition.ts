@@ -1,9 +1,9 @@
 /**
- * Conditions of access functions on the fields of a resource (§5.1): `resource.region.in([...])`. Each builds a `Filter`, which judges one
- * resource and selects many, so that a rule is written once. Values are checked at once.
+ * Conditions of access functions on the fields of a resource (§5.1): `resource.region.in([...])`. Each builds a
+ * `Filter`, which judges one resource and selects many, so that a rule is written once. Values are checked at once.
  *
- * Two-valued, like filters. No value equals null: `owner.is(null)`, which a caller without an id would produce, never holds, and
- * `isNot(null)` always does. Use `isAbsent` to test for absence.
+ * Two-valued, like filters. No value equals null: `owner.is(null)`, which a caller without an id would produce, never
+ * holds, and `isNot(null)` always does. Use `isAbsent` to test for absence.
  */
 import type { Field, Fields, Scalar, ScalarType } from './field.ts';
 import { allOf, always, anyOf, type Comparison, type Filter, never } from './filter.ts';
@@ -14,7 +14,7 @@ export class AccessFunctionError extends Error {
   override readonly name = 'AccessFunctionError';
 }
 
-/** A condition on a resource. Combine conditions with `and`, `or` and `not`: JavaScript's own operators see only an object. */
+/** A condition on a resource. Combine conditions with `and`, `or`, `not`: JavaScript's operators see only an object. */
 export class Condition {
   readonly #filter: Filter;
   readonly #writing: Writing;

@@ -1,6 +1,7 @@
 /**
- * Access rules as functions over (principal, resource) (§5.1). A function is not called for each resource: it is called once for each kind of
- * caller and returns a condition, which is cached. So it must be pure, and `allow` passes only what rules may depend on.
+ * Access rules as functions over (principal, resource) (§5.1). A function is not called for each resource: it is called
+ * once for each kind of caller and returns a condition, which is cached. So it must be pure, and `allow` passes only
+ * what rules may depend on.
  */
 import type { Static, TObject } from 'typebox';
 import { Condition, expressionsOf, type Writing } from './access-condition.ts';
@@ -69,7 +70,8 @@ export type ConditionRule = {
 
 /**
  * A rule as a function: `allow<typeof schema>((principal, resource) => ...)`.
- * @param judge returns true, false or a condition on the resource. It must be pure, and join conditions with `and`, `or`, `not`.
+ * @param judge returns true, false or a condition on the resource. It must be pure, and join conditions with `and`,
+ * `or`, `not`.
  */
 export function allow<Schema extends TObject>(
   judge: (principal: RulePrincipal, resource: ResourceExpressions<Schema>) => boolean | Condition,

@@ -1,7 +1,7 @@
 /**
- * Access rules (§4.7.1, §5.1) as data, so that one rule answers three questions: may this principal ever do it, may it do it to this
- * resource, and which resources may a list show it. Lists, QUERY, counts and streams use `visibleTo`, so that none of them leaks hidden
- * resources.
+ * Access rules (§4.7.1, §5.1) as data, so that one rule answers three questions: may this principal ever do it, may it
+ * do it to this resource, and which resources may a list show it. Lists, QUERY, counts and streams use `visibleTo`, so
+ * that none of them leaks hidden resources.
  */
 import type { ConditionRule, FunctionRule } from './access-function.ts';
 import type { Field, Scalar } from './field.ts';
@@ -57,7 +57,7 @@ const scopeOf: Readonly<Record<Action, Scope>> = {
   delete: 'write',
 };
 
-/** Whether the rule can be decided before any resource is read, and how. */
+/** Decides the rule without a resource, if possible. */
 export function permission(rule: Rule, action: Action, principal: Principal): Permission {
   if (isAdministrator(principal)) return 'granted';
   const needed = typeof rule === 'object' && 'bearing' in rule ? rule.bearing : scopeOf[action];

@@ -1,6 +1,6 @@
 /**
- * A collection (§2, §4): a user's declaration, and its checked form with all defaults. `config/collections.ts` finds mistakes in a
- * declaration; this file has its meaning.
+ * A collection (§2, §4): a user's declaration, and its checked form with all defaults. `config/collections.ts` finds
+ * mistakes in a declaration; this file has its meaning.
  */
 import type { TObject } from 'typebox';
 import type { Access, Rule } from './access.ts';
@@ -36,7 +36,7 @@ export type Deprecation = {
 
 /** The argument of `collection(...)`; everything but the schema has a default. */
 export type CollectionDeclaration = {
-  /** TypeBox object of the fields that clients write; the server sets `id`, `createdAt`, `updatedAt` and `deletedAt`. */
+  /** TypeBox object of the fields that clients write; the server sets `id` and the three times. */
   readonly schema: TObject;
   readonly description?: string;
   readonly access?: Partial<Access>;
@@ -48,7 +48,7 @@ export type CollectionDeclaration = {
   readonly tenantField?: string;
   /** Respond 404 instead of 403 if the principal may not read the resource. Default true. */
   readonly conceal?: boolean;
-  /** Whether PUT creates at a client-chosen id. Default false. */
+  /** PUT creates at a client-chosen id. Default false. */
   readonly putCreates?: boolean;
   /** DELETE sets `deletedAt` and hides the resource (§4.7.4). Default false. */
   readonly softDelete?: boolean;

@@ -1,8 +1,8 @@
 /**
  * A delivery (§3): one event on its way to one endpoint. webhooks/sending/conclude-delivery.ts has its state changes.
  *
- * `nextAttemptAt` is the time in the schedule, null without a further attempt. `dueAt` is the time of the next attempt: the same, or earlier
- * after a resend, which leaves the schedule unchanged.
+ * `nextAttemptAt` is the time in the schedule, null without a further attempt. `dueAt` is the time of the next attempt:
+ * the same, or earlier after a resend, which leaves the schedule unchanged.
  */
 
 export const deliveryStatuses = ['pending', 'delivered', 'not_delivered'] as const;

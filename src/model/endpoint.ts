@@ -1,5 +1,6 @@
 /**
- * A webhook endpoint (§2.6, §5.6, §6) as served: its URL, its events and its signature. Its secrets are stored elsewhere and never served.
+ * A webhook endpoint (§2.6, §5.6, §6) as served: its URL, its events and its signature. Its secrets are stored
+ * elsewhere and never served.
  */
 
 /** Signature schemes of §5.6, each with a shape of the body: §2.6 for the first two, §2.7 for `standard`. */
@@ -52,5 +53,5 @@ export function readEndpoint(doc: string): Endpoint {
   return { ...stored, ...endpointDefaults, ...stored };
 }
 
-/** One secret of an endpoint. `until`: milliseconds since the epoch at which a rotated one stops signing; null: the current one. */
+/** A secret of an endpoint. `until`: ms since the epoch at which a rotated one stops signing; null: the current one. */
 export type EndpointSecret = { readonly secret: string; readonly until: number | null };

@@ -1,13 +1,13 @@
 /**
- * Patterns of event types: `products.created` matches that type, `products.*` every type with further segments after `products`, `*`
- * everything. A star stands for whole segments at the end only, so that the endpoints for a type are found by one lookup for each of its
- * segments (`patternsOfType`).
+ * Patterns of event types: `products.created` matches that type, `products.*` every type with further segments after
+ * `products`, `*` everything. A star replaces whole segments at the end only, so that the endpoints for a type are
+ * found by one lookup for each of its segments (`patternsOfType`).
  */
 
-/** Of a type, and of the text before the star. */
+/** Applies to a type, and to the text before the star. */
 export const eventTypeCharactersMax = 200;
 
-/** What is wrong with the text as a pattern, as a predicate; undefined if nothing. */
+/** Returns the fault of a pattern as a predicate (`must be ...`); undefined if it is valid. */
 export function eventPatternFault(text: string): string | undefined {
   if (text === '*') return undefined;
   let isSegmentEmpty = true;

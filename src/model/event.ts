@@ -1,4 +1,4 @@
-/** The event envelope of §2.6, and the types of events about resource writes: `{collection}.created|updated|deleted`. */
+/** The event envelope of §2.6, and types of events about resource writes: `{collection}.created|updated|deleted`. */
 import type { Rule } from './access.ts';
 import type { Principal } from './principal.ts';
 
@@ -21,8 +21,8 @@ export function eventDocument(id: string, type: string, at: number, object: stri
 }
 
 /**
- * The collection name of events about no resource (§6): posted ones, and Comity's own about endpoints. `readRuleOfPosted` governs them; the
- * rules of its collection govern an event about a resource.
+ * The collection name of events about no resource (§6): posted ones, and Comity's own about endpoints.
+ * `readRuleOfPosted` governs them; the rules of its collection govern an event about a resource.
  */
 export const noCollection = '';
 
@@ -31,7 +31,7 @@ export const tenantMember = 'tenant';
 
 const ownOrOfTenant: Rule = { anyOf: ['owner', { tenantIn: tenantMember }] };
 
-/** Permits the owner and members of the tenant, with a credential that may read or handle webhooks; administrators read all. */
+/** Permits the owner and members of the tenant, with a credential for reading or webhooks; administrators read all. */
 export function readRuleOfPosted(principal: Principal): Rule {
   const reads = principal.kind === 'authenticated' && principal.scopes.has('read');
   return reads ? ownOrOfTenant : { bearing: 'webhooks', rule: ownOrOfTenant };

@@ -1,9 +1,10 @@
 /**
- * A bounded queue that serves parties (principals or addresses) in turn: items of one party wait for each other, those of another pass them.
- * `''` is the program itself.
+ * A bounded queue that serves parties (principals or addresses) in turn: items of one party wait for each other, those
+ * of another pass them. `''` is the program itself.
  *
  * - take: returns the first item of the next party, which then moves to the end of the order.
- * - overflow: removes the newest item of the party with the most waiting, so that a party that fills the queue loses only its own work.
+ * - overflow: removes the newest item of the party with the most waiting, so that a party that fills the queue loses
+ *   only its own work.
  */
 export class FairQueue<T> {
   readonly #sizeMax: number;

@@ -1,6 +1,6 @@
 /**
- * A field for filters, sorting and selections: the path of its value in the stored representation, and how its values compare. Derived from a
- * collection's schema (§2.1).
+ * A field for filters, sorting and selections: the path of its value in the stored representation, and how its values
+ * compare. Derived from a collection's schema (§2.1).
  */
 
 export type ScalarType = 'string' | 'number' | 'integer' | 'boolean' | 'timestamp';

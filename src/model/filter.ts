@@ -1,9 +1,10 @@
 /**
- * The common form of query strings, the three QUERY media types (§4.9) and access rules. Each store compiles it to its own SQL; `matches`
- * evaluates it on one resource.
+ * The common form of query strings, the three QUERY media types (§4.9) and access rules. Each store compiles it to its
+ * own SQL; `matches` evaluates it on one resource.
  *
- * The logic is two-valued. A comparison with an absent or null value is false, except that `eq null` holds for it and `ne` holds wherever
- * `eq` does not; so `not` is plain negation. Strings compare by code point. A timestamp value is an ISO 8601 UTC string with milliseconds.
+ * The logic is two-valued. A comparison with an absent or null value is false, except that `eq null` holds for it and
+ * `ne` holds wherever `eq` does not; so `not` is plain negation. Strings compare by code point. A timestamp value is an
+ * ISO 8601 UTC string with milliseconds.
  */
 import { type Field, idField, type Scalar } from './field.ts';
 

@@ -1,10 +1,10 @@
 /**
- * Rules for the hosts of tunnels (§4.10): allowed and denied hosts, enforced or only reported. Names are compared as requested, in lower case
- * and without a final dot; the egress guard judges the addresses that they resolve to.
+ * Rules for the hosts of tunnels (§4.10): allowed and denied hosts, enforced or only reported. Names are compared as
+ * requested, in lower case and without a final dot; the egress guard judges the addresses that they resolve to.
  *
- * A glob is a name (`api.example.com`: only that), `*.` and a name (`*.example.com`: every name below it, but not itself), an address
- * (`192.0.2.1`, `2001:db8::1`: only that) or `*` (everything, addresses too). Globs and hosts must be canonical: config/host-rules.ts and the
- * URL parser see to that.
+ * A glob is a name (`api.example.com`: only that), `*.` and a name (`*.example.com`: every name below it, but not
+ * itself), an address (`192.0.2.1`, `2001:db8::1`: only that) or `*` (everything, addresses too). Globs and hosts must
+ * be canonical: config/host-rules.ts and the URL parser see to that.
  */
 import { isIpv4Address, parseIpv6Address } from '../http/syntax/ip-address.ts';
 import { isDigitCode, isHexCode } from '../http/syntax/uri-characters.ts';
@@ -56,7 +56,7 @@ export function judgeHosts(lists: readonly HostRules[], host: string): HostsJudg
   return reported.length === 0 ? allowedByAll : { allowed: true, reported };
 }
 
-/** Whether a text is a glob with a canonical name. Any spelling of an IPv6 address passes, so make it canonical first. */
+/** True for a glob with a canonical name. Any spelling of an IPv6 address passes, so make it canonical first. */
 export function isHostGlob(text: string): boolean {
   if (text === '*') return true;
   if (text.startsWith('*.')) return isName(text.slice(2));
@@ -92,7 +92,7 @@ function isLabel(label: string): boolean {
   return true;
 }
 
-/** Whether a last label makes the host an address or invalid (URL Standard, "ends in a number"). */
+/** True if a last label makes the host an address or invalid (URL Standard, "ends in a number"). */
 function isNumber(label: string): boolean {
   const isHex = label.startsWith('0x');
   for (let at = isHex ? 2 : 0; at < label.length; at += 1) {

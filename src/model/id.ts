@@ -1,6 +1,6 @@
 /**
- * Ids that the server assigns (§2.1): 26 characters of Crockford base32, 48 bits of time and 80 of randomness. They increase within one
- * process even in one millisecond, so that the order of ids is the order of creation.
+ * Ids that the server assigns (§2.1): 26 characters of Crockford base32, 48 bits of time and 80 of randomness. They
+ * increase within one process even in one millisecond, so that the order of ids is the order of creation.
  */
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -57,7 +57,7 @@ function encodeTime(time: number): string {
   return text;
 }
 
-/** Whether a client may choose the id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
+/** True if a client may choose the id with PUT: 1 to 255 unreserved characters (RFC 3986 §2.3), not a dot segment. */
 export function isClientId(id: string): boolean {
   return id.length <= clientIdCharactersMax && unreserved.test(id) && id !== '.' && id !== '..';
 }

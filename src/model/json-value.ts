@@ -1,6 +1,6 @@
 /**
- * JSON values as JSON.parse returns them: type test, comparison, copy. Members are found by `Object.hasOwn` only, so that a property of
- * the prototype never counts as data.
+ * JSON values as JSON.parse returns them: type test, comparison, copy. Members are found by `Object.hasOwn` only, so
+ * that a property of the prototype never counts as data.
  */
 import type { Json } from '../http/syntax/json.ts';
 
@@ -37,7 +37,6 @@ export function copyJson(value: Json): Json {
   return copy;
 }
 
-/** Returns the own member of that name; undefined if there is none. */
 export function ownMember(members: Members, name: string): Json | undefined {
   return Object.hasOwn(members, name) ? members[name] : undefined;
 }

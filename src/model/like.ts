@@ -1,9 +1,10 @@
 /**
- * Matches a text against a `like` pattern: `%` any run, `_` any one character, `\` escapes the next character. Characters are code points, as
- * in both stores.
+ * Matches a text against a `like` pattern: `%` any run, `_` any one character, `\` escapes the next character.
+ * Characters are code points, as in both stores.
  *
- * The pattern is split at `%` into segments, each searched after the one before it: the leftmost match suffices, since the next `%` covers
- * the rest. The cost is at most the product of both lengths; `check` is called often enough for a caller to stop the search by throwing.
+ * The pattern is split at `%` into segments, each searched after the one before it: the leftmost match suffices, since
+ * the next `%` covers the rest. The cost is at most the product of both lengths; `check` is called often enough for a
+ * caller to stop the search by throwing.
  */
 
 export type LikeMatcher = (text: string) => boolean;
@@ -36,7 +37,7 @@ export function createLikeMatcher(pattern: string, check: () => void = noCheck):
   };
 }
 
-/** Whether the text contains the term; calls `check` in between. */
+/** True if the text contains the term; calls `check` in between. */
 export function holds(text: string, term: string, check: () => void): boolean {
   return indexOf(text, term, 0, check) !== -1;
 }

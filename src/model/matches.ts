@@ -1,6 +1,6 @@
 /**
- * Evaluates a filter on one resource, as a store does in SQL; test/contract compares both. A field's value is the one at its path if it has
- * the field's type, and null otherwise; strings compare by code point.
+ * Evaluates a filter on one resource, as a store does in SQL; test/contract compares both. A field's value is the one
+ * at its path if it has the field's type, and null otherwise; strings compare by code point.
  */
 import type { Field, Scalar, ScalarType } from './field.ts';
 import type { Comparison, Filter } from './filter.ts';

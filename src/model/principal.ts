@@ -1,6 +1,6 @@
 /**
- * The principal behind a request, the same for all credential schemes (§5.2): a carrier finds the credential, the credential yields a
- * principal, and access rules do not depend on the scheme.
+ * The principal behind a request, the same for all credential schemes (§5.2): a carrier finds the credential, the
+ * credential yields a principal, and access rules do not depend on the scheme.
  */
 import type { HostRules } from './host-rules.ts';
 
@@ -18,7 +18,7 @@ export type Authenticated = {
   readonly scopes: ReadonlySet<Scope>;
   readonly roles: ReadonlySet<string>;
   readonly tenant: string | null;
-  /** Everything about the principal that can change the result of a read; principals with equal audiences share results. */
+  /** Everything about the principal that can change a read; principals with equal audiences share results. */
   readonly audience: string;
 };
 
@@ -86,8 +86,8 @@ export type Known = {
   /** Host rules of the key and of its makers, all of which apply besides those of the principal. */
   readonly hosts?: readonly HostRules[] | undefined;
   /**
-   * Set if other processes write to the store too: resolves false if one of them has revoked or changed what the credential depends on since
-   * the last check. Await it before acting for the caller or responding.
+   * Set if other processes write to the store too: resolves false if one of them has revoked or changed what the
+   * credential depends on since the last check. Await it before acting for the caller or responding.
    */
   readonly confirmed: Promise<boolean> | undefined;
   /** Calls back once when the credential is revoked or expires. Returns a function that removes the listener. */

@@ -1,4 +1,4 @@
-/** Metrics of accounts, webhooks and connections. Labels of closed sets start at 0, so that a rate shows the first event. */
+/** Metrics of accounts, webhooks and connections. Closed labels start at 0, so that rates show the first event. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type {
   AccountObservation,
@@ -9,7 +9,10 @@ import type {
 
 const attemptSecondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30];
 
-/** Metrics of webhooks that Comity sends (§6). @param faults the counter of facts that an operator should look at, by kind */
+/**
+ * Metrics of webhooks that Comity sends (§6).
+ * @param faults the counter of facts that an operator should look at, by kind
+ */
 export function countWebhooks(
   registry: Registry,
   faults: Counter<'kind'>,

@@ -1,10 +1,10 @@
 /**
- * The log: one JSON object per line on standard error; standard output is for the ready line and the output of commands. Observations hold
- * no credential, query string or content (observation.ts), so neither does a line.
+ * The log: one JSON object per line on standard error; standard output is for the ready line and the output of
+ * commands. Observations hold no credential, query string or content (observation.ts), so neither does a line.
  *
- * At `info`, the default, a response is logged only if its status is 500 or more; `debug` logs every response, which costs about 5 us of a
- * request that takes 15. Warnings and errors are written immediately, after the lines waiting before them, so that the last line before a
- * crash is there. Other lines wait for the end of the turn of the event loop.
+ * At `info`, the default, a response is logged only if its status is 500 or more; `debug` logs every response, which
+ * costs about 5 us of a request that takes 15. Warnings and errors are written immediately, after the lines waiting
+ * before them, so that a crash loses none. Other lines wait for the end of the turn of the event loop.
  */
 
 import process from 'node:process';
@@ -63,7 +63,7 @@ export function createLog(options: LogOptions): Observe {
   };
 }
 
-/** If standard error cannot be written (a full disk behind a redirection), further lines are dropped and the program continues. */
+/** If standard error cannot be written (a full disk behind a redirection), lines are dropped and Comity continues. */
 function openStandardError() {
   return pino.destination({ dest: standardError, sync: true, maxLength: waitingCharactersMax });
 }
@@ -78,8 +78,8 @@ const provoked: ReadonlySet<Observation['kind']> = new Set(['connection-refused'
 const overloadedStatus = 503;
 
 /**
- * Limits the lines of each provoked kind per second, so that an attack neither fills the disk nor costs a write per packet. The metrics
- * count all.
+ * Limits the lines of each provoked kind per second, so that an attack neither fills the disk nor costs a write per
+ * packet. The metrics count all.
  *
  * @returns for a kind: the number of lines omitted before this one, or undefined if this one is omitted too
  */
@@ -279,7 +279,7 @@ function describeError(error: unknown, depth = 0): unknown {
   return { name, message, stack, cause: describeError(cause, depth + 1) };
 }
 
-/** Describes an error with text of another service, which may repeat secrets: only name, code, short message and causes (§5.1). */
+/** Describes an error of another service, whose text may repeat secrets: name, code, short message, causes (§5.1). */
 function describeForeignError(error: unknown, depth = 0): unknown {
   if (error === undefined) return undefined;
   if (!(error instanceof Error)) return { message: withoutSecrets(String(error)) };
@@ -317,8 +317,9 @@ type LinesByTurn = {
 const turnCharactersMax = 64 * 1024;
 
 /**
- * Writes the lines of one turn of the event loop with one system call. With two lines per tunnel, 1,990 tunnels were opened per second
- * without a log, 1,370 and 1,410 with a call per line; in another run 1,880 to 2,230 and, by turns, 1,680 to 1,940.
+ * Writes the lines of one turn of the event loop with one system call. With two lines per tunnel, 1,990 tunnels were
+ * opened per second without a log, 1,370 and 1,410 with a call per line; in another run 1,880 to 2,230 and, by turns,
+ * 1,680 to 1,940.
  *
  * Waiting lines are written when the process exits; only SIGKILL loses those of the last turn.
  *

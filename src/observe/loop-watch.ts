@@ -1,12 +1,12 @@
 /**
  * Watches the event loop of the main thread: its delay as a metric, and the code that blocked it in the log.
  *
- * A timer that should fire every `sampleMs` measures how long a request arriving meanwhile had to wait. In addition, each request times its
- * synchronous stretches (`begin`, `end`), so that the log names the request of a stretch above the bound; other long stretches are logged
- * without a request.
+ * A timer that should fire every `sampleMs` measures how long a request arriving meanwhile had to wait. In addition,
+ * each request times its synchronous stretches (`begin`, `end`), so that the log names the request of a stretch above
+ * the bound; other long stretches are logged without a request.
  *
- * A machine with too few processors delays every thread, which Comity cannot change. So a delay is logged only if this thread used the
- * processor for at least half of it (`busyMs`). The metric has all delays.
+ * A machine with too few processors delays every thread, which Comity cannot change. So a delay is logged only if this
+ * thread used the processor for at least half of it (`busyMs`). The metric has all delays.
  */
 import type { Observe } from './observation.ts';
 
@@ -37,9 +37,9 @@ export function watchLoop(options: LoopWatchOptions): LoopWatch {
   const { heldMs, observe, onDelay, monotonic = () => performance.now(), workedMs = threadMs } = options;
   let sampledAt = monotonic();
   let worked = workedMs();
-  let isTold = false;
+  let isReported = false;
 
-  /** Processor time since the last sample; a stretch began after that sample, so this is at most `sampleMs` too much. */
+  /** Processor time since the last sample; the stretch began after it, so this is at most `sampleMs` too much. */
   const busyMsOf = (stretchMs: number): number => Math.min(stretchMs, workedMs() - worked);
   const isOwn = (heldMs: number, busyMs: number): boolean => busyMs >= heldMs / 2;
 
@@ -47,12 +47,12 @@ export function watchLoop(options: LoopWatchOptions): LoopWatch {
     const now = monotonic();
     const delayMs = Math.max(0, now - sampledAt - sampleMs);
     onDelay(delayMs / 1000);
-    if (delayMs >= heldMs && !isTold) {
+    if (delayMs >= heldMs && !isReported) {
       const busyMs = busyMsOf(delayMs);
       const nothing = { id: undefined, method: undefined, route: undefined };
       if (isOwn(delayMs, busyMs)) observe({ kind: 'loop-held', ...nothing, heldMs: delayMs, busyMs });
     }
-    isTold = false;
+    isReported = false;
     sampledAt = monotonic();
     worked = workedMs();
   }, sampleMs);
@@ -65,7 +65,7 @@ export function watchLoop(options: LoopWatchOptions): LoopWatch {
       if (tookMs < heldMs) return;
       const busyMs = busyMsOf(tookMs);
       if (!isOwn(tookMs, busyMs)) return;
-      isTold = true;
+      isReported = true;
       const { id, method } = request;
       observe({ kind: 'loop-held', id, method, route, heldMs: tookMs, busyMs });
     },

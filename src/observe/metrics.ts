@@ -1,7 +1,7 @@
 /**
- * Metrics in the text format of Prometheus, from the same observations as the log, in a registry of their own. Requests are counted in
- * cells (request-cells.ts) and handed to prom-client on a scrape: its labelled counter and histogram hash their labels on every call, which
- * costs more than a request may.
+ * Metrics in the text format of Prometheus, from the same observations as the log, in a registry of their own. Requests
+ * are counted in cells (request-cells.ts) and handed to prom-client on a scrape: its labelled counter and histogram
+ * hash their labels on every call, which costs more than a request may.
  *
  * Label values come from closed sets: known methods, route patterns, statuses.
  */

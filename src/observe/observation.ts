@@ -1,6 +1,7 @@
 /**
- * Everything that Comity reports, as one closed union. Features emit observations through the `Observe` function that they are given; only
- * the sinks in this folder print or count. No observation carries a credential, a cookie, a mail address, a query string or content.
+ * Everything that Comity reports, as one closed union. Features emit observations through the `Observe` function that
+ * they are given; only the sinks in this folder print or count. No observation carries a credential, a cookie, a mail
+ * address, a query string or content.
  */
 
 export type Observation =
@@ -58,9 +59,11 @@ export type Observation =
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
   | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }
   | { readonly kind: 'rows-purged'; readonly table: string; readonly rows: number }
-  /** How this process learns of changes by other processes on the same store. */
+  /** The way in which this process notices changes by other processes on the same store. */
   | { readonly kind: 'store-following'; readonly how: 'notify' | 'poll' }
-  /** Another process on the same store has a different configuration; `what` names the difference, such as `other collections`. */
+  /**
+   * Another process on the store has a different configuration; `what` is the difference, as in `other collections`.
+   */
   | { readonly kind: 'processes-differ'; readonly what: string }
   | AccountObservation
   | WebhookObservation
@@ -191,7 +194,7 @@ export type ConnectionObservation =
       readonly port: number;
       readonly status: number;
       readonly code: string;
-      /** For operators: the network of an address, the list that does not contain a host, the failure of a connection. */
+      /** For operators: the network of an address, the list without the host, the failure of a connection. */
       readonly why: string;
     }
   /** Comity opened a tunnel that a list of hosts in the mode `report` would refuse. */

@@ -1,14 +1,15 @@
 /**
- * Error listeners of event emitters. Node ends the process when an emitter emits `error` without a listener, so every socket, stream,
- * session, thread and pool gets its listener in the statement that creates it, or before the handler of the event that brings it.
- * `scripts/checks/emitters.ts` refuses code in src/ that creates or receives an emitter without these functions.
+ * Error listeners of event emitters. Node ends the process when an emitter emits `error` without a listener, so every
+ * socket, stream, session, thread and pool gets its listener in the statement that creates it, or before the handler of
+ * the event that brings it. `scripts/checks/emitters.ts` refuses code in src/ that creates or receives an emitter
+ * without these functions.
  */
 
 /** Any emitter. The types of `undici` declare no `error` event, although its emitters have one. */
 type Emitter = { on(event: never, listener: never): unknown };
 type ErrorEmitter = { on(event: 'error', listener: (error: Error) => void): unknown };
 
-/** Adds the error listener of a new emitter and returns it. The listener stays: an error may come late, as from a closing socket. */
+/** Adds a new emitter's error listener and returns the emitter. It stays: a closing socket may emit an error late. */
 export function ownEmitter<E extends Emitter>(emitter: E, onError: (error: Error) => void): E {
   (emitter as unknown as ErrorEmitter).on('error', onError);
   return emitter;
@@ -19,7 +20,7 @@ export type Arrivals<A extends readonly unknown[]> = {
   on(event: string, listener: (...arrived: A) => void): unknown;
 };
 
-/** Handles an event that brings emitters: adds `onError` to each, then calls `take`. `ignoreError` is the usual listener. */
+/** Handles an event that brings emitters: adds `onError`, usually `ignoreError`, to each, then calls `take`. */
 export function onArrival<A extends readonly unknown[]>(
   source: Arrivals<A>,
   event: string,

@@ -1,6 +1,6 @@
 /**
- * Counts of responses, one cell per method, route and status. Adding takes two look-ups by a constant string, one by a small number, and
- * additions: 60 ns, where a labelled counter and histogram of prom-client take 1.6 us.
+ * Counts of responses, one cell per method, route and status. Adding takes two look-ups by a constant string, one by a
+ * small number, and additions: 60 ns, where a labelled counter and histogram of prom-client take 1.6 us.
  *
  * Routes and statuses are closed sets. Over HTTP/2 a method may be any word, so unknown methods share one cell.
  */
@@ -74,7 +74,7 @@ const head =
 
 type Sums = { seconds: number; count: number; readonly buckets: Float64Array };
 
-/** Renders the cells in the text format of Prometheus. No label `status`: it would multiply the series, and the counter has it. */
+/** Renders the cells in Prometheus's text format. No label `status`: it multiplies the series; the counter has it. */
 export function renderDurations(cells: RequestCells): string {
   let text = head;
   for (const [labels, sums] of addUp(cells)) {

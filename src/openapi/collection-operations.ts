@@ -1,6 +1,6 @@
 /**
- * The operations of a collection, of its members and of bulk deletion (§2.4, §4.2, §4.4 to §4.9), as they are described for any collection.
- * What resources/collection knows of them by itself is read off it (resource-path.ts).
+ * Describes the operations of any collection, of its members and of bulk deletion (§2.4, §4.2, §4.4 to §4.9). What the
+ * declared operations state themselves comes from them (resource-path.ts).
  */
 import type { ProblemCode } from '../http/problem-registry.ts';
 import {
@@ -19,7 +19,6 @@ import { queryContent } from './query-schemas.ts';
 import { bodyContent, patchContent, withExamples } from './resource-content.ts';
 import type { ResourceExamples } from './resource-examples.ts';
 
-/** What each operation of a collection is described with. */
 export type Described = {
   readonly collection: Collection;
   readonly names: CollectionNames;
@@ -181,10 +180,10 @@ function deleteDescription({ collection, names, examples }: Described): Operatio
   };
 }
 
-/** What the store can refuse. */
+/** Codes that the store may refuse the change with. */
 function storeCodes(collection: Collection, change: 'create' | 'update' | 'delete'): readonly ProblemCode[] {
   if (change === 'delete') return collection.dependants.length === 0 ? [] : ['dependants_exist'];
-  // A unique field that is fixed at creation cannot become another's in a later change.
+  // A unique field that is fixed at creation cannot conflict in a later change.
   const contested = collection.unique.filter(
     ({ path }) => change === 'create' || !collection.unpatchable.has(path[0] ?? ''),
   );
@@ -198,7 +197,7 @@ function memberContent({ singular }: CollectionNames, { representation }: Resour
   return { 'application/json': withExamples(ref('schemas', singular), representation) };
 }
 
-/** The same where `fields` may select members of it. */
+/** The same content if `fields` may select members. */
 function selectableContent({ singular }: CollectionNames, { representation }: ResourceExamples): Content {
   const schema = { anyOf: [ref('schemas', singular), ref('schemas', `${singular}Selection`)] };
   return { 'application/json': withExamples(schema, representation) };

@@ -1,6 +1,6 @@
 /**
- * The document's `components`, filled while its paths are made. An error response that many operations share is kept once:
- * without that the document of four collections is five times as long.
+ * The document's `components`, filled while its paths are built. An error response that many operations share is kept
+ * once; otherwise the document of four collections would be five times as long.
  */
 import type { Item } from '../kernel/documentation.ts';
 
@@ -8,10 +8,10 @@ type Kind = 'schemas' | 'responses' | 'parameters' | 'examples' | 'headers' | 's
 
 export class Components {
   readonly #kinds = new Map<Kind, Map<string, Item>>();
-  /** Names by content, for what has no name of its own. */
+  /** Names by content, for items without a name of their own. */
   readonly #interned = new Map<string, string>();
 
-  /** Keeps the item under its name and refers to it. The same name must bring the same item. */
+  /** Stores the item under its name and returns a reference. The same name must come with the same item. */
   add(kind: Kind, name: string, item: Item): Item {
     this.#of(kind).set(name, item);
     return ref(kind, name);
@@ -25,7 +25,7 @@ export class Components {
     return this.#of(kind).get(name);
   }
 
-  /** Keeps the item once however often it comes, numbering those that share a name. */
+  /** Stores equal items once, and numbers different items of one name. */
   intern(kind: Kind, name: string, item: Item): Item {
     const content = `${kind} ${JSON.stringify(item)}`;
     const known = this.#interned.get(content);
@@ -36,10 +36,7 @@ export class Components {
     return this.add(kind, unused, item);
   }
 
-  /**
-   * What the paths lead to: of a collection without PUT nobody needs the schema that a PUT takes. Security schemes are referred to by
-   * name and stay.
-   */
+  /** Returns the components that the paths reach; security schemes, which are referred to by name, all stay. */
   toItem(paths: Item): Item {
     const used = new Set<string>();
     this.#follow(paths, used);
@@ -75,7 +72,7 @@ export class Components {
   }
 }
 
-/** `#/components/{kind}/{name}`; names here never hold the characters that a JSON Pointer escapes. */
+/** `#/components/{kind}/{name}`; names here never contain characters that a JSON Pointer escapes. */
 export function ref(kind: string, name: string): Item {
   return { $ref: `#/components/${kind}/${name}` };
 }

@@ -1,6 +1,7 @@
 /**
- * The pages for people: `/docs`, which shows the OpenAPI document in a viewer, `/docs/errors`, and what they load. Everything
- * comes from this program: no font, script or picture of another host (docs/decisions/0007-api-viewer.md).
+ * The documentation pages: `/docs`, which shows the OpenAPI document in a viewer, `/docs/errors`, and their assets.
+ * Every asset is served by this program; pages load no font, script or image from another host
+ * (docs/decisions/0007-api-viewer.md).
  */
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -9,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import { docsPage, docsScript, docsStyle } from './docs-page.ts';
 import { errorsPage } from './errors-page.ts';
 
-/** Something to serve at a path, as it is. */
 export type DocsAsset = {
   readonly path: string;
   readonly mediaType: string;
@@ -19,23 +19,23 @@ export type DocsAsset = {
   readonly read: () => Promise<string | Uint8Array> | string | Uint8Array;
 };
 
-/** The names of assets change with their content, so they may be kept for ever (RFC 8246). */
+/** Names of assets contain a digest or a version, so caches may keep them for ever (RFC 8246). */
 const immutable = 'public, max-age=31536000, immutable';
 const pageCacheControl = 'no-cache';
 
-/** Held equal to the installed package by a test; part of the asset's name, so that it may be kept for ever. */
+/** A test compares it with the installed package. The asset's name contains it, so caches may keep it for ever. */
 export const viewerVersion = '2.4.820';
-/** The one file of the viewer in its package, and where a build puts a copy of it beside this file. */
+/** The viewer's file in its package, and its copy beside this file in a build. */
 export const viewerModule = 'openapi-explorer/dist/browser/openapi-explorer.min.js';
 export const viewerCopy = './openapi-explorer.min.js';
 
-/** The viewer writes style attributes, which only `unsafe-inline` allows; scripts come from files alone. */
+/** The viewer writes style attributes, which only `unsafe-inline` allows; scripts come from files only. */
 const viewerPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const plainPolicy =
   "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** @param title of the API, shown as text */
+/** @param title of the API, escaped */
 export function docsAssets(title: string): readonly DocsAsset[] {
   const script = asset(
     `/docs/assets/docs-${digest(docsScript)}.js`,
@@ -84,8 +84,8 @@ function asset(path: string, mediaType: string, read: DocsAsset['read']): DocsAs
 }
 
 /**
- * The published package carries a copy of the viewer's one file (scripts/build.ts), so that its users install none of
- * the 45 MB that the viewer's package brings; a checkout reads it from that package.
+ * The published package contains a copy of the viewer's file (scripts/build.ts), so that its users do not install the
+ * 45 MB of the viewer's package; a checkout reads the file from that package.
  */
 function viewerFile(): string {
   const copy = fileURLToPath(new URL(viewerCopy, import.meta.url));

@@ -1,9 +1,8 @@
 /**
- * The page at `/docs`: a bar of our own, and the viewer below it, with their script and style. It works without scripts as far as naming the
- * document.
+ * The page at `/docs`: our own bar and the viewer below it, with their script and style. Without JavaScript, the page
+ * links to the document.
  */
 
-/** Paths of what the page loads. */
 export type DocsPaths = { readonly script: string; readonly style: string; readonly viewer: string };
 
 export function docsPage(title: string, paths: DocsPaths): string {
@@ -30,7 +29,6 @@ ${bar(title, 'reference')}
 `;
 }
 
-/** The bar that the pages share. */
 export function bar(title: string, here: 'reference' | 'errors'): string {
   const link = (path: string, text: string, current: boolean) =>
     `<a href="${path}"${current ? ' aria-current="page"' : ''}>${text}</a>`;
@@ -54,14 +52,14 @@ const entities: Readonly<Record<string, string>> = {
 };
 const special = /[&<>"']/g;
 
-/** Text as HTML text or as a quoted attribute value. */
+/** Escapes text for HTML text and for quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(special, (character) => entities[character] ?? '');
 }
 
 /**
- * Hands the document to the viewer without the operations that stand on every path alike. HEAD, OPTIONS and TRACE would be half of the list
- * and tell a reader nothing; the viewer takes the scheme ApiKey for a second Bearer. /openapi.json has them all.
+ * Passes the document to the viewer without HEAD, OPTIONS and TRACE, which are the same on every path and would be half
+ * of the list, and without the scheme ApiKey, which the viewer shows as a second Bearer. /openapi.json has them all.
  */
 export const docsScript = `const explorer = document.querySelector('openapi-explorer');
 try {
@@ -88,7 +86,7 @@ try {
 }
 `;
 
-/** The viewer brings its own style and takes colours as attributes. */
+/** The viewer has its own style and takes colours as attributes. */
 export const docsStyle = `:root { --text: #1f2328; --quiet: #57606a; --line: #d0d7de; --ground: #f6f8fa; --link: #0b5c8a; }
 * { box-sizing: border-box; }
 html { scroll-padding-top: 4.5rem; }

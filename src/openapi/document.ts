@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document, generated from the declarations that the program serves: a collection that
- * changes changes its description with it. Statuses come from the decision graph (traits.ts), codes from the registry.
+ * Generates the OpenAPI document from the declarations that the program serves. Statuses come from the decision graph
+ * (traits.ts), codes from the registry.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Item, SchemeName, Tag } from '../kernel/documentation.ts';
@@ -24,9 +24,9 @@ export type OpenApiOptions = {
   /** Every resource of the program, in the order of the document. */
   readonly resources: readonly Resource[];
   readonly traceEnabled: boolean;
-  /** Whether any cross-origin page may read answers. */
+  /** Pages of at least one other origin may read responses. */
   readonly corsEnabled: boolean;
-  /** Whether a right password may still be refused. */
+  /** A correct password may still be refused. */
   readonly verifiedEmailRequired: boolean;
   /** Absent: the program sends no webhooks. */
   readonly eventTypes?: readonly DescribedEventType[];
@@ -67,7 +67,7 @@ async function make(options: OpenApiOptions): Promise<{ content: Uint8Array; tag
   }
 }
 
-/** The document as plain JSON values, the same for the same options. */
+/** The document as plain JSON values; the same options give the same document. */
 export function openApiDocument(options: OpenApiOptions): Item {
   const steps = openApiSteps(options);
   for (;;) {
@@ -76,7 +76,7 @@ export function openApiDocument(options: OpenApiOptions): Item {
   }
 }
 
-/** The same in steps of some milliseconds, so that a caller may do something else in between. */
+/** The same in steps of some milliseconds, so that the caller may do other work in between. */
 export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   const { resources, eventTypes, version } = options;
   const components = new Components();
@@ -117,7 +117,7 @@ export function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
   return version === '3.1' ? toEarlierVersion(document) : document;
 }
 
-/** Of every answer where any origin is allowed, as in resources/answer/cors.ts. */
+/** Fields of every response if any origin is allowed, as in kernel/answer/cors.ts. */
 const crossOriginFields: readonly FieldName[] = [
   'Access-Control-Allow-Credentials',
   'Access-Control-Allow-Origin',
@@ -130,7 +130,7 @@ const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": 
 Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
 cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
 
-/** In the order in which paths have them. */
+/** In the order of the paths. */
 function tags(resources: readonly Resource[]): readonly Item[] {
   const found = new Map<string, Tag>();
   for (const { documentation } of resources) {
@@ -147,8 +147,8 @@ const earlierNote =
   'This is the OpenAPI 3.1 view: 3.1 has no QUERY operation, so each stands under the extension `x-query` of its path. `/openapi.json` has them as 3.2 does.';
 
 /**
- * For tools that know only OpenAPI 3.1. Two things are new in 3.2 and must be said otherwise: `query` of a path item becomes the extension
- * `x-query`, and `itemSchema` of a stream becomes text.
+ * Rewrites the document for tools that support only OpenAPI 3.1, which lacks two members of 3.2: `query` of a path item
+ * becomes the extension `x-query`, and `itemSchema` of a stream becomes a string schema.
  */
 function toEarlierVersion(document: Item): Item {
   const paths = document.paths as Readonly<Record<string, Item>>;
@@ -175,7 +175,7 @@ function withoutItems(value: unknown): unknown {
   );
 }
 
-/** The places of credentials (§5.2). Each is an alternative: one credential is enough, and two are refused. */
+/** The places of credentials (§5.2), as alternatives: a request sends exactly one credential. */
 const schemes = {
   bearer: {
     type: 'http',
@@ -205,7 +205,7 @@ const schemes = {
   },
 } as const satisfies Record<SchemeName, Item>;
 
-/** Adds the schemes; gives the requirement of each. */
+/** Adds the schemes and returns the requirement of each. */
 function addSecuritySchemes(components: Components): readonly Item[] {
   return Object.entries(schemes).map(([name, scheme]) => {
     components.add('securitySchemes', name, scheme);

@@ -1,6 +1,4 @@
-/**
- * The page at `/docs/errors`, from the registry: one anchor for each code, which is where `type` of a problem points (RFC 9457 §3.1.1).
- */
+/** The page at `/docs/errors`: each code has an anchor, to which `type` of a problem points (RFC 9457 §3.1.1). */
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
 import type { Retry } from '../http/problems/problem-entry.ts';
 import { bar, escapeHtml } from './docs-page.ts';
@@ -13,7 +11,7 @@ const advice: Readonly<Record<Retry, string>> = {
   'with-credentials': 'Send other or new credentials.',
 };
 
-/** @param stylePath of the stylesheet */
+/** @param stylePath path of the stylesheet */
 export function errorsPage(title: string, stylePath: string): string {
   const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
   const sections = [...byStatus]

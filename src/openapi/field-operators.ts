@@ -1,4 +1,4 @@
-/** What may be asked of a field of each type, as schemas: the operators of `price[gte]=10` and of a JSON filter. */
+/** Schemas of the operators for each type of field: those of `price[gte]=10` and of a JSON filter. */
 
 import type { Item } from '../kernel/documentation.ts';
 import type { Field, Fields, ScalarType } from '../model/field.ts';
@@ -13,25 +13,23 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   timestamp: { type: 'string', format: 'date-time' },
 };
 
-/** Fields that a filter may name. */
 export function filterable(fields: Fields): readonly Field[] {
   return [...fields.values()].filter((field) => operatorsOf(field).length > 0);
 }
 
-/** Fields that have an order. */
 export function sortable(fields: Fields): readonly Field[] {
   return filterable(fields).filter(({ type }) => type !== 'array');
 }
 
-/** The schema of one value of the field; on an array, of one of its elements. */
+/** The schema of one value of the field; for an array, of one element. */
 export function valueSchema({ type, item }: Field): Item {
   const scalarType = type === 'array' ? item : type;
   return scalarType === undefined || scalarType === 'json' ? {} : scalar[scalarType];
 }
 
 /**
- * The operators of the field as the properties of an object, kept once for each type of field.
- * @param form in a query string `in` is a comma list and `null` asks for absence; in JSON `in` is an array and null a value
+ * The field's operators as properties of an object, stored once for each type of field.
+ * @param form in a query string, `in` is a comma list and `null` an operator; in JSON, `in` is an array, null a value
  */
 export function operatorSchema(field: Field, form: 'text' | 'json', components: Components): Item {
   const type = field.type === 'array' ? `${field.item ?? ''}-array` : field.type;
@@ -52,13 +50,13 @@ function operators(field: Field, form: 'text' | 'json'): Item {
     like: pattern,
     null: { type: 'boolean', description: 'Absent or null, or not.' },
   };
-  // In JSON null is a value, so no operator is needed to ask for it.
+  // In JSON, null is a value and needs no operator.
   const taken = operatorsOf(field).filter((operator) => form === 'text' || operator !== 'null');
   const properties = Object.fromEntries(taken.map((operator) => [operator, special[operator] ?? value]));
   return { type: 'object', properties, additionalProperties: false };
 }
 
-/** A value that equality takes in JSON: null finds what is absent or null. */
+/** A value for equality in JSON: null matches absent and null members. */
 export function orNullSchema(field: Field): Item {
   const value = valueSchema(field);
   return { ...value, type: [value.type, 'null'] };

@@ -1,6 +1,6 @@
 /**
- * The query parameters of a list (§4.2). A filter is described as one object parameter for each field, because
- * `price[gte]=10` is what `deepObject` writes; `price=10` is short for `price[eq]=10`.
+ * The query parameters of a list (§4.2). A filter is one object parameter for each field, because `deepObject` writes
+ * `price[gte]=10`; `price=10` is short for `price[eq]=10`.
  */
 
 import { queryParameters } from '../config/reserved-names.ts';
@@ -9,10 +9,10 @@ import type { Fields } from '../model/field.ts';
 import type { Components } from './components.ts';
 import { filterable, operatorSchema, sortable } from './field-operators.ts';
 
-/** What can be listed: a collection, or the event log. */
+/** A list's source: a collection, or the event log. */
 export type Listed = {
   readonly fields: Fields;
-  /** Whether `q` has anything to look in. */
+  /** It has fields that `q` searches. */
   readonly searched: boolean;
 };
 
@@ -37,12 +37,12 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
   ];
 }
 
-/** What a list takes that has no filters, sort keys or selection. */
+/** The parameters of a list without filters, sort keys or selection. */
 export function pagingParameters(limits: ListLimits, components: Components): readonly Item[] {
   return [...pageParameters(components), ...limitParameters(limits, components)];
 }
 
-/** Where a page starts: the only parameters that a stored query takes. */
+/** The start of a page: the only parameters of a stored query. */
 export function pageParameters(components: Components): readonly Item[] {
   return [shared('page', components), shared('cursor', components)];
 }

@@ -1,6 +1,7 @@
 /**
- * What the access rules of a collection settle about a member (§4.7.1, §5.1), as resources/collection/standing.ts judges it. Rules are asked
- * about callers that they tell apart, one of each kind: with and without a credential, a tenant, each role and scope that a rule names.
+ * Derives from the access rules of a collection how a request for a member may end (§4.7.1, §5.1), as
+ * resources/collection/standing.ts decides it. The rules are evaluated for one caller of each kind that they
+ * distinguish: with and without a credential, with a tenant, with each role and scope that a rule names.
  */
 
 import type { MemberAccess } from '../kernel/documentation.ts';
@@ -13,7 +14,7 @@ export type MemberStanding = {
   readonly mayBeClosed: boolean;
 };
 
-/** @param creates whether the operation may create where nothing stands */
+/** @param creates the operation may create a missing member */
 export function memberStanding({ collection, action }: MemberAccess, creates: boolean): MemberStanding {
   const { access, conceal } = collection;
   const rules = [[access[action], action] as const, ...(creates ? [[access.create, 'create'] as const] : [])];
@@ -52,7 +53,7 @@ function callersOf(rules: readonly Rule[]): readonly Principal[] {
   return [anonymous, ...known];
 }
 
-/** Whether the rule may tell callers apart by what nobody can list. */
+/** True if the rule calls a function, which may distinguish callers in ways that cannot be enumerated. */
 function asksFunction(rule: Rule): boolean {
   if (typeof rule === 'string') return false;
   if ('anyOf' in rule) return rule.anyOf.some(asksFunction);

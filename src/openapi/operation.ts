@@ -1,6 +1,6 @@
 /**
- * One operation of the document, from what it is (`Traits`) and what it says: parameters, content, and a response for
- * every status that the decision graph and the server can end it with.
+ * Builds one operation of the document from its `Traits` and its texts: parameters, content, and a response for every
+ * status with which the decision graph or the server can end it.
  */
 import { type AnswerName, answers } from '../http/conduct/answers.ts';
 import type { Content, Item, SchemeName } from '../kernel/documentation.ts';
@@ -17,27 +17,27 @@ export type Description = {
   readonly description?: string;
   readonly traits: Traits;
   readonly deprecated?: boolean;
-  /** Besides the request header fields, which the traits decide. */
+  /** Without the request header fields, which the traits determine. */
   readonly parameters?: readonly Item[];
   readonly preferences?: readonly string[];
   readonly requestContent?: Content;
-  /** Content of the answers that have one; an answer missing here has none. */
+  /** Content by response; a response that is missing here has none. */
   readonly content?: Readonly<Partial<Record<AnswerName, Content>>>;
   readonly representationFields?: readonly FieldName[];
-  /** Of the answer to a change, and of a 303 to a read. */
+  /** Fields of the response to a change, and of a 303 to a read. */
   readonly madeFields?: readonly FieldName[];
   readonly constantFields?: readonly FieldName[];
-  /** Accept-* fields that its 415 carries. */
+  /** Accept-* fields of its 415. */
   readonly accepts?: readonly FieldName[];
-  /** Members of a 409 that count dependants. */
+  /** Members of its 409 that count dependants. */
   readonly counts?: readonly string[];
-  /** The schemes that it takes, where it does not take all. */
+  /** The schemes that it accepts; undefined: all. */
   readonly schemes?: readonly SchemeName[];
 };
 
 export type OperationSetting = {
   readonly components: Components;
-  /** Requirements of the document's schemes, without the alternative of none. */
+  /** Requirements of the document's schemes, without the empty alternative. */
   readonly security: readonly Item[];
   readonly verifiedEmailRequired: boolean;
 };
@@ -72,7 +72,7 @@ export function operationItem(described: Description, setting: OperationSetting)
   };
 }
 
-/** Answers that share a status share a response: a stream and a representation are both 200. */
+/** Responses with the same status are merged: a stream and a representation are both 200. */
 function answerItems(
   described: Description,
   names: ReadonlySet<AnswerName>,

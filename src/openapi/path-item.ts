@@ -1,6 +1,6 @@
 /**
- * A path with its operations. HEAD, OPTIONS and, where it is enabled, TRACE are the kernel's work on every resource
- * (§4.3, §4.8, §4.11), so they are described here once and for all.
+ * A path with its operations. The kernel answers HEAD, OPTIONS and, if enabled, TRACE for every resource (§4.3, §4.8,
+ * §4.11), so they are described here.
  */
 
 import type { Content, Item } from '../kernel/documentation.ts';
@@ -10,9 +10,9 @@ import { plainRead } from './traits.ts';
 
 export type PathDescription = {
   readonly path: string;
-  /** `Products`: ends the operation ids of HEAD, OPTIONS and TRACE. */
+  /** `Products`: suffix of the operation ids of HEAD, OPTIONS and TRACE. */
   readonly name: string;
-  /** What the path names, for summaries: `the products`. */
+  /** Name of the path in summaries: `the products`. */
   readonly noun: string;
   readonly description?: string;
   readonly parameters?: readonly Item[];
@@ -21,7 +21,7 @@ export type PathDescription = {
 
 export type Setting = OperationSetting & {
   readonly traceEnabled: boolean;
-  /** Fields of cross-origin answers, where any origin is allowed. */
+  /** Fields of cross-origin responses, if any origin is allowed. */
   readonly corsFields: readonly FieldName[];
 };
 
@@ -85,7 +85,7 @@ function optionsFields(operations: readonly Description[]): readonly FieldName[]
   return accepts.length === 0 ? [] : [...accepts, 'Max-Content-Length'];
 }
 
-/** As contentFields in kernel/answer/options-response.ts. */
+/** Mirrors contentFields in kernel/answer/options-response.ts. */
 function acceptFields(operations: readonly Description[], method: string): readonly FieldName[] {
   const takes = (name: string) =>
     (operations.find(({ traits }) => traits.method === name)?.traits.contentTypes.length ?? 0) > 0;

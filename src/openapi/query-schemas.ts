@@ -1,6 +1,6 @@
 /**
- * The content of QUERY (§4.9; RFC 10008) in its three media types: a JSON query with a filter of the collection's own fields,
- * the same names as a form, and one SQL SELECT.
+ * The content of QUERY (§4.9; RFC 10008) in its three media types: a JSON query with a filter over the collection's
+ * fields, the same names as a form, and one SQL SELECT.
  */
 
 import type { CollectionNames, Content, Item, ListLimits } from '../kernel/documentation.ts';
@@ -89,7 +89,7 @@ function formSchema(collection: Collection, limits: ListLimits, components: Comp
     description: 'The names of the list parameters.',
     type: 'object',
     properties: {
-      // The parameters of the list itself win over fields of the same name.
+      // The list's own parameters take precedence over fields of the same name.
       ...Object.fromEntries(
         filterable(fields).map((field) => [field.name, operatorSchema(field, 'text', components)]),
       ),

@@ -1,6 +1,6 @@
 /**
- * Refusals as responses (§2.2, §7): for each status the codes that an operation can be refused with, in both forms
- * of the error body, each with an example from the registry.
+ * Refusals as responses (§2.2, §7): for each status, the codes with which an operation can be refused, in both forms of
+ * the error body, each with an example from the registry.
  */
 import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
@@ -10,7 +10,7 @@ import { type Components, ref } from './components.ts';
 import { type FieldName, fieldItems, rateFields, refusalFields } from './response-fields.ts';
 import type { Traits } from './traits.ts';
 
-/** What the server refuses or fails at before or after the graph, whatever the operation. */
+/** Codes with which the server ends any operation before or after the graph. */
 export const everywhere: readonly ProblemCode[] = [
   'message_invalid',
   'request_timeout',
@@ -22,16 +22,15 @@ export const everywhere: readonly ProblemCode[] = [
 
 export type RefusalOptions = {
   readonly components: Components;
-  /** Accept-* fields that its 415 carries. */
+  /** Accept-* fields of the 415. */
   readonly accepts: readonly FieldName[];
   readonly constantFields: readonly FieldName[];
-  /** Of HEAD the fields of the answer and no content are described. */
+  /** A response to HEAD is described with fields and without content. */
   readonly traits: Pick<Traits, 'method' | 'unlimited'>;
   /** Members of a 409 body that count dependants. */
   readonly counts: readonly string[];
 };
 
-/** Responses by status. */
 export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions): Item {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of new Set([...codes, ...everywhere])) {
@@ -85,7 +84,6 @@ function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, compon
   });
 }
 
-/** The two error bodies. */
 export function addErrorSchemas(components: Components): void {
   const members = {
     error: { type: 'string', description: 'What was wrong, for people.' },
@@ -108,7 +106,7 @@ export function addErrorSchemas(components: Components): void {
     },
   };
   components.add('schemas', 'Error', {
-    description: 'A refusal (§2.2). Some codes add members of their own.',
+    description: 'A refusal. Some codes add members of their own.',
     type: 'object',
     properties: members,
     required: ['error', 'code'],

@@ -1,7 +1,6 @@
 /**
- * The request header fields that an operation heeds, as parameters. Accept, Content-Type and Authorization are not among
- * them: the OpenAPI Specification (Parameter Object, `in`) says such parameters shall be ignored, and describes
- * the three by media types and security schemes.
+ * The request header fields that an operation reads, as parameters. Accept, Content-Type and Authorization are left
+ * out: OpenAPI (Parameter Object, `in`) ignores them as parameters and has media types and security schemes instead.
  */
 
 import type { Item } from '../kernel/documentation.ts';
@@ -60,7 +59,7 @@ const described: Readonly<
   },
 };
 
-/** References to the parameters, each kept among the components. */
+/** Returns references to the parameters, which are stored among the components. */
 export function requestFields(
   traits: Traits,
   preferences: readonly string[],
@@ -83,7 +82,7 @@ function parameter(name: Name, traits: Traits, components: Components): Item {
   const { description, example, schema = { type: 'string' } } = described[name];
   const item = { name, in: 'header', description, schema, example };
   if (name !== 'If-Match' || !traits.matchRequired) return components.add('parameters', name, item);
-  // Where PUT may create, there is nothing yet to match.
+  // A PUT that creates has nothing to match.
   const required = traits.creates === 'never';
   const demand = 'This collection takes changes only against a known version: 428 without it.';
   return components.intern('parameters', 'If-Match.demanded', {

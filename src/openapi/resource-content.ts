@@ -1,6 +1,4 @@
-/**
- * The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6).
- */
+/** The content of POST, PUT and PATCH in each media type that a collection takes (§4.4.1, §4.6). */
 
 import type { CollectionNames, Content, Item } from '../kernel/documentation.ts';
 import type { BodyFormat, Collection } from '../model/collection.ts';
@@ -9,7 +7,7 @@ import { type Components, ref } from './components.ts';
 
 import type { ResourceExamples } from './resource-examples.ts';
 
-/** A complete resource: POST and PUT. */
+/** A complete resource, for POST and PUT. */
 export function bodyContent(
   collection: Collection,
   names: CollectionNames,
@@ -46,7 +44,7 @@ export function patchContent(
   };
 }
 
-/** Arrays by repetition, nested objects as `address[city]`. */
+/** Arrays repeat their name; members of nested objects are written `address[city]`. */
 function formEncoding({ fields }: Collection): Item {
   const nested = new Set(
     [...fields.values()].filter(({ path }) => path.length > 1).map(({ path }) => path[0] ?? ''),
@@ -80,7 +78,7 @@ function operation(names: readonly string[], operands: Item): Item {
   };
 }
 
-/** A Media Type Object, with examples where there are any. */
+/** A Media Type Object; without examples if there are none. */
 export function withExamples(schema: Item, examples: Readonly<Record<string, Item>>): Item {
   return Object.keys(examples).length === 0 ? { schema } : { schema, examples };
 }

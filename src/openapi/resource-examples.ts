@@ -1,6 +1,6 @@
 /**
- * Examples from the declaration's own (`examples`: complete bodies), and what follows from them: the representation that
- * answers one, a page of them, a patch, a query. test/openapi validates each against its schema.
+ * Examples from the declaration (`examples`: complete bodies), and others derived from them: the representation, a
+ * page, a patch, a query. test/openapi validates each against its schema.
  */
 
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
@@ -59,7 +59,7 @@ export function resourceExamples(
   };
 }
 
-/** A query for the first resource of the examples, in JSON and in SQL. */
+/** A query that finds the first example, in JSON and in SQL. */
 export function queryExamples(
   collection: Collection,
   names: CollectionNames,
@@ -69,7 +69,7 @@ export function queryExamples(
   const name = `${names.plural}Query`;
   const order = condition?.name ?? 'createdAt';
   const json = {
-    ...(condition === undefined ? {} : { filter: { [condition.name]: condition.asked } }),
+    ...(condition === undefined ? {} : { filter: { [condition.name]: condition.expected } }),
     sort: [`-${order}`],
     limit: 20,
   };
@@ -81,24 +81,24 @@ export function queryExamples(
   };
 }
 
-type Condition = { readonly name: string; readonly asked: unknown; readonly sql: string };
+type Condition = { readonly name: string; readonly expected: unknown; readonly sql: string };
 
-/** Numbers before anything else: a range shows more of the filter than an equality. */
+/** Conditions on numbers come first: a range shows more of the filter than an equality. */
 function conditions(collection: Collection): readonly Condition[] {
   const [first = {}] = collection.examples;
   const found = sortable(collection.fields).flatMap(
     ({ name, path, type }): (Condition & { rank: number })[] => {
       const value = path.length === 1 ? first[path[0] ?? ''] : undefined;
-      if (typeof value === 'number') return [{ name, asked: { lte: value }, sql: `<= ${value}`, rank: 0 }];
-      if (typeof value === 'boolean') return [{ name, asked: value, sql: `= ${value}`, rank: 1 }];
+      if (typeof value === 'number') return [{ name, expected: { lte: value }, sql: `<= ${value}`, rank: 0 }];
+      if (typeof value === 'boolean') return [{ name, expected: value, sql: `= ${value}`, rank: 1 }];
       if (typeof value !== 'string' || type !== 'string') return [];
-      return [{ name, asked: value, sql: `= ${literal(value)}`, rank: 2 }];
+      return [{ name, expected: value, sql: `= ${literal(value)}`, rank: 2 }];
     },
   );
   return found.sort((a, b) => a.rank - b.rank);
 }
 
-/** A member of the body that a patch may set, with the value it has there. */
+/** A member of the body that a patch may set, with its value. */
 function changeable(
   { unpatchable, references }: Collection,
   body: Readonly<Record<string, unknown>>,

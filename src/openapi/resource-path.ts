@@ -1,6 +1,6 @@
 /**
- * A resource as a path of the document: what it says of itself (kernel/documentation.ts) or what is said of any collection, and what its
- * operations know of themselves.
+ * A resource as a path of the document: from its own documentation (kernel/documentation.ts) or from the description of
+ * any collection, and from its operations.
  */
 
 import {
@@ -26,11 +26,11 @@ import { gateOf, plainRead, type Traits } from './traits.ts';
 
 export type Naming = {
   readonly components: Components;
-  /** Of collections, by their names. */
+  /** Names of collections in schemas, by collection. */
   readonly names: ReadonlyMap<string, CollectionNames>;
 };
 
-/** Undefined where the resource or all of its operations are not documented. */
+/** Undefined if the resource or all of its operations are undocumented. */
 export function resourcePath(resource: Resource, naming: Naming): PathDescription | undefined {
   const { documentation } = resource;
   if (documentation === undefined) return undefined;
@@ -107,7 +107,6 @@ function deprecationFields({ deprecation }: Collection): readonly FieldName[] {
   return fields;
 }
 
-/** What the operations of a path have in common. */
 type Shared = Pick<Description, 'tag' | 'deprecated' | 'constantFields' | 'counts'>;
 
 function describe(
@@ -171,7 +170,7 @@ function traitsOf(
   };
 }
 
-/** A count is asked for where the answer can have one. */
+/** `count=exact` applies if the response may carry a count. */
 function preferencesOf(
   method: string,
   { reports = false, asynchronous = false }: Operation,
@@ -203,7 +202,7 @@ function namesOf({ name }: Pick<Collection, 'name'>, { names }: Naming): Collect
   return found;
 }
 
-/** A copy as JSON in which every named schema is a reference to the components. */
+/** Returns a JSON copy in which every named schema is a reference to the components. */
 function placed<T>(value: T, naming: Naming): T {
   return place(value, naming) as T;
 }
@@ -215,7 +214,7 @@ function place(value: unknown, naming: Naming): unknown {
   if (reference !== undefined && 'collection' in reference) {
     return ref('schemas', namesOf({ name: reference.collection }, naming).singular);
   }
-  // What TypeBox keeps beside the keywords begins with a tilde.
+  // TypeBox keeps members of its own beside the keywords; their names begin with a tilde.
   const parts = Object.entries(value).filter(([name]) => !name.startsWith('~'));
   const plain = Object.fromEntries(parts.map(([name, part]) => [name, place(part, naming)]));
   if (reference === undefined) return plain;

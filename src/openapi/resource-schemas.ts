@@ -1,8 +1,8 @@
 /**
- * The schemas of a collection, from its declaration: the representation as served (§2.1), what POST and PUT take, what a
- * merge patch takes (RFC 7396), and a page of a list. What no keyword can say of a member stands in its description: how many bytes an
- * indexed text may have, who may write it (`readOnly`), who sees it (`hidden`), and where its value comes from (`tenantField`). Which callers
- * those are is the application's own affair and not told.
+ * The schemas of a collection, from its declaration: the served representation (§2.1), the input of POST and PUT, a
+ * merge patch (RFC 7396), and a page of a list. Descriptions say what no keyword can: the bytes of an indexed text,
+ * restricted writing (`readOnly`), restricted visibility (`hidden`), the origin of a value (`tenantField`). They do not
+ * say which callers the restrictions exempt: that is the application's own affair.
  */
 import { plainSchema } from '../config/schema-references.ts';
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
@@ -67,7 +67,7 @@ export function addResourceSchemas(
   });
 }
 
-/** What a caller may leave out for any reason is not required. */
+/** A member that some caller may leave out is not required. */
 function sent(declared: Item, required: readonly string[], collection: Collection): Item {
   const always = alwaysSent(required, collection);
   if (always.length === required.length) return declared;
@@ -75,7 +75,7 @@ function sent(declared: Item, required: readonly string[], collection: Collectio
   return always.length === 0 ? rest : { ...rest, required: always };
 }
 
-/** Every member optional, and null where that removes one. */
+/** Every member is optional; null is allowed for those that may be removed. */
 function patchSchema(
   { unpatchable }: Collection,
   declared: Item,
@@ -98,7 +98,7 @@ function patchSchema(
   };
 }
 
-/** Objects take no property that they do not declare, unless they say so: what the server answers 422 to. */
+/** Objects allow only declared properties unless they say otherwise, as the server's validation does (422). */
 function closed(schema: Item, isPart = false): Item {
   const composed = 'allOf' in schema || ('properties' in schema && ('anyOf' in schema || 'oneOf' in schema));
   const entries = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
@@ -136,7 +136,10 @@ function isItem(value: unknown): value is Item {
 const bytesPerCodePointMax = 4;
 const shortFormats: ReadonlySet<unknown> = new Set(['date-time', 'date', 'time', 'uuid', 'ipv4', 'ipv6']);
 
-/** Says the bounds of indexed texts (config/text-bounds.ts): JSON Schema counts code points. @param schema plain JSON, which is not changed */
+/**
+ * Describes the bounds of indexed texts in bytes (config/text-bounds.ts); JSON Schema counts code points.
+ * @param schema plain JSON, not changed
+ */
 export function withTextBounds(schema: Item, { textBounds }: Pick<Collection, 'textBounds'>): Item {
   let result = schema;
   for (const { path, bytesMax } of textBounds) result = describeAt(result, path, bytesMax);
@@ -187,12 +190,11 @@ function withConduct(properties: Item, collection: Conduct): Item {
   );
 }
 
-/** Required fields that every caller sees. */
 function alwaysSeen(required: readonly string[], { hidden }: Conduct): readonly string[] {
   return required.filter((name) => !hidden.has(name));
 }
 
-/** Required fields that no caller may leave out: the server fills in or keeps the others for some. */
+/** Required fields that every caller must send; the server fills in or keeps the others for some callers. */
 function alwaysSent(required: readonly string[], collection: Conduct): readonly string[] {
   const { readOnly, hidden, tenantField } = collection;
   return required.filter((name) => !readOnly.has(name) && !hidden.has(name) && name !== tenantField);

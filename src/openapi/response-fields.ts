@@ -1,6 +1,6 @@
 /**
- * The header fields of answers: what each means, once, and which answer has which. Mirrors resources/answer/; test/openapi
- * compares the two over real answers.
+ * The header fields of responses: the meaning of each, and which response has which. Mirrors kernel/answer/;
+ * test/openapi compares both over real responses.
  */
 import type { AnswerName } from '../http/conduct/answers.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -15,7 +15,7 @@ type Described = {
 };
 
 const fields = {
-  'API-Version': { description: 'Version of this API, on every answer (§9).', example: '1' },
+  'API-Version': { description: 'Version of this API, on every answer.', example: '1' },
   Accept: { description: 'Media types of content that the method takes here.' },
   'Accept-Encoding': {
     description: 'Content codings that requests may have.',
@@ -73,7 +73,7 @@ const fields = {
   },
   Location: { description: 'The resource that was made, or where to go on.' },
   'Max-Content-Length': {
-    description: 'Octets that request content may have at most (§2.8).',
+    description: 'Octets that request content may have at most.',
     type: 'integer',
     example: 1_048_576,
   },
@@ -96,7 +96,7 @@ const fields = {
   },
   'Sec-WebSocket-Version': { description: 'The version that is spoken here (RFC 6455).', example: '13' },
   'Set-Cookie': {
-    description: 'The session cookie, where one was asked for or ends (§5.2).',
+    description: 'The session cookie, where one was asked for or ends.',
     example:
       '__Host-comity_session=ses_01k1jx7v2mh5s8b4c9d0e6f3ga.secret; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax',
   },
@@ -107,7 +107,7 @@ const fields = {
   Upgrade: { description: 'The protocol that the connection changes to, or has to.', example: 'websocket' },
   Vary: { description: 'Request fields that the answer depends on.', example: 'Accept, Accept-Encoding' },
   'WWW-Authenticate': {
-    description: 'Every scheme that would be accepted (§5.1).',
+    description: 'Every scheme that would be accepted.',
     example: 'Bearer realm="comity"',
   },
   'X-Accel-Buffering': { description: '`no`: proxies must not hold events back.', example: 'no' },
@@ -129,27 +129,27 @@ const fields = {
 
 export type FieldName = keyof typeof fields;
 
-/** What an operation adds to its answers beside what the kernel gives all of them. */
+/** Fields that an operation adds to those of the kernel. */
 export type OwnFields = {
-  /** Of 200 with a representation. */
+  /** In a 200 with a representation. */
   readonly representation: readonly FieldName[];
-  /** Of what comes of a change, and of a 303 to a read: Set-Cookie. */
+  /** In the response to a change, and in a 303 to a read: Set-Cookie. */
   readonly made: readonly FieldName[];
-  /** Of every answer: Deprecation, Sunset, Link; CORS fields. */
+  /** In every response: Deprecation, Sunset, Link; CORS fields. */
   readonly constant: readonly FieldName[];
 };
 
 const rate: readonly FieldName[] = ['RateLimit', 'RateLimit-Policy', 'X-RateLimit-Remaining'];
-/** Statuses that are given before anyone is counted, or where all is lost. */
+/** Statuses of responses before the rate limit is checked, and of failures. */
 const uncountedStatuses: ReadonlySet<number> = new Set([408, 414, 417, 431, 500, 501, 505]);
 
-/** What an answer says of the rate limit that the request was counted against. */
+/** The fields about the rate limit that applied to the request. */
 export function rateFields(
   { method, unlimited }: Pick<Traits, 'method' | 'unlimited'>,
   status: number,
 ): readonly FieldName[] {
   if (method === 'OPTIONS' || method === 'TRACE' || uncountedStatuses.has(status)) return [];
-  // A bad credential is counted wherever it comes.
+  // A bad credential counts at every resource.
   return unlimited && status !== 401 && status !== 429 ? [] : rate;
 }
 
@@ -162,12 +162,12 @@ const read: readonly FieldName[] = [
 ];
 const change: readonly FieldName[] = ['Cache-Control', 'Content-Location', 'Preference-Applied'];
 
-/** The fields of one answer; Date, Content-Type and Content-Length are HTTP's own and not listed. */
+/** The fields of one response, without Date, Content-Type and Content-Length. */
 export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields): readonly FieldName[] {
   const tag: readonly FieldName[] = traits.validators === 'none' ? [] : ['ETag'];
   const validators: readonly FieldName[] =
     traits.validators === 'tag-and-date' ? [...tag, 'Last-Modified'] : tag;
-  // An answer to PUT has no validators: the server adds members to what was sent (RFC 9110 §9.3.4).
+  // The response to PUT has no validators: the server adds members to the content (RFC 9110 §9.3.4).
   const made: readonly FieldName[] =
     traits.method === 'PUT' || traits.contentTypes.length === 0 || traits.action
       ? []
@@ -191,7 +191,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
       return ['Cache-Control', 'Location', 'Preference-Applied'];
     case 'queued':
     case 'created':
-      // What an action answers is a report, not what stands at Location.
+      // The response of an action is a report, not the representation at Location.
       return traits.action
         ? ['Cache-Control', 'Preference-Applied', 'Location', ...own.made]
         : [...change, 'Location', ...made, ...own.made];
@@ -227,7 +227,7 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
   }
 }
 
-/** The fields that a status demands of a refusal, as in kernel/answer/problem.ts. */
+/** The fields that a status requires in a refusal, as in kernel/answer/problem.ts. */
 export function refusalFields(
   status: number,
   codes: readonly ProblemCode[],
@@ -245,7 +245,7 @@ export function refusalFields(
   return demanded;
 }
 
-/** Refers to each field, sorted by name, keeping those that are named first among the components. */
+/** Returns references to the fields, sorted by name, and stores each among the components. */
 export function fieldItems(names: readonly FieldName[], components: Components): Item {
   const sorted = [...new Set<FieldName>([...names, 'API-Version'])].sort();
   return Object.fromEntries(sorted.map((name) => [name, components.add('headers', name, fieldItem(name))]));

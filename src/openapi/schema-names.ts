@@ -1,13 +1,13 @@
 /**
- * What collections are called in schemas and operation ids: `order-lines` is `OrderLines`, one of them an `OrderLine`. Those that the program
- * brings itself say their names; the others get ones that no schema and no path has.
+ * Names of collections in schemas and operation ids: `order-lines` is `OrderLines`, a member is an `OrderLine`. The
+ * program's own collections declare their names; the others get names that no schema and no path has.
  */
 
 import { type CollectionNames, referenceIn } from '../kernel/documentation.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Collection } from '../model/collection.ts';
 
-/** Those that were given to a collection, and for the others names that no schema has. */
+/** The declared names of collections, and for the others unused names. */
 export function collectionNames(resources: readonly Resource[]): ReadonlyMap<string, CollectionNames> {
   const all = [...givenNames(resources)];
   const given = all.flatMap(([name, names]) => (names === undefined ? [] : [[name, names] as const]));
@@ -16,7 +16,7 @@ export function collectionNames(resources: readonly Resource[]): ReadonlyMap<str
   return new Map([...schemaNames(unnamed, taken), ...given]);
 }
 
-/** Names of the paths and schemas that resources have of themselves. */
+/** Names of the paths and schemas that resources declare. */
 function ownNames(resources: Iterable<Resource>): ReadonlySet<string> {
   const found = new Set<string>();
   const gather = (value: unknown): void => {
@@ -34,7 +34,7 @@ function ownNames(resources: Iterable<Resource>): ReadonlySet<string> {
   return found;
 }
 
-/** The names of every collection that is served: those that it was given, and for the others ones made from what it is called. */
+/** The declared names of every served collection; undefined for a collection that declares none. */
 function givenNames(resources: Iterable<Resource>): ReadonlyMap<string, CollectionNames | undefined> {
   const found = new Map<string, CollectionNames | undefined>();
   for (const { documentation } of resources) {
@@ -44,12 +44,12 @@ function givenNames(resources: Iterable<Resource>): ReadonlyMap<string, Collecti
   return found;
 }
 
-/** The names that every document has a schema of. */
+/** Names of schemas that every document has. */
 const always: readonly string[] = ['Error', 'JsonPatch', 'ProblemDetails'];
 
 /**
- * A pair of names for each collection, none given twice.
- * @param taken names of other schemas and paths: a collection that would have one of them gets another
+ * Returns a pair of names for each collection; all differ.
+ * @param taken names of other schemas and paths, which collections may not have
  */
 function schemaNames(
   collections: Iterable<Pick<Collection, 'name'>>,

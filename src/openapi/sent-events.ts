@@ -1,20 +1,20 @@
 /**
- * The member `webhooks` of the document (OpenAPI 3.1 and later): what receivers are sent, one entry for each type of event. The body has
- * one of two shapes, by the scheme of the endpoint (§2.6, §2.7), and the signature fields are those of §5.6.
+ * The member `webhooks` of the document (OpenAPI 3.1 and later): the requests that receivers get, one entry for each
+ * type of event. The body has one of two shapes, by the endpoint's scheme (§2.6, §2.7); §5.6 has the signature fields.
  */
 
 import type { CollectionNames, Item } from '../kernel/documentation.ts';
 import { type Components, ref } from './components.ts';
 
-/** A type of event that the program knows: the same list as it answers requests with. */
+/** A type of event that the program knows, from the list that it also serves. */
 export type DescribedEventType = {
   readonly type: string;
   readonly description: string;
-  /** The collection whose writes these are. */
+  /** The collection whose writes cause these events. */
   readonly collection: { readonly name: string } | undefined;
-  /** Of `data.object`; undefined: any object. */
+  /** Schema of `data.object`; undefined: any object. */
   readonly schema: Item | undefined;
-  /** A `data.object`. */
+  /** An example of `data.object`. */
   readonly sample: Item | undefined;
 };
 
@@ -32,7 +32,7 @@ export function sentEvents(
   );
 }
 
-/** Resources are described once, among the components. */
+/** Schemas of resources are references to the components. */
 function objectSchema(
   { collection, schema }: DescribedEventType,
   names: ReadonlyMap<string, CollectionNames>,
@@ -64,14 +64,14 @@ function operation(
       '2XX': { description: 'Received. The content is not looked at.' },
       default: { description: 'Not received: tried again as the policy of the endpoint says.' },
     },
-    // A signature stands for the sender; there is no credential.
+    // The receiver authenticates a delivery by its signature; the request has no credential.
     security: [],
   };
 }
 
 function envelope(type: string, object: Item): Item {
   return {
-    title: 'Schemes timestamped and plain (§2.6)',
+    title: 'Schemes timestamped and plain',
     type: 'object',
     properties: {
       id: { type: 'string' },
@@ -87,7 +87,7 @@ function envelope(type: string, object: Item): Item {
 
 function standardMessage(type: string, object: Item): Item {
   return {
-    title: 'Scheme standard (§2.7)',
+    title: 'Scheme standard',
     type: 'object',
     properties: {
       type: { const: type },

@@ -1,6 +1,7 @@
 /**
- * What is always so of an operation, as far as its statuses depend on it, what that settles in the decision graph, and every end that it
- * leaves open. Statuses are read off the very table that answers requests, so none can be forgotten here, nor be promised and never sent.
+ * The constant properties of an operation that its statuses depend on, the questions of the decision graph that they
+ * settle, and every end that stays possible. Statuses are derived from the graph that answers requests, so the document
+ * omits none and promises none that is never sent.
  */
 
 import type { AnswerName } from '../http/conduct/answers.ts';
@@ -12,45 +13,45 @@ import { anonymous, authenticated, type Principal } from '../model/principal.ts'
 
 export type Traits = {
   readonly method: string;
-  /** Media types of content that has a meaning; empty: none has. */
+  /** Accepted media types; empty: the operation ignores content. */
   readonly contentTypes: readonly string[];
-  /** Content has a meaning and may be left out. */
+  /** Content is accepted and may be left out. */
   readonly contentOptional: boolean;
-  /** Content is taken as it came, and a signature alone decides who asks (§4.14). */
+  /** Content is taken as received, and a signature alone authenticates the request (§4.14). */
   readonly signed: boolean;
-  /** Done at a path of its own (resources/action): what comes of it has no validators and is not kept. */
+  /** An action at a path of its own (kernel/action.ts): its result has no validators and is not stored. */
   readonly action: boolean;
-  /** Whether what is done is answered without content; where its answer is a report, no preference decides that. */
+  /** When an action is answered without content; for an action whose response is a report, preferences do not apply. */
   readonly silent: 'always' | 'sometimes' | 'never';
-  /** Who may call it at all. */
+  /** Callers that may use the operation at all. */
   readonly gate: Gate;
   readonly answersForms: boolean;
   readonly idempotent: boolean;
   readonly asynchronous: boolean;
   readonly matchRequired: boolean;
   readonly creates: 'always' | 'sometimes' | 'never';
-  /** Whether what is asked for is done after the answer. */
+  /** The operation runs after the response. */
   readonly queues: 'always' | 'sometimes' | 'never';
-  /** A collection stands always, a member may be missing. */
+  /** A collection always exists; a member may be missing. */
   readonly mayBeMissing: boolean;
-  /** What stands may be hidden from who asks, and is then as if missing. */
+  /** The target may be hidden from the caller, and is then answered as missing. */
   readonly mayBeHidden: boolean;
-  /** What stands may be closed to who asks although seen. */
+  /** The target may be visible to the caller and still forbidden. */
   readonly mayBeClosed: boolean;
-  /** Whether the answer to a read lies elsewhere. */
+  /** The response to a read is a redirect. */
   readonly redirects: 'never' | 'sometimes' | 'always';
   readonly streams: boolean;
-  /** It is spoken to over a WebSocket. */
+  /** It opens a WebSocket. */
   readonly converses: boolean;
-  /** No rate limit applies, unless the credential is bad. */
+  /** No rate limit applies unless the credential is bad. */
   readonly unlimited: boolean;
-  /** Its answers can be compared with If-Match and If-None-Match, and with the date fields. */
+  /** Validators of its responses: entity tags for If-Match and If-None-Match, and dates. */
   readonly validators: 'none' | 'tag' | 'tag-and-date';
-  /** Codes that its own stages raise. */
+  /** Codes that its own stages return. */
   readonly codes: readonly ProblemCode[];
 };
 
-/** Which callers are refused before any resource is looked at. */
+/** Callers that pass before any resource is read. */
 export type Gate = { readonly anonymous: boolean; readonly known: boolean };
 
 export const openGate: Gate = { anonymous: true, known: true };
@@ -58,13 +59,13 @@ export const openGate: Gate = { anonymous: true, known: true };
 const noScopes = authenticated({ id: '', scopes: [] });
 const allScopes = authenticated({ id: '', scopes: ['read', 'write', 'webhooks', 'tunnel'] });
 
-/** `known` is false where some authenticated principal is refused outright: one whose key lacks the scope will be. */
+/** `known` is false if some authenticated principal is denied, since a key without the scope will be. */
 export function gateOf(permissionOf: (principal: Principal) => Permission): Gate {
   const passes = (principal: Principal) => permissionOf(principal) !== 'denied';
   return { anonymous: passes(anonymous), known: passes(noScopes) && passes(allScopes) };
 }
 
-/** A read by GET that anyone may do of something that always stands; operations say how they differ. */
+/** A GET that every caller may use on a target that always exists; operations state their differences. */
 export const plainRead: Traits = {
   method: 'GET',
   contentTypes: [],
@@ -90,7 +91,7 @@ export const plainRead: Traits = {
   codes: [],
 };
 
-/** What any credential may be refused with. */
+/** Codes with which any credential may be refused. */
 const credentialCodes: readonly ProblemCode[] = [
   'api_key_required',
   'credentials_repeated',
@@ -102,15 +103,15 @@ const credentialCodes: readonly ProblemCode[] = [
   'unavailable',
 ];
 
-/** Codes that reading content can raise. What a signature covers is taken as it came. */
+/** Codes of reading content. Content under a signature is not decoded. */
 function contentCodes({ signed }: Traits): readonly ProblemCode[] {
   const always = ['content_too_large', 'request_timeout'] as const;
   return signed ? always : [...always, 'content_malformed', 'content_missing'];
 }
 
 /**
- * Every way that a request for this operation can end.
- * @param verifiedEmailRequired whether a right password may still be refused
+ * Returns every end of a request for this operation.
+ * @param verifiedEmailRequired a correct password may still be refused
  */
 export function endsOf(traits: Traits, verifiedEmailRequired: boolean): Ends {
   const raised: Partial<Record<NodeName, readonly ProblemCode[]>> = {
@@ -137,7 +138,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
     ['routed', true],
     ['method_allowed', true],
     ['options_asked', method === 'OPTIONS'],
-    // What may be left out has no meaning where it is.
+    // Absent optional content counts as undefined content.
     ...(traits.contentOptional
       ? ([['content_present', true]] as const)
       : ([['content_defined', traits.contentTypes.length > 0]] as const)),
@@ -176,7 +177,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   // A WebSocket is opened with GET.
   if (traits.converses) never('handshake_sound', method === 'GET');
   never('async_asked', traits.asynchronous);
-  // Credentials, rates, Accept and conditions are not looked at where a signature decides.
+  // With a signature, credentials, rates, Accept and conditions are not evaluated.
   for (const node of unjudged) never(node, !traits.signed);
   always('acceptable', traits.signed);
   never('queued', traits.queues !== 'never');
@@ -184,7 +185,7 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
   never('created', traits.creates !== 'never');
   always('created', traits.creates === 'always');
   never('browser_form', traits.answersForms);
-  // An action always tells what it did, where there is anything to tell.
+  // An action always reports its result, if it has one.
   if (traits.action && traits.silent !== 'sometimes') {
     settled.set('minimal_asked', traits.silent === 'always');
   }
@@ -203,8 +204,9 @@ export type Ends = {
 };
 
 /**
- * @param settled questions whose answer is the same for every request of the operation; all others may go either way
- * @param raised the codes that the operation raises at a node that picks one; undefined: any that the graph names there
+ * Follows every edge of the graph from its start.
+ * @param settled questions with the same answer for every request of the operation; all others may go either way
+ * @param raised the codes that the operation returns at a node that picks one; undefined: all of the node
  */
 function reach(
   settled: ReadonlyMap<NodeName, boolean>,

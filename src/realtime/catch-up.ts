@@ -1,13 +1,13 @@
 /**
- * What one socket missed, read from the log (§4.13): events after the id that a client gave, for the patterns that it named with it, until
- * the hub can take over. Nothing is lost and nothing comes twice, in log order.
+ * Sends one socket the events that it missed (§4.13): reads the log after the id that the client gave, for the patterns
+ * that it named with the id, until the hub can take over. It sends every event once, in log order.
  *
- * A catch-up has two stretches. Up to `until`, where the hub stood when the socket left it, only the new patterns are wanted, and of
- * those no event that an older one has brought already. From there on the socket's whole list is. The cursor stands where everything wanted before
- * has been sent.
+ * A catch-up has two stretches. Up to `until`, the position of the hub when the catch-up began, it sends only events of
+ * the new patterns, without those that an older pattern has already brought. After `until` it sends events of all
+ * patterns of the socket. Every wanted event up to the cursor has been sent.
  *
- * It is in one of three modes: `reading` the store, as soon as there is memory for a batch; `waiting` for a client that has enough to take,
- * without holding on to what was read; or `over`. It ends in the very turn in which it finds nothing more among what the hub has announced.
+ * Modes: `reading` the store, as soon as there is memory for a batch; `waiting` for a slow client, without keeping what
+ * was read; `over`. It ends in the turn of the event loop in which it finds no further announced event.
  */
 import type { HeldMemory } from '../http/message.ts';
 import { allOf } from '../model/filter.ts';
@@ -25,26 +25,26 @@ import { beginning, isAfter, laterOf } from './logged-event.ts';
 import type { Readers } from './readers.ts';
 import { covers, ofTypes, type Subscription } from './subscriptions.ts';
 
-/** A batch ends with the event that reaches its bound, and events may be long: so many bounds are asked for before it is read. */
+/** Memory for this many batch bounds is reserved: the event that exceeds the bound ends a batch, and may be long. */
 const batchesReserved = 4;
 
 export type CatchUpOptions = {
   readonly store: Pick<Store, 'read' | 'tail'>;
   readonly hub: Pick<Hub, 'position' | 'recentAfter' | 'find'>;
   readonly readers: Readers;
-  /** Events read from the store at once; what of them the client does not take is read again. */
+  /** Events read from the store at once; those that the client does not take are read again. */
   readonly batchEventsMax: number;
-  /** Octets of events after which it reads no further one. */
+  /** Octets of events after which the batch ends. */
   readonly batchBytesMax: number;
   readonly memory: HeldMemory;
-  /** Everything that the socket is subscribed to, now. */
+  /** The current subscriptions of the socket. */
   readonly all: () => Iterable<Subscription>;
-  /** Those of them that are caught up with. */
+  /** Those of `all` that catch up. */
   readonly fresh: ReadonlySet<Subscription>;
   readonly after: string;
-  /** False: the client has enough to take; `goOn` tells when it has less. */
+  /** Returns false if the client is too slow; `goOn` continues. */
   readonly send: (id: string, frame: string | Buffer) => boolean;
-  /** Everything up to here was sent. Synchronous: the hub has announced nothing since. */
+  /** Everything up to `cursor` was sent. Synchronous: the hub has announced nothing since. */
   readonly done: (cursor: LogPosition) => void;
   readonly fail: () => void;
 };
@@ -52,7 +52,7 @@ export type CatchUpOptions = {
 export class CatchUp {
   readonly #options: CatchUpOptions;
   readonly #until: LogPosition;
-  /** Older patterns as they stood at the beginning: what they covered up to `until` has been sent. */
+  /** The older subscriptions at the start: their events up to `until` have been sent. */
   readonly #covered: readonly Subscription[];
   #cursor: LogPosition = beginning;
   #mode: 'reading' | 'waiting' | 'over' = 'reading';
@@ -80,7 +80,7 @@ export class CatchUp {
     );
   }
 
-  /** The client can take more. */
+  /** Continues when the client can take more. */
   goOn(): void {
     if (this.#mode !== 'waiting') return;
     this.#mode = 'reading';
@@ -107,7 +107,7 @@ export class CatchUp {
     const isFirstStretch = isAfter(this.#until, this.#cursor);
     const wanted = isFirstStretch ? this.#fresh() : this.#options.all();
     const filter = allOf([readers.visible, ofTypes(wanted)]);
-    // What the hub has announced is visible to this read.
+    // This read sees everything that the hub has announced.
     const announced = isFirstStretch ? this.#until : hub.position;
     memory.whenRoom(batchesReserved * batchBytesMax, () => {
       if (this.#mode !== 'reading') return;
@@ -115,7 +115,7 @@ export class CatchUp {
         () => store.tail(this.#cursor, filter, batchEventsMax, { bytesMax: batchBytesMax }),
         (batch) => {
           this.#take(batch, announced, isFirstStretch);
-          // What of it waits for the client is counted where it waits.
+          // Octets that wait for the client are counted by the outbox.
           memory.set(0);
         },
       );
@@ -136,16 +136,16 @@ export class CatchUp {
       if (isWanted && !this.#send(entry.id, readers.textOf(entry))) return;
     }
     if (isWhole) this.#cursor = laterOf(this.#cursor, announced);
-    // Others have their turn between two batches.
+    // Lets other work run between two batches.
     setImmediate(() => {
       if (this.#mode === 'reading') this.#read();
     });
   }
 
-  /** False: nothing more now. */
+  /** Returns false if nothing more may be sent now. */
   #send(id: string, frame: string | Buffer): boolean {
     const hasRoom = this.#options.send(id, frame);
-    // To send may have been the end of it.
+    // Sending may have closed the socket, which ends the catch-up.
     if (!hasRoom && this.#mode === 'reading') this.#mode = 'waiting';
     return this.#mode === 'reading';
   }
@@ -155,12 +155,12 @@ export class CatchUp {
     return covers(this.#fresh(), type, position) && !covers(this.#covered, type, position);
   }
 
-  /** Without those that the client unsubscribed from meanwhile. */
+  /** Omits subscriptions that the client has cancelled since. */
   #fresh(): readonly Subscription[] {
     return [...this.#options.all()].filter((subscription) => this.#options.fresh.has(subscription));
   }
 
-  /** Goes on at once where the store answers at once. */
+  /** Calls `use` in the same turn if the store answers synchronously. */
   #whenRead<T>(read: () => MaybePromise<T>, use: (found: T) => void): void {
     const fail = (): void => {
       if (this.#mode !== 'over') this.#options.fail();
@@ -169,7 +169,7 @@ export class CatchUp {
     try {
       found = read();
     } catch {
-      // The store cannot answer, for whatever reason: the client resumes.
+      // Whatever the cause, the socket is closed and the client resumes.
       fail();
       return;
     }
@@ -184,7 +184,7 @@ export class CatchUp {
   }
 }
 
-/** An event that is not there may have been purged: then from the oldest kept, rather twice than never. */
+/** A missing event may have been purged: the catch-up then begins at the oldest kept one, and may send events again. */
 function placeOf(row: { readonly rev: number; readonly id: string } | undefined): LogPosition {
   return row === undefined ? beginning : { rev: row.rev, id: row.id };
 }

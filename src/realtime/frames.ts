@@ -1,6 +1,6 @@
 /**
- * What is said over a WebSocket of `comity.v1`: texts of JSON, one frame a message. A client subscribes and
- * unsubscribes; it is told what it is subscribed to, events, and what was wrong with a frame, as a sentence.
+ * Messages of the WebSocket subprotocol `comity.v1`: JSON texts, one frame a message. A client subscribes and
+ * unsubscribes; the server sends its list of subscriptions, events, and errors in a frame as a sentence.
  */
 
 import { type Json, parseJson } from '../http/syntax/json.ts';
@@ -9,7 +9,7 @@ import { eventPatternFault } from '../model/event-pattern.ts';
 export const realtimeSubprotocol = 'comity.v1';
 
 export type ClientFrame =
-  /** `after`: id of the event that was seen last; undefined: from now on. */
+  /** `after`: id of the last event that the client saw; undefined: begin now. */
   | {
       readonly kind: 'subscribe';
       readonly patterns: readonly string[];
@@ -21,12 +21,11 @@ export type ReadFrame =
   | { readonly ok: true; readonly frame: ClientFrame }
   | { readonly ok: false; readonly error: string };
 
-/** Ids of events are shorter (webhooks/sending/events/post-event.ts). */
+/** More than ids of events may have (webhooks/sending/events/post-event.ts). */
 const idCharactersMax = 255;
-/** No frame is deeper, nor has more members. */
 const jsonLimits = { depthMax: 4, keysMax: 16 };
 
-/** @param patternsMax how many a frame may name */
+/** @param patternsMax number of patterns that a frame may name */
 export function readClientFrame(text: string, patternsMax: number): ReadFrame {
   const parsed = parseJson(text, jsonLimits);
   if (!parsed.ok) return wrong(`a frame must be JSON: ${parsed.message} at character ${parsed.offset}`);
@@ -51,7 +50,7 @@ export function errorFrame(error: string): string {
   return JSON.stringify({ error });
 }
 
-/** @param doc the event as the principal sees it, as JSON */
+/** @param doc the event as JSON, as the principal sees it */
 export function eventFrame(doc: string): string {
   return `{"event":${doc}}`;
 }

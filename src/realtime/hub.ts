@@ -1,12 +1,12 @@
 /**
- * The one reader of the event log for all WebSockets of the process (§4.13): each event is read once, in log order, and handed to whoever
- * is subscribed to it. It knows no sockets, only what stands for them.
+ * The hub reads the event log for all WebSockets of the process (§4.13): it reads each event once, in log order, and
+ * passes it to the subscribed listeners. It does not know sockets.
  *
- * It is in one of four modes: `stopped` while there is no socket; `waiting` for the log to grow; `reading` a batch; or `announcing`
- * one, over several turns of the event loop where many are to be told. Its position is that of the last event announced.
+ * Modes: `stopped` while there is no listener; `waiting` for the log to grow; `reading` a batch; `announcing` one, over
+ * several turns of the event loop if there are many listeners. Its position is that of the last announced event.
  *
- * What was announced last is kept, so that who catches up reads the end of the log from here: without a read of the store, and without a
- * moment between that end and the live events in which something could be missed.
+ * It keeps the events announced last, so that a catch-up reads the end of the log from here: without a read of the
+ * store, and without a gap between that end and the live events.
  */
 
 import { patternsOfType } from '../model/event-pattern.ts';
@@ -17,8 +17,8 @@ import { beginning, isAfter, LoggedEvent } from './logged-event.ts';
 import type { Readers } from './readers.ts';
 
 /**
- * Who wants events of which types, by pattern and within that by audience: an event costs a look for each segment of its type, one
- * decision for each audience that wants it, and one call for each socket.
+ * Listeners by pattern, then by audience: an event costs one lookup for each segment of its type, one decision for each
+ * audience, and one call for each socket.
  */
 class Subscribers<Socket> {
   readonly #byPattern = new Map<string, Map<Readers, Set<Socket>>>();
@@ -43,7 +43,7 @@ class Subscribers<Socket> {
     if (byReaders.size === 0) this.#byPattern.delete(pattern);
   }
 
-  /** Those who want the type, by pattern: one that is subscribed to several which match comes several times. */
+  /** Listeners for the type, by pattern: one with several matching patterns comes several times. */
   *of(type: string): Iterable<readonly [Readers, ReadonlySet<Socket>]> {
     for (const pattern of patternsOfType(type)) {
       const byReaders = this.#byPattern.get(pattern);
@@ -51,17 +51,17 @@ class Subscribers<Socket> {
     }
   }
 
-  /** Patterns that somebody is subscribed to, for tests. */
+  /** Number of patterns with a subscription, for tests. */
   get patterns(): number {
     return this.#byPattern.size;
   }
 }
 
-/** What stands for a socket here. */
+/** A socket, as the hub sees it. */
 export type Listener = {
-  /** An event of one of its patterns, once, with its frame for the readers that it subscribed with. */
+  /** Takes an event of one of its patterns, with its frame for the subscribed readers; may repeat the last one. */
   hear(event: LoggedEvent, frame: Buffer): void;
-  /** The log cannot be read. It leaves at once. */
+  /** The log cannot be read; the listener must leave at once. */
   fail(): void;
 };
 
@@ -69,14 +69,14 @@ export type HubOptions = {
   readonly store: Pick<Store, 'tail' | 'head' | 'onAppend'>;
   /** Events read from the log at once. */
   readonly batchEventsMax: number;
-  /** Octets of events after which it reads no further one. */
+  /** Octets of events after which a batch ends. */
   readonly batchBytesMax: number;
 };
 
-/** Kept of what was announced: events, and characters of their documents. */
+/** Bounds of the kept events: their number, and the characters of their documents. */
 const recentEventsMax = 256;
 const recentCharactersMax = 1024 * 1024;
-/** Frames handed to sockets in one turn of the event loop: about 20 ms. */
+/** Frames passed to sockets in one turn of the event loop: about 20 ms. */
 const framesPerTurnMax = 10_000;
 
 export class Hub {
@@ -88,12 +88,12 @@ export class Hub {
   #mode: 'stopped' | 'waiting' | 'reading' | 'announcing' = 'stopped';
   #position: LogPosition = beginning;
   #grown = false;
-  /** Tells what was begun before a stop from what began after it. */
+  /** Distinguishes work that began before a stop from later work. */
   #run = 0;
   #stopListening: () => void = () => undefined;
   #recent: LoggedEvent[] = [];
   #recentCharacters = 0;
-  /** After it everything announced is kept. */
+  /** Every event announced after this position is kept. */
   #recentFrom: LogPosition = beginning;
 
   constructor({ store, batchEventsMax, batchBytesMax }: HubOptions) {
@@ -102,28 +102,28 @@ export class Hub {
     this.#batchBytesMax = batchBytesMax;
   }
 
-  /** Where everything that was announced ends; of a stopped hub it says nothing. */
+  /** Position of the last announced event; meaningless while the hub is stopped. */
   get position(): LogPosition {
     return this.#position;
   }
 
-  /** How many there are, for tests and gauges. */
+  /** Number of listeners, for tests and gauges. */
   get listeners(): number {
     return this.#listeners.size;
   }
 
-  /** Where whoever enters next would begin. @throws StoreUnavailable */
+  /** Position at which a listener that enters now begins. @throws StoreUnavailable */
   head(): MaybePromise<LogPosition> {
     return this.#mode === 'stopped' ? this.#store.head() : this.#position;
   }
 
-  /** The first to enter starts it. @param head what `head` said before */
+  /** The first listener starts the hub. @param head an earlier result of `head` */
   enter(listener: Listener, head: LogPosition): void {
     this.#listeners.add(listener);
     if (this.#mode === 'stopped') this.#start(head);
   }
 
-  /** The last to leave stops it. It has unsubscribed before. */
+  /** The last listener stops the hub. It must have unsubscribed. */
   leave(listener: Listener): void {
     if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#stop();
   }
@@ -136,7 +136,7 @@ export class Hub {
     this.#subscribers.delete(pattern, readers, listener);
   }
 
-  /** Everything announced after the position, whatever its type; undefined where not all of that is kept. */
+  /** Returns all events announced after the position, of every type; undefined if not all of them are kept. */
   recentAfter(position: LogPosition): readonly LoggedEvent[] | undefined {
     if (!isAfter(this.#position, position)) return [];
     if (isAfter(this.#recentFrom, position)) return undefined;
@@ -148,7 +148,7 @@ export class Hub {
     return this.#recent.slice(at);
   }
 
-  /** Where an event stands that was announced lately. */
+  /** Returns the position of a kept event. */
   find(id: string): LogPosition | undefined {
     return this.#recent.findLast(({ entry }) => entry.id === id)?.position;
   }
@@ -186,7 +186,7 @@ export class Hub {
       if (batch instanceof Promise) batch.then((entries) => this.#announceFrom(run, entries, 0), fail);
       else this.#announceFrom(run, batch, 0);
     } catch {
-      // The store cannot answer, for whatever reason: clients resume where they were.
+      // Whatever the cause, clients resume where they were.
       fail();
     }
   }
@@ -208,7 +208,7 @@ export class Hub {
     if (this.#grown || isTailFull(batch, this.#batchEventsMax, this.#batchBytesMax)) this.#pumpSoon();
   }
 
-  /** In a later turn: whoever wrote is answered first, and what else is written in this turn is read with it. */
+  /** Reads in a later turn: the writer gets its response first, and further writes of this turn are read together. */
   #pumpSoon(): void {
     const run = this.#run;
     setImmediate(() => {
@@ -216,10 +216,10 @@ export class Hub {
     });
   }
 
-  /** @returns frames handed on */
+  /** @returns number of frames passed on */
   #announce(event: LoggedEvent): number {
     let frames = 0;
-    // First the place, then the telling: who is told and looks here finds that it was told.
+    // The position changes first: a listener that reads it while hearing the event must find the event announced.
     this.#position = event.position;
     this.#keep(event);
     for (const [readers, listeners] of this.#subscribers.of(event.entry.type)) {

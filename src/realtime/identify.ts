@@ -1,10 +1,11 @@
 /**
- * Who opens a WebSocket (§4.13, §5.1, §5.4). Scripts of any page may open one to any server, and the same-origin policy does not keep them from
- * reading what it says; so Origin is looked at here, for every caller that sends one.
+ * Identifies the caller that opens a WebSocket (§4.13, §5.1, §5.4). A script of any page may open a WebSocket to any
+ * server, and the same-origin policy does not keep it from reading messages; so Origin is checked here, for every
+ * caller that sends it.
  *
  * - An origin that is neither ours nor allowed by CORS is refused.
  * - The session cookie, which a browser sends by itself, counts only for pages that may send the user's credentials.
- * - A ticket stands for the credential that it was made with. Beside it the cookie does not count, and any other credential is one too many.
+ * - A ticket replaces the credential that it was made with. The cookie beside it is ignored, others are refused.
  */
 import type { Allowance, Request } from '../http/message.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
@@ -19,7 +20,7 @@ export type IdentifyOptions = {
   readonly attempts: Pick<Attempts, 'isTooSoon'>;
   readonly addressOf: CallerAddress;
   readonly cors: CorsPolicy;
-  /** True where a page of a site that is neither ours nor trusted with credentials has sent the request. */
+  /** True if a page of a site that is neither ours nor trusted with credentials has sent the request. */
   readonly crossSite: (request: Pick<Request, 'fields'>) => boolean;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
@@ -49,7 +50,10 @@ export function createIdentify(options: IdentifyOptions): NonNullable<Resource['
   };
 }
 
-/** What a ticket is to stand for: the credential of this request, in the one place that counted. @param query undecoded */
+/**
+ * Returns the credential of this request that a ticket is to replace, in the place where it was found.
+ * @param query undecoded
+ */
 export function credentialOf(
   { fields }: Pick<Request, 'fields'>,
   query: string | undefined,
@@ -63,7 +67,7 @@ export function credentialOf(
 
 type Found = { readonly tickets: readonly string[]; readonly hasKey: boolean };
 
-/** A query string that cannot be read has no ticket in it; what else it means is decided elsewhere. */
+/** An unreadable query string contains no ticket; its refusal is decided elsewhere. */
 function credentialsIn(query: string | undefined): Found {
   const pairs = query === undefined || query === '' ? [] : (parseQueryString(query) ?? []);
   return {
@@ -82,7 +86,7 @@ function byTicket(
   const [ticket = ''] = tickets;
   const isOne = tickets.length === 1 && !hasKey;
   if (!isOne || fields.authorization !== undefined || fields.xApiKey !== undefined) return repeated;
-  // Bad tickets count against the address. While it has no attempt left, a good one is refused before it is used up.
+  // Bad tickets count against the address. While it has no attempt left, a good ticket is refused before it is used up.
   if (options.attempts.isTooSoon(options.addressOf(request), options.clock()))
     return { problem: 'rate_limited' };
   return options.tickets.use(ticket).then((credential) => {
@@ -91,7 +95,7 @@ function byTicket(
   });
 }
 
-/** The request as it would have come with the credential itself. */
+/** The request as it would be with the credential itself. */
 function bearing(request: Request, { authorization, xApiKey, cookie }: SealedCredential): Request {
   const { method, target, version, rawFields, protocol, peer, id, memory } = request;
   return {
@@ -106,32 +110,32 @@ function isByCookie(identified: Identified): boolean {
 }
 
 type Attempts = {
-  /** Counts the attempt, unless it comes too soon; undefined: no limit applies. @param nowMs since the epoch */
+  /** Counts the attempt unless it exceeds the limit; undefined: no limit applies. @param nowMs since the epoch */
   admit(caller: string, nowMs: number): Allowance | undefined;
-  /** The same without counting it. */
+  /** Checks the limit without counting. */
   isTooSoon(caller: string, nowMs: number): boolean;
 };
 
-/**
- * Limits attempts to open a WebSocket (§9) by a token bucket for each caller: it holds `burst` attempts and gets one back every `attemptMs`. A caller is a
- * principal, or without one an address, so that users behind one address do not use up each other's attempts. A burst lets several tabs, or a page
- * that is loaded again, connect at once: a browser shows its script no 429, only that the connection closed (1006).
- *
- * Asked after the handshake was found sound, so what is no attempt does not count; a refused attempt does not count either, and Retry-After does not
- * move away from a client that keeps trying. Each process counts for itself.
- *
- * Callers remembered. One that is forgotten has its whole burst again.
- */
+/** Callers remembered; a forgotten one has its whole burst again. */
 export const attemptCallersMax = memoryBounds.realtimeAttempts.entries;
 
-/** @param attemptMs 0 sets no limit */
+/**
+ * Limits attempts to open a WebSocket (§9) by a token bucket for each caller: it holds `burst` attempts and regains one
+ * every `attemptMs`. A caller is a principal or, without one, an address, so that users behind one address do not use
+ * up each other's attempts. A burst lets several tabs, or a reloaded page, connect at once: a browser does not show a
+ * 429 to its script, only that the connection closed (1006).
+ *
+ * The kernel checks it after the handshake, so an invalid handshake does not count. A refused attempt does not count
+ * either, so Retry-After does not grow for a client that keeps trying. Each process counts for itself.
+ * @param attemptMs 0 sets no limit
+ */
 export function createAttempts(attemptMs: number, burst: number): Attempts {
   if (attemptMs === 0) return { admit: () => undefined, isTooSoon: () => false };
   const policy = `"realtime";q=${burst};w=${Math.ceil((burst * attemptMs) / 1000)}`;
-  /** When each bucket is full again; the one used least recently first. */
+  /** Time at which each bucket is full again; the least recently used first. */
   const fullAt = new Map<string, number>();
 
-  /** Time until all that was taken from the bucket is back. A clock that stepped back shuts nobody out for longer than that takes. */
+  /** Time until the bucket is full. If the clock steps back, a caller waits for at most a whole burst. */
   function owedMs(caller: string, nowMs: number): number {
     const at = fullAt.get(caller);
     return at === undefined ? 0 : Math.min(burst * attemptMs, Math.max(0, at - nowMs));
@@ -156,7 +160,7 @@ export function createAttempts(attemptMs: number, burst: number): Attempts {
         fullAt.set(caller, nowMs + owedAfter);
       }
       const remaining = Math.max(0, Math.floor(burst - owedAfter / attemptMs));
-      // Until the next attempt is back.
+      // Until one more attempt is available.
       const waitMs = owedAfter - (Math.ceil(owedAfter / attemptMs) - 1) * attemptMs;
       const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
       const rate = `"realtime";r=${remaining};t=${retryAfterSeconds}`;

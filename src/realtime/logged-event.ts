@@ -1,6 +1,7 @@
 /**
- * One event of the log on its way to many sockets: each member that a rule looks at is parsed once, and its frame made once for all who see the
- * whole of it.
+ * An event of the log on its way to many sockets: each member that a rule reads is parsed once, and one frame serves
+ * every socket that may see the whole event. Positions in the log are ordered by revision, then by id as stores compare
+ * it: by code point.
  */
 import { valueAt } from '../http/syntax/json-members.ts';
 import type { Field } from '../model/field.ts';
@@ -34,25 +35,21 @@ export class LoggedEvent implements Matchable {
     }
   }
 
-  /** Kept, since the rules of many readers ask for the same few. */
+  /** Caches members, since the rules of many readers use the same few. */
   #valueAt(path: readonly string[]): unknown {
     const key = path.join('\0');
     if (!this.#values.has(key)) this.#values.set(key, valueAt(this.entry.doc, path));
     return this.#values.get(key);
   }
 
-  /** For whoever sees all there is in it, as UTF-8. */
+  /** The frame of the whole event, as UTF-8. */
   get frame(): Buffer {
     this.#frame ??= Buffer.from(eventFrame(this.entry.doc));
     return this.#frame;
   }
 }
 
-/**
- * Places in the event log, in order: by revision, and within a unit by id, compared by code point as stores do.
- *
- * Before every event.
- */
+/** Before every event. */
 export const beginning: LogPosition = { rev: 0, id: '' };
 
 /** Negative, 0 or positive. */

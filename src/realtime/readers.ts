@@ -1,8 +1,8 @@
 /**
- * Everybody of one audience, for whom the same events are visible and look the same (§6, resources/events): whether an event is, and its
- * frame, is found once for all their sockets.
+ * The readers of one audience, who see the same events in the same form (§6, resources/events): visibility and frame of
+ * an event are computed once for all their sockets.
  *
- * What the store answers by SQL in a catch-up is evaluated here on the event itself; test/realtime holds both to the same.
+ * A catch-up evaluates visibility in SQL, the hub evaluates it here on the event; test/realtime checks that both agree.
  */
 import type { Collection } from '../model/collection.ts';
 import { allOf, always, anyOf, type Filter, never } from '../model/filter.ts';
@@ -14,14 +14,14 @@ import type { TailEntry } from '../store/store.ts';
 import { eventFrame } from './frames.ts';
 import type { LoggedEvent } from './logged-event.ts';
 
-/** Names of collections for which the rule is kept; declared ones are fewer. */
+/** Collections whose rule is cached; fewer are declared. */
 const rulesMax = 1024;
 
 export class Readers {
   readonly audience: string;
-  /** What they may see, for the store. */
+  /** Selects the visible events, for the store. */
   readonly visible: Filter;
-  /** Sockets that hold on to this; with none it is forgotten. */
+  /** Number of sockets that hold it; at 0 it is removed. */
   sockets = 0;
   readonly #view: EventView | undefined;
   readonly #rules = new Map<string, Filter>();
@@ -34,7 +34,7 @@ export class Readers {
     this.#view = view;
   }
 
-  /** What they are sent of the event; undefined: it is none of theirs. Asked again for the same event it costs nothing. */
+  /** Returns the frame that they get; undefined: they may not see the event. The last result is cached. */
   frameOf(event: LoggedEvent): Buffer | undefined {
     if (this.#last === event) return this.#lastFrame;
     this.#last = event;
@@ -42,7 +42,7 @@ export class Readers {
     return this.#lastFrame;
   }
 
-  /** The same of an event that the store found visible. */
+  /** Returns the frame of an event that the store found visible. */
   textOf({ type, doc, owner }: TailEntry): string {
     return eventFrame(this.#view === undefined ? doc : this.#view(type, doc, owner));
   }
@@ -72,7 +72,7 @@ export class Readers {
 
 export type ReadersOptions = {
   readonly collections: readonly Collection[];
-  /** What of an event a principal sees; undefined: all. */
+  /** The view of events for a principal; undefined: whole events. */
   readonly views: (principal: Principal) => EventView | undefined;
 };
 
@@ -102,7 +102,7 @@ export function createReaders({ collections, views }: ReadersOptions): ReadersBy
   };
 }
 
-/** The filter for events of one collection, in which most rules are settled without a look at the event. */
+/** Simplifies the filter for events of one collection; most rules then need no look at the event. */
 function within(filter: Filter, collection: string): Filter {
   switch (filter.op) {
     case 'and':

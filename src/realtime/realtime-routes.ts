@@ -1,6 +1,6 @@
 /**
- * `realtime` and `realtime/tickets` (§4.13, §9): events over a WebSocket, as the stream of `events` has them. Open to anyone:
- * what a principal may see is decided event by event. Nothing here knows sockets; the server makes one of the conversation.
+ * `realtime` and `realtime/tickets` (§4.13, §9): events over a WebSocket, in the same form as the stream of `events`.
+ * Every caller may connect; visibility is decided for each event. Sockets are the server's concern.
  */
 
 import type { Request } from '../http/message.ts';
@@ -31,20 +31,20 @@ export type RealtimeOptions = ReadersOptions &
     /** `/api/v1` */
     readonly base: string;
     readonly cors: CorsPolicy;
-    /** True where a page of a site that is neither ours nor trusted with credentials has sent the request. */
+    /** True if a page of a site that is neither ours nor trusted with credentials has sent the request. */
     readonly crossSite: (request: Pick<Request, 'fields'>) => boolean;
     readonly addressOf: CallerAddress;
     readonly limits: ActionLimits;
     readonly realtimeAttemptMs: number;
     readonly realtimeAttemptsMax: number;
     readonly realtimeTicketSeconds: number;
-    /** Events read from the log at once: by the hub, and by a socket that catches up. */
+    /** Events read from the log at once, by the hub and by a socket that catches up. */
     readonly hubBatchEventsMax?: number;
     readonly catchUpBatchEventsMax?: number;
     readonly eventBatchBytesMax: number;
   };
 
-/** A socket that catches up reads again what its client did not take, so it reads little. */
+/** Small, because a catch-up reads again what its client did not take. */
 const catchUpBatchEventsMaxDefault = 32;
 const hubBatchEventsMaxDefault = 100;
 
@@ -77,7 +77,7 @@ const realtimeTag: Tag = { name: 'realtime', description: 'Events over a WebSock
 const standing: Standing = { exists: true, visible: true, permitted: true };
 const parameters: ReadonlySet<string> = new Set([ticketParameter, keyParameter]);
 
-/** OpenAPI describes the handshake alone; what is said afterwards has no place in it but the description. */
+/** OpenAPI describes the handshake only; the description covers the messages. */
 const converseDocumentation: OperationDocumentation = {
   id: 'openRealtime',
   summary: 'Follow events over a WebSocket',
@@ -141,10 +141,10 @@ function subprotocolsOf(request: Request): readonly string[] {
   return handshake.kind === 'sound' ? handshake.subprotocols : [];
 }
 
-/** A client that asks for others would have to close what it opened (RFC 6455 §4.1); it is told at once what is spoken here. */
+/** A client whose subprotocol is not selected must close the connection (RFC 6455 §4.1); a refusal is clearer. */
 function refuseSubprotocols(request: Request): Problem | null {
-  const asked = subprotocolsOf(request);
-  if (asked.length === 0 || asked.includes(realtimeSubprotocol)) return null;
+  const requested = subprotocolsOf(request);
+  if (requested.length === 0 || requested.includes(realtimeSubprotocol)) return null;
   return {
     code: 'handshake_invalid',
     message: `the subprotocol that is spoken here is ${realtimeSubprotocol}`,
@@ -164,7 +164,7 @@ function refuseParameters(query: string | undefined): Problem | null {
   };
 }
 
-/** The answer is of no use to a page of another site, and none with the user's cookie gets here: POST is unsafe (§5.4). */
+/** A page of another site cannot read the response, nor use the user's cookie here: POST is unsafe (§5.4). */
 function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
   return actionResource(
     {

@@ -1,13 +1,11 @@
 /**
- * One WebSocket of `comity.v1`: what it is subscribed to, and what it is sent. It sees messages and a peer, not how
- * they travel.
+ * One WebSocket of `comity.v1`: its subscriptions and its events. It knows messages and a peer, not the transport.
  *
- * It is in one of three modes: `live`, when the hub hands it what it wants; `behind`, while a catch-up reads from the log what it missed,
- * and the hub hands it nothing, so that everything it gets is in the order of the log; and `closed`. Catch-ups that are asked for
- * meanwhile wait for their turn.
+ * Modes: `live`, the hub passes events to it; `behind`, a catch-up reads missed events from the log and the hub passes
+ * nothing, so that the client gets all events in log order; `closed`. Further catch-ups wait meanwhile.
  *
- * A live socket whose client is too slow is closed with 1013, because what waits for it stands in memory; a catch-up waits for its client
- * instead, because what it has to send stands in the log.
+ * A live socket with a slow client is closed with 1013, because its frames wait in memory; a catch-up waits for its
+ * client instead, because its events are in the log.
  */
 import type { ConversationListener, ConversationPeer } from '../http/message.ts';
 import type { Known } from '../model/principal.ts';
@@ -35,17 +33,17 @@ export type SocketOptions = {
   readonly batchEventsMax: number;
   readonly batchBytesMax: number;
   readonly limits: SocketLimits;
-  /** Tells of the end of the credential that it was opened with; undefined: without one. */
+  /** Calls back when the credential of the handshake ends; undefined: opened without a credential. */
   readonly onEnd: Known['onEnd'] | undefined;
   /** Called once. */
   readonly onClosed: () => void;
 };
 
-/** Malformed frames of one socket; then it is closed. */
+/** Malformed frames after which a socket is closed. */
 export const malformedFramesMax = 16;
 /** Frames that a client may send in a minute: each may cost a read of the log. */
 export const framesPerMinuteMax = 600;
-/** What a reason may have (RFC 6455 §5.5): octets, and these are ASCII. */
+/** Octets of a reason (RFC 6455 §5.5); the reasons here are ASCII. */
 const reasonBytesMax = 123;
 const minuteMs = 60_000;
 
@@ -58,17 +56,17 @@ export class RealtimeSocket implements Listener, ConversationListener {
   #mode: 'live' | 'behind' | 'closed' = 'live';
   #catchUp: CatchUp | undefined;
   readonly #stopWatching: (() => void) | undefined;
-  /** What the hub announces up to here was sent already. */
+  /** Events that the hub announces up to here have already been sent. */
   #sentTo: LogPosition = beginning;
   #lastEvent: LoggedEvent | undefined;
   #lastId: string | undefined;
-  /** The peer said that much waits, and not yet that it is less. */
+  /** The peer reported a full buffer, and has not called `onReady` since. */
   #isFull = false;
   #malformed = 0;
   #frames = 0;
   #minute = 0;
 
-  /** @param head of the hub, as it said when the conversation was agreed on */
+  /** @param head result of `hub.head` when the conversation was agreed on */
   constructor(options: SocketOptions, head: LogPosition) {
     this.#options = options;
     const { hub, peer, onEnd } = options;
@@ -77,7 +75,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
       this.#catchUp?.goOn();
     });
     hub.enter(this, head);
-    // The credential may have ended while the socket was being opened: then this calls back at once.
+    // Calls back at once if the credential ended while the socket was being opened.
     const stop = onEnd?.(() => this.#close(1008, 'credential ended'));
     if (this.#mode === 'closed') stop?.();
     else this.#stopWatching = stop;
@@ -107,7 +105,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     this.#close(1011, 'the event log cannot be read; come back');
   }
 
-  /** @returns why it cannot be done */
+  /** @returns the reason if the frame is refused */
   #obey(frame: ClientFrame): string | undefined {
     if (frame.kind === 'unsubscribe') {
       this.#unsubscribe(frame.patterns);
@@ -142,7 +140,6 @@ export class RealtimeSocket implements Listener, ConversationListener {
     }
   }
 
-  /** The hub hands it nothing while it catches up. */
   #catchUpNext(): void {
     const { store, hub, readers, batchEventsMax, batchBytesMax, peer } = this.#options;
     const next = this.#waiting.shift();
@@ -163,7 +160,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     const { hub, readers } = this.#options;
     this.#catchUp = undefined;
     this.#mode = 'live';
-    // Where others write too, a client may know of an event before the hub does.
+    // With other writing processes, a client may know of an event before this hub announces it.
     this.#sentTo = cursor;
     for (const { pattern, since } of this.#subscriptions.values()) {
       if (since !== unplaced) hub.subscribe(pattern, readers, this);
@@ -182,11 +179,11 @@ export class RealtimeSocket implements Listener, ConversationListener {
     if (this.#mayWait() && !this.#options.peer.send(frame)) this.#isFull = true;
   }
 
-  /** Whether more may wait for the client; where not, it is closed. */
+  /** Closes the socket and returns false if too much waits for the client. */
   #mayWait(): boolean {
     const { peer, limits } = this.#options;
     if (!this.#isFull || peer.waitingBytes() <= limits.realtimeBufferBytesMax) return true;
-    // What it was sent last stands behind everything that it was sent before: there it goes on.
+    // Events are sent in order, so the client can resume after the last one.
     const reason = `fell behind; resume after ${this.#lastId ?? ''}`;
     const isNamed = this.#lastId !== undefined && reason.length <= reasonBytesMax;
     this.#close(1013, isNamed ? reason : 'fell behind');

@@ -1,6 +1,6 @@
 /**
- * What one socket is subscribed to, and from where on. Every pattern has a place in the log: events after it are the
- * socket's. `unplaced` is the place of one whose `after` was not looked up yet.
+ * The subscriptions of one socket. Each pattern has a position in the log: the socket gets the events after it.
+ * `unplaced` is the position while the event of `after` has not been looked up.
  */
 import { matchesEventPattern } from '../model/event-pattern.ts';
 import type { Field } from '../model/field.ts';
@@ -14,7 +14,7 @@ export type Subscription = { readonly pattern: string; since: LogPosition };
 /** After every event. */
 export const unplaced: LogPosition = { rev: Number.POSITIVE_INFINITY, id: '' };
 
-/** Whether an event there, of that type, belongs to one of the subscriptions. */
+/** True if one of the subscriptions includes the event with this type and position. */
 export function covers(subscriptions: Iterable<Subscription>, type: string, position: LogPosition): boolean {
   for (const { pattern, since } of subscriptions) {
     if (isAfter(position, since) && matchesEventPattern(pattern, type)) return true;
@@ -22,7 +22,7 @@ export function covers(subscriptions: Iterable<Subscription>, type: string, posi
   return false;
 }
 
-/** Events of the patterns, for the store. */
+/** Selects events of the patterns, for the store. */
 export function ofTypes(subscriptions: Iterable<Subscription>): Filter {
   const exact: string[] = [];
   const filters: Filter[] = [];

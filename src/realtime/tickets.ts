@@ -1,8 +1,8 @@
 /**
- * Tickets: what a browser, which cannot send Authorization with a WebSocket, opens one by. A ticket stands for the very
- * credential that it was made with, once and for a short time: that is kept sealed by a key that only the ticket has, and is judged anew when the
- * ticket is used, so that revocation and limits hold as ever. Who reads the store learns no credential, and who reads a URL later has
- * nothing.
+ * Tickets open a WebSocket from a browser, which cannot send Authorization with it. A ticket works once, for a short
+ * time, and replaces the credential that it was made with. The credential is stored sealed by a key that only the
+ * ticket yields, and is authenticated anew when the ticket is used, so revocation and limits still apply. A reader of
+ * the store learns no credential; a later reader of a URL has a useless ticket.
  */
 import { hash } from 'node:crypto';
 import { openText, type Seal, sealText } from '../kernel/sealed-text.ts';
@@ -10,22 +10,25 @@ import type { Services } from '../store/capabilities.ts';
 import { keptRow } from '../store/kept-row.ts';
 import type { Store } from '../store/store.ts';
 
-/** By the base64url SHA-256 of a ticket. No events. */
+/** Rows by the base64url SHA-256 of the ticket. No events. */
 export const realtimeTicketsTable = 'realtime_tickets';
 
-/** A credential as the places of a request hold it; one of them. */
+/** A credential, in exactly one of the places where a request carries it. */
 export type SealedCredential = {
   readonly authorization?: string;
   readonly xApiKey?: string;
   readonly cookie?: string;
-  /** The query component that has it, undecoded. */
+  /** The query component that contains it, undecoded. */
   readonly query?: string;
 };
 
 export type Tickets = {
-  /** @returns a ticket that is good for `seconds` @throws StoreUnavailable */
+  /** @returns a ticket that is valid for `seconds` @throws StoreUnavailable */
   make(credential: SealedCredential): Promise<string>;
-  /** What it stands for; undefined where it is none, is over or was used, by whomever. @throws StoreUnavailable */
+  /**
+   * Returns the credential and uses up the ticket; undefined if it is unknown, expired or used.
+   * @throws StoreUnavailable
+   */
   use(ticket: string): Promise<SealedCredential | undefined>;
 };
 
@@ -37,7 +40,7 @@ export type TicketsOptions = Pick<Services, 'clock' | 'random'> & {
 type TicketRow = { readonly sealed: string; readonly expiresAt: number };
 
 const ticketBytes = 32;
-/** Octets in base64url. */
+/** `ticketBytes` in base64url. */
 const ticketPattern = /^[A-Za-z0-9_-]{43}$/;
 
 export function createTickets({ store, clock, random, seconds }: TicketsOptions): Tickets {
@@ -63,7 +66,7 @@ export function createTickets({ store, clock, random, seconds }: TicketsOptions)
       if (row === undefined) return undefined;
       const { sealed, expiresAt } = JSON.parse(row.doc) as TicketRow;
       if (clock() >= expiresAt) return undefined;
-      // Whoever removes it has used it: of several, on whatever process, one can.
+      // The request that deletes the row uses the ticket: one of several succeeds, in any process.
       const change = { table: realtimeTicketsTable, id, expect: { rev: row.rev }, next: null };
       const { outcome } = await store.commit({ changes: [change], events: [] });
       const opened = outcome === 'committed' ? openText(sealed, sealOf(ticket, id)) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Limits on responses that stay open, event streams and WebSockets (§8): of all callers (503), and of one principal or, without one, of one
- * address (429). Administrators have a reserve beyond the limit. A draining server opens none.
+ * Limits on responses that stay open, event streams and WebSockets (§8): of all callers (503), and of one principal or,
+ * without one, of one address (429). Administrators have a reserve beyond the limit. A draining server opens none.
  */
 import type { Response } from '../http/message.ts';
 import type { Context } from './context.ts';
@@ -30,7 +30,7 @@ export function capOpen(request: RequestUnderWay, response: Response): Response 
 type Held = {
   readonly answers: { readonly size: number; count(holder: string): number };
   readonly max: number;
-  /** How many administrators may open beyond `max`. */
+  /** Responses that administrators may hold open beyond `max`. */
   readonly reserved: number;
   readonly perPrincipalMax: number;
   readonly perAddressMax: number;

@@ -1,9 +1,10 @@
 /**
- * Responses to octets that are not an HTTP request (RFC 9110 §15.5.1). node:http reports them once a connection, then its parser is unusable
- * and the connection must close. Unknown methods end here as well, because the parser has a fixed list.
+ * Responses to octets that are not an HTTP request (RFC 9110 §15.5.1). node:http reports them once a connection, then
+ * its parser is unusable and the connection must close. Unknown methods end here as well, because the parser has a
+ * fixed list.
  *
- * Never writes into a response under way: the error may concern octets after a valid request, whose response is still in progress. If the
- * content of that request is broken, its reader receives the error and responds.
+ * Never writes into a response under way: the error may concern octets after a valid request, whose response is still
+ * in progress. If the content of that request is broken, its reader receives the error and responds.
  */
 
 import { METHODS } from 'node:http';
@@ -82,8 +83,8 @@ type ParserError = Error & {
 const methodBytesMax = 32;
 
 /**
- * What a parser error of node:http means in the error registry (§7). The error has a code and the parsed octets, of which only the method and
- * the request line are examined, and never repeated in full.
+ * Maps a parser error of node:http to the error registry (§7). The error has a code and the parsed octets, of
+ * which only the method and the request line are examined, and never repeated in full.
  */
 function diagnose(error: ParserError): Problem {
   switch (error.code) {
@@ -125,8 +126,8 @@ function methodText({ rawPacket, bytesParsed = 0 }: ParserError): string | undef
 }
 
 /**
- * Whether the request line alone was too long: no line ended before the limit. If that line came in several packets this cannot be seen, and
- * the response is 431, which is true as well.
+ * True if the request line alone was too long: no line ended before the limit. If that line came in several packets
+ * this cannot be seen, and the response is 431, which is true as well.
  */
 function overflowsInTarget({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   if (rawPacket === undefined) return false;

@@ -1,13 +1,13 @@
 /**
  * The open connections of a listener and their limits, which both ports share.
  *
- * - One address may have `connectionsPerAddressMax` (IPv6 counts by /64). Behind a proxy, where all sockets have one address, this limit is
- *   off.
+ * - One address may have `connectionsPerAddressMax` (IPv6 counts by /64). Behind a proxy, where all sockets have one
+ *   address, this limit is off.
  * - All together may have `connectionsMax`.
  * - At a limit, an idle connection is closed for the new one: of the same address, or of the address with the most.
- * - If none is idle, the new one is admitted to the reserve of `connectionsReservedMax`. It gets one response, and only for health or an
- *   administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address with more connections is closed for it, so
- *   that the address that uses everything cannot fill the reserve too.
+ * - If none is idle, the new one is admitted to the reserve of `connectionsReservedMax`. It gets one response, and only
+ *   for health or an administrator (walk-start.ts); then it closes. In a full reserve, a connection of an address with
+ *   more connections is closed for it, so that the address that uses everything cannot fill the reserve too.
  */
 import type { Socket } from 'node:net';
 import { type Connection, connectionOf } from './connection.ts';
@@ -22,9 +22,9 @@ export type SharesOptions = {
   readonly monotonic: () => number;
 };
 
-/** Connections of one address that one search for an idle one examines. They move to the end of its queue. */
+/** Connections of one address that a search for an idle one examines and moves to the end of the queue. */
 const looksMax = 64;
-/** Least time between two searches for the address with the most connections: one over 10,000 addresses takes 0.1 ms. */
+/** Least time between two searches for the address with most connections: one over 10,000 takes 0.1 ms. */
 const rankingMs = 100;
 
 export class ConnectionShares {
@@ -97,7 +97,7 @@ export class ConnectionShares {
     return true;
   }
 
-  /** Closes an idle connection of the reserve: of the address with the most, the newcomer's own last, the oldest first. */
+  /** Closes an idle connection of the reserve: of the address with most, the newcomer's own last, oldest first. */
   #yieldReserve(newcomer: Connection): boolean {
     let victim: Connection | undefined;
     let most = this.#countOf(newcomer) - 1;

@@ -2,11 +2,12 @@
  * The state of one connection:
  *
  * - open: requests are received; `last` is the newest, `underWay` counts those without a complete response.
- * - closing: no further request is processed, because the last one asked for it, the server drains, or the framing after it cannot be trusted
- *   (RFC 9112 §6.3, §9.6). Earlier requests still get their responses, the last with `Connection: close`.
+ * - closing: no further request is processed, because the last one asked for it, the server drains, or the framing
+ *   after it cannot be trusted (RFC 9112 §6.3, §9.6). Earlier requests still get their responses, the last with
+ *   `Connection: close`.
  * - broken: the client sent something other than HTTP; a part of `closing` in which repeated parser errors are ignored.
- * - lingering: the last response and our FIN are sent. What the client still sends is read and discarded, so that the kernel does not answer
- *   it with a reset, which would destroy the response (RFC 9112 §9.6).
+ * - lingering: the last response and our FIN are sent. What the client still sends is read and discarded, so that the
+ *   kernel does not answer it with a reset, which would destroy the response (RFC 9112 §9.6).
  * - closed: the socket is gone.
  *
  * `closing` only leads to `closed`.
@@ -45,7 +46,7 @@ export class Connection {
   declinesUpgrade = false;
   /** An event stream is open: silence is not a stall. */
   streaming = false;
-  /** Of the reserve: it closes after its first response, which only health and administrators get (connection-shares.ts). */
+  /** In the reserve: closes after its first response, for health or an administrator (connection-shares.ts). */
   reserved = false;
   /** The connection is HTTP/2; then `last`, `closing` and `broken` are unused. */
   multiplexed: Multiplexed | undefined;

@@ -1,10 +1,10 @@
 /**
- * Reads the content of one request: counts octets as they arrive, and stops at the limit, at a timeout, when the memory budget is used up, or
- * when the client leaves. Content codings are decoded elsewhere. States:
+ * Reads the content of one request: counts octets as they arrive, and stops at the limit, at a timeout, when the memory
+ * budget is used up, or when the client leaves. Content codings are decoded elsewhere. States:
  *
  * - waiting: listeners are on the stream, octets are kept.
- * - settled: the promise has its value, the listeners are removed and an unfinished stream is paused. The sender of the response decides
- *   about the rest (send-answer.ts).
+ * - settled: the promise has its value, the listeners are removed and an unfinished stream is paused. The sender of the
+ *   response decides about the rest (send-answer.ts).
  */
 import type { ReceivedContent } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -15,8 +15,8 @@ type Watched = {
 };
 
 /**
- * Enforces the time limits of all readings with one timer, which runs only while there are any: a timer for each POST would cost more than
- * most contents.
+ * Enforces the time limits of all readings with one timer, which runs only while there are any: a timer for each POST
+ * would cost more than most contents.
  */
 export class ContentWatch {
   readonly #watched = new Set<Watched>();

@@ -1,4 +1,4 @@
-/** The state that one listener's code shares: its options, and the little that changes while it runs. Created in listener.ts. */
+/** The shared state of one listener: its options, and the little that changes while it runs. Created in listener.ts. */
 
 import type { Handler } from '../http/message.ts';
 import type { CallerAddress } from '../kernel/rate-limit/caller-address.ts';

@@ -2,14 +2,13 @@
  * Drains a listener: no acknowledged request is lost, and none under way is reset.
  *
  * 1. The ports close to new connections; streams end, WebSockets close with 1001; tunnels have until the bound.
- * 2. Requests under way, and those that still arrive on open connections, are served as usual, the last response on each connection with
- *   `Connection: close` (serving them loses less than answering 503).
- * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, because a request may
- *   be on its way. After the same time, every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that a busy client
- *   cannot delay the end.
- * 4. At the bound, all remaining connections are destroyed.
- *
- * node's own `closeIdleConnections` is not used: it takes an answer that is still being flushed for an idle connection.
+ * 2. Requests under way, and those that still arrive on open connections, are served, the last response on each
+ *   connection with `Connection: close` (serving them loses less than answering 503).
+ * 3. Idle connections are closed: at once if the last response is older than `drainIdleMs`, otherwise after that time, as
+ *   a request may be on its way. Then every HTTP/2 connection gets a GOAWAY with its last stream (RFC 9113 §6.8), so that
+ *   a busy client cannot delay the end.
+ * 4. At the bound, all remaining connections are destroyed. node's own `closeIdleConnections` is not used: it
+ *   takes a response that is still being flushed for an idle connection.
  */
 import type { Server } from 'node:net';
 import type { Connection } from './connection.ts';

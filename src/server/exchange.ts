@@ -83,10 +83,10 @@ export class Exchange extends RequestUnderWay implements Received {
 /**
  * A request whose socket node:http has detached for an Upgrade or a CONNECT, and its response. Modes:
  *
- * - waiting: earlier requests on the connection still need their responses (RFC 9112 §9.3.2), which `whenOwedAreSent` waits for. node:http
- *   hands the socket over before that.
+ * - waiting: earlier requests on the connection still need their responses (RFC 9112 §9.3.2), which `whenOwedAreSent`
+ *   waits for. node:http hands the socket over before that.
  * - answering: the socket is assigned to a response of its own.
- * - answered: by an ordinary response, which is the last one; then our FIN, and what still arrives is discarded for a while.
+ * - answered: by an ordinary response, which is the last one; then our FIN; later octets are discarded for a while.
  * - taken: the socket belongs to the new protocol.
  */
 export class DetachedExchange extends Exchange {
@@ -135,7 +135,7 @@ export function answerOn(context: Context, incoming: IncomingMessage): ServerRes
   const { socket } = incoming;
   const outgoing = ownEmitter(new ServerResponse(incoming), ignoreError);
   outgoing.assignSocket(socket);
-  // The listeners of node:http are removed, so sweep.ts detects stalls instead.
+  // The listeners of node:http are removed, so `sweepConnections` (listener.ts) detects stalls instead.
   socket.setTimeout(0);
   socket.on('timeout', destroy);
   outgoing.once('finish', () => {

@@ -1,6 +1,6 @@
 /**
- * Limits on everything that a connection can make the server hold or wait for (§8), with the meanings of the settings of the same names
- * (docs/reference/settings.md). The defaults below apply to a listener without them.
+ * Limits on everything that a connection can make the server hold or wait for (§8), with the meanings of the settings
+ * of the same names (docs/reference/settings.md). The defaults below apply to a listener without them.
  */
 
 export type ServerLimits = {
@@ -42,11 +42,11 @@ export type ServerLimits = {
   readonly realtimeCompressionBytesMin: number;
 };
 
-/** Of resets on an HTTP/2 connection; nghttp2's default is 33 a second and a thousand at once. */
+/** Burst of resets on an HTTP/2 connection; nghttp2's default is 33 a second and a thousand at once. */
 export const http2ResetsBurstSeconds = 30;
 /**
- * HTTP/2 counts 32 octets more for each field (RFC 9113 §6.5.2). nghttp2 accepts up to this many times `fieldsBytesMax`, so that a header
- * section over the limit is answered 431, as over HTTP/1.1, and not reset.
+ * HTTP/2 counts 32 octets more for each field (RFC 9113 §6.5.2). nghttp2 accepts up to this many times
+ * `fieldsBytesMax`, so that a header section over the limit is answered 431, as over HTTP/1.1, and not reset.
  */
 export const http2HeaderListFactor = 4;
 /** Entries of one SETTINGS frame; our PINGs without an acknowledgement. */

@@ -1,11 +1,11 @@
 /**
  * Content that is produced while it is sent (§6). States:
  *
- * - open: the producer writes; `false` tells it to wait, and the waiting octets are limited: a client that is too slow for the limit, or
- *   makes no progress for `answerStallTimeoutMs`, is cut off, since it can resume an event stream.
+ * - open: the producer writes; `false` tells it to wait, and the waiting octets are limited: a client that is too slow
+ *   for the limit, or makes no progress for `answerStallTimeoutMs`, is cut off, since it can resume an event stream.
  * - ended: by the producer; what it wrote is flushed, the connection stays open.
  * - left: the client left, or closed its sending side, which means the same for a reader of events.
- * - drained: the server stops: the producer is notified, the stream ends properly, and over HTTP/1.1 the connection after it.
+ * - drained: the server stops: the producer is notified, the stream ends, and over HTTP/1.1 the connection.
  *
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
@@ -85,9 +85,7 @@ class OpenStream implements ContentSink, HeldStream {
     this.#exchange.sink.end();
   }
 
-  /**
-   * Cuts a client without progress, which would hold its place and memory for ever; pieces are short (§6), so a slow client shows progress.
-   */
+  /** Cuts a client without progress, which would hold memory for ever. Pieces are short (§6): a slow one progresses. */
   sweep(nowMs: number): void {
     const { sink, context } = this.#exchange;
     if (this.#moved || this.#stillSinceMs === undefined || sink.writableLength === 0) {
@@ -104,8 +102,8 @@ class OpenStream implements ContentSink, HeldStream {
   }
 
   /**
-   * Called for each write and not on 'drain': if a message of several chunks fills the buffer within one turn and the socket then accepts it
-   * at once, node 26 returns false and never emits 'drain'.
+   * Called for each write and not on 'drain': if a message of several chunks fills the buffer within one turn and the
+   * socket then accepts it at once, node 26 returns false and never emits 'drain'.
    */
   readonly #onFlushed = (): void => {
     this.#moved = true;
@@ -141,8 +139,8 @@ class OpenStream implements ContentSink, HeldStream {
 const retrySeconds = 1;
 
 /**
- * Converts long text to octets, which a socket keeps without a copy and which can be cut into pieces. Used for HTTP/1.1 (send-answer.ts) and
- * HTTP/2 (http2/send-on-stream.ts).
+ * Converts long text to octets, which a socket keeps without a copy and which can be cut into pieces. Used for HTTP/1.1
+ * (send-answer.ts) and HTTP/2 (http2/send-on-stream.ts).
  */
 export function inOctets<C extends Response['content']>(content: C): C | Uint8Array {
   return typeof content === 'string' && content.length > textBytesMax ? Buffer.from(content) : content;

@@ -1,6 +1,6 @@
 /**
- * Refusals before any resource is involved (§2.2, §7), in the same two forms: the plain error body, or application/problem+json if Accept
- * prefers it.
+ * Refusals before any resource is involved (§2.2, §7), in the same two forms: the plain error body, or
+ * application/problem+json if Accept prefers it.
  */
 
 import { STATUS_CODES } from 'node:http';
@@ -39,7 +39,7 @@ export function problemAnswer(
 type RawAnswer = { readonly status: number; readonly code: ProblemCode; readonly text: string };
 
 /**
- * A response as octets, where node:http has no response object: for parser errors and CONNECT. Always the last one on its connection.
+ * A response as octets, for parser errors and CONNECT: node:http has no response object. It ends its connection.
  * @param fields name, value, ... that this refusal demands besides
  */
 export function rawAnswer(context: Context, problem: Problem, fields: readonly string[] = []): RawAnswer {

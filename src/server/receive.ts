@@ -1,10 +1,10 @@
 /**
  * Receives a request over HTTP/1.1, refuses invalid framing, and has it handled.
  *
- * Refused here is what no resource may see, because the following octets may not be the next request: versions other than 1.0 and 1.1
- * (node:http accepts `HTTP/2.0` in a request line, and llhttp one without a version as HTTP/0.9 with fields), and Transfer-Encoding in
- * HTTP/1.0 (RFC 9112 §6.1). The kernel refuses unsupported transfer codings, and nothing after them is read; it also judges Host, Expect and
- * the target.
+ * Refused here is what no resource may see, because the following octets may not be the next request: versions other
+ * than 1.0 and 1.1 (node:http accepts `HTTP/2.0` in a request line, and llhttp one without a version as HTTP/0.9 with
+ * fields), and Transfer-Encoding in HTTP/1.0 (RFC 9112 §6.1). The kernel refuses unsupported transfer codings, and
+ * nothing after them is read; it also judges Host, Expect and the target.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -64,8 +64,8 @@ function judgeFraming(exchange: Exchange): Response | undefined {
 }
 
 /**
- * Forwards a request over HTTP/1.1 to another server (§4.10): content and response are streams that pass unchanged. The proxy decides whether
- * it may be forwarded. Call it if `proxy.isForeign(exchange)`, after `exchange.begin()`.
+ * Forwards a request over HTTP/1.1 to another server (§4.10): content and response are streams that pass unchanged. The
+ * proxy decides whether it may be forwarded. Call it if `proxy.isForeign(exchange)`, after `exchange.begin()`.
  */
 export function forwardRequest(exchange: Exchange, proxy: NonNullable<Context['proxy']>): void {
   const { incoming, outgoing, context, connection } = exchange;

@@ -1,9 +1,9 @@
 /**
- * One request and its response over any protocol: the base of HTTP/1.1 (exchange.ts) and of the streams of HTTP/2 (http2/stream-exchange.ts).
- * Only the raw fields are read, because node's joining of repeated fields hides what must be refused.
+ * One request and its response over any protocol: the base of HTTP/1.1 (exchange.ts) and of the streams of HTTP/2
+ * (http2/stream-exchange.ts). Only the raw fields are read, since node joins repeated fields that must be refused.
  *
- * Members that an ordinary read never needs (`id`, `peer`) are getters: creating them costs more than the rest of the adapter. So it must not
- * be spread into another object.
+ * Members that an ordinary read never needs (`id`, `peer`) are getters: creating them costs more than the rest of the
+ * adapter. So it must not be spread into another object.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -74,7 +74,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     return this;
   }
 
-  /** The holder in the memory budget: the principal, or before authentication the address, which begins with a space. */
+  /** The holder in the memory budget: the principal; before authentication the address, prefixed by a space. */
   get memoryHolder(): Holder {
     const name = this.#principal ?? ` ${this.context.addressOf(this)}`;
     return { name, isReserved: this.#isReserved };
@@ -142,8 +142,8 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   }
 
   /**
-   * The content as transferred, at most `bytesMax` octets (RFC 9110 §6.4). An announced length over the limit is refused before anything is
-   * read or 100 (Continue) is sent.
+   * The content as transferred, at most `bytesMax` octets (RFC 9110 §6.4). An announced length over the limit is
+   * refused before anything is read or 100 (Continue) is sent.
    * @throws {Error} when called twice: a defect of the caller
    */
   async readContent(bytesMax: number): Promise<ReceivedContent> {
@@ -214,8 +214,8 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
 const prefixBytes = 5;
 
 /**
- * A random prefix of request ids, which error responses and log lines share. It distinguishes processes (two share one with a chance of 1 in
- * 2^40); a counter distinguishes requests. Ids identify, they do not authorize.
+ * A random prefix of request ids, which error responses and log lines share. It distinguishes processes (two share one
+ * with a chance of 1 in 2^40); a counter distinguishes requests. Ids identify, they do not authorize.
  */
 export function requestIdPrefix(): string {
   return randomBytes(prefixBytes).toString('hex');

@@ -1,10 +1,10 @@
 /**
- * Sends a response over HTTP/1.1, exactly once: the status line and fields in one `writeHead` from a flat list, then the content in one
- * `end`. Only this file adds Content-Length, Connection, Date and API-Version. Date comes from the program's own clock: that of node:http
- * lags under load, and Last-Modified must not be later (RFC 9110 §8.8.2.1).
+ * Sends a response over HTTP/1.1, exactly once: the status line and fields in one `writeHead` from a flat list, then
+ * the content in one `end`. Only this file adds Content-Length, Connection, Date and API-Version. Date comes from the
+ * program's own clock: that of node:http lags under load, and Last-Modified must not be later (RFC 9110 §8.8.2.1).
  *
- * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); a response to HEAD has the Content-Length of the content
- * that it does not send. ASCII text is written as latin1: one copy less than UTF-8.
+ * 204 and 304 have neither content nor Content-Length (RFC 9110 §15.3.5, §15.4.5); a response to HEAD has the
+ * Content-Length of the content that it does not send. ASCII text is written as latin1: one copy less than UTF-8.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -32,7 +32,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     lingers ||
     response.close === true ||
     connection.reserved ||
-    // node:http would keep the connection if the response has a Connection field of its own, as 426 does (RFC 9112 §9.6).
+    // node:http keeps the connection if the response has its own Connection field, as 426 does (RFC 9112 §9.6).
     !outgoing.shouldKeepAlive ||
     ((connection.closing || context.draining) && connection.last === exchange);
   if (closes) {
@@ -120,8 +120,8 @@ function endInPieces(outgoing: Http1Request['outgoing'], bytes: Uint8Array): voi
 }
 
 /**
- * Whether the connection must end because unread content lies before the next request. node:http reads and discards a short remainder, and
- * the connection stays usable.
+ * True if the connection must end because unread content lies before the next request. node:http reads and discards a
+ * short remainder, and the connection stays usable.
  */
 function leavesContentUnread(exchange: Http1Request, response: Response): boolean {
   if (!exchange.announcesContent || exchange.incoming.complete) return false;
@@ -140,9 +140,9 @@ function declineConversation(exchange: Http1Request, response: Response): Respon
 }
 
 /**
- * Ends a connection whose client still sends content that is not read (RFC 9112 §9.6). The kernel would answer those octets with a reset
- * after an immediate close, and a reset destroys the response in the client's buffer. So: send the response, send our FIN, read and discard
- * up to limits in octets and in time, then close.
+ * Ends a connection whose client still sends content that is not read (RFC 9112 §9.6). The kernel would answer those
+ * octets with a reset after an immediate close, and a reset destroys the response in the client's buffer. So: send the
+ * response, send our FIN, read and discard up to limits in octets and in time, then close.
  * @param content undefined: the response has none (HEAD, 204, 304)
  */
 function linger(

@@ -1,10 +1,10 @@
 /**
- * CONNECT over HTTP/1.1 (§4.10; RFC 9110 §9.3.6, RFC 9112 §3.2.3): checks the framing, asks the proxy and responds; the octets after the
- * response belong to the tunnel. Without a proxy: 405 (rule 9). node:http validates nothing of a CONNECT, and hands it over before earlier
- * responses on its connection.
+ * CONNECT over HTTP/1.1 (§4.10; RFC 9110 §9.3.6, RFC 9112 §3.2.3): checks the framing, asks the proxy and responds; the
+ * octets after the response belong to the tunnel. Without a proxy: 405 (rule 9). node:http validates nothing of a
+ * CONNECT, and hands it over before earlier responses on its connection.
  *
- * Host must be one valid host, as in every request. If it differs from the target, the target counts: the proxy judges it and connects to it,
- * and all tested proxies do the same.
+ * Host must be one valid host, as in every request. If it differs from the target, the target counts: the proxy judges
+ * it and connects to it, and all tested proxies do the same.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

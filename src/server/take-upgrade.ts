@@ -1,7 +1,7 @@
 /**
- * Upgrade over HTTP/1.1 (§4.13): to a WebSocket if the resource converses, to HTTP/2 or to connect-udp; otherwise the response of the same
- * request without it. node:http hands over the socket before earlier responses on it, so these are awaited; octets after the request go to
- * the new protocol.
+ * Upgrade over HTTP/1.1 (§4.13): to a WebSocket if the resource converses, to HTTP/2 or to connect-udp; otherwise the
+ * response of the same request without it. node:http hands over the socket before earlier responses on it, so these are
+ * awaited; octets after the request go to the new protocol.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -174,10 +174,11 @@ export type UpgradeConditions = {
 type UpgradeDecision = 'websocket' | 'connect-udp' | 'h2c' | 'unspoken' | 'declined';
 
 /**
- * Decides on an Upgrade over HTTP/1.1 (§4.13; RFC 9110 §7.8) from the message alone. An Upgrade is an offer: a server that declines it
- * responds as if it were absent. node:http drops the octets after a declined one, so the connection ends with the response.
+ * Decides on an Upgrade over HTTP/1.1 (§4.13; RFC 9110 §7.8) from the message alone. An Upgrade is an offer: a server
+ * that declines it responds as if it were absent. node:http drops the octets after a declined one, so the connection
+ * ends with the response.
  *
- * The resource refuses an invalid handshake, with a reason. The client's order of preference decides between supported protocols.
+ * The resource refuses an invalid handshake, with a reason. Among supported protocols, the client's order decides.
  */
 export function decideUpgrade(request: UpgradeRequest, conditions: UpgradeConditions): UpgradeDecision {
   const { version, rawFields } = request;

@@ -1,8 +1,9 @@
 /**
- * Admits tunnels (§4.10), in one order for CONNECT, connect-udp and forwarded requests: draining (503), a malformed target (400), the
- * caller's credential (407), its scope (403), the port (403), the host (403), and the limits (429; 503 for those of the program). An admitted
- * tunnel has a place until it reports its end. The dialler judges the resolved addresses later. Emits one `tunnel-refused` for each refusal,
- * and one `tunnel-opened` and one `tunnel-closed` for each opened tunnel.
+ * Admits tunnels (§4.10), in one order for CONNECT, connect-udp and forwarded requests: draining (503), a malformed
+ * target (400), the caller's credential (407), its scope (403), the port (403), the host (403), and the limits (429;
+ * 503 for those of the program). An admitted tunnel has a place until it reports its end. The dialler judges the
+ * resolved addresses later. Emits one `tunnel-refused` for each refusal, and one `tunnel-opened` and one
+ * `tunnel-closed` for each opened tunnel.
  */
 
 import type { Identified } from '../accounts/authenticate.ts';
@@ -41,8 +42,8 @@ export type Admitted = {
   /** The tunnel failed to open and the client has left: releases the place. */
   readonly release: () => void;
   /**
-   * The tunnel is open: emits `tunnel-opened`. `cut` may then be called once, after this call has returned, when the credential ends or the
-   * program stops; it must lead to `close` with the given reason.
+   * The tunnel is open: emits `tunnel-opened`. `cut` may then be called once, after this call has returned, when the
+   * credential ends or the program stops; it must lead to `close` with the given reason.
    */
   readonly open: (reached: Reached, cut: (why: TunnelEnd) => void) => OpenTunnel;
 };
@@ -75,7 +76,7 @@ export function createAdmission(options: AdmissionOptions): AdmissionDesk {
   const ports = readPortRanges(commaSeparated(settings.tunnelPorts));
   const tunnels = openTunnels({ observe, monotonic: options.monotonic, count: budget.count });
 
-  /** The refusal of port or host rules, else what rules in the mode `report` would refuse. */
+  /** Returns the refusal of the port or host rules, else the objections of rules in the mode `report`. */
   function judgePlace({ known, principal }: Caller, { host, port }: Destination) {
     if (!isAdministrator(principal) && !principal.scopes.has('tunnel')) return { refusal: withoutScope };
     if (!ports.some(({ first, last }) => first <= port && port <= last)) {
@@ -107,7 +108,7 @@ export function createAdmission(options: AdmissionOptions): AdmissionDesk {
     const { known, principal } = caller;
     const judged = judgePlace(caller, destination);
     if (judged.refusal !== undefined) return no({ refusal: judged.refusal, principal });
-    // Checked again: a drain may have started meanwhile.
+    // Checked again: a drain may have started during authentication.
     if (tunnels.isDraining()) return no({ refusal: stopping, principal });
     const entry = budget.enter(principal.id);
     if (!entry.ok) return no({ refusal: withoutRoom(entry), principal });
@@ -175,8 +176,9 @@ type CallerOptions = {
 type Caller = { readonly known: Known; readonly principal: Authenticated };
 
 /**
- * Authenticates the caller of a tunnel (§4.10.5; RFC 9110 §11.7) by the credential in Proxy-Authorization only, since Authorization is
- * for the destination. An invalid one is answered 407 with the supported schemes, and too many attempts 429, as at the login.
+ * Authenticates the caller of a tunnel (§4.10.5; RFC 9110 §11.7) by the credential in Proxy-Authorization only, since
+ * Authorization is for the destination. An invalid one is answered 407 with the supported schemes, and too many
+ * attempts 429, as at the login.
  */
 function createCallerOf(
   options: CallerOptions,

@@ -1,6 +1,7 @@
 /**
- * Limits on the number of tunnels, of all principals and of each, and on the octets that those of one principal carry in a day (§8). Counted
- * in this process; a day is in UTC, and an octet counts on the day on which it passes. A refusal says when to retry.
+ * Limits on the number of tunnels, of all principals and of each, and on the octets that those of one principal carry
+ * in a day (§8). Counted in this process; a day is in UTC, and an octet counts on the day on which it passes. A refusal
+ * says when to retry.
  */
 
 import { memoryBounds } from '../memory/bounds.ts';

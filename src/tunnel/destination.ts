@@ -1,7 +1,7 @@
 /**
- * The destination of a tunnel (§4.10.1; RFC 9110 §9.3.6): a port, and a host in one canonical spelling, so that host rules compare what
- * is dialled. The spelling is that of the URL Standard: lower case, A-labels, any notation of an IPv4 address in decimal (`2130706433`,
- * `0x7f.1`), an IPv6 address compressed and without brackets. Grammar only.
+ * The destination of a tunnel (§4.10.1; RFC 9110 §9.3.6): a port, and a host in one canonical spelling, so that host
+ * rules compare what is dialled. The spelling is that of the URL Standard: lower case, A-labels, any notation of an
+ * IPv4 address in decimal (`2130706433`, `0x7f.1`), an IPv6 address compressed and without brackets. Grammar only.
  */
 import { parseAddress, unmapAddress } from '../egress/address.ts';
 
@@ -15,7 +15,7 @@ const nameCharactersMax = 253;
 const labelCharactersMax = 63;
 const portMax = 65_535;
 const portDigits = /^[1-9][0-9]{0,4}$/;
-/** Characters that a URL parser would take for something other than the host, or drop; escapes and zones (RFC 6874) are refused. */
+/** Characters that a URL parser takes for other parts than the host, or drops; with escapes and zones (RFC 6874). */
 const misleading = /[\u0000-\u0020\u007f/?#@\\%<>^|]/;
 /** A target arrives as octets, one character each: those beyond ASCII would be read as different letters. */
 const beyondAscii = /[^\u0000-\u007f]/;
@@ -31,7 +31,7 @@ export function readAuthority(authority: string): Destination | undefined {
   return toDestination(host, authority.slice(colon + 1));
 }
 
-/** Reads a host, with or without the brackets of an IPv6 address, and the digits of a port from 1 to 65535. Undefined: 400. */
+/** Reads a host, an IPv6 address with or without brackets, and a port from 1 to 65535. Undefined: 400. */
 export function toDestination(host: string, port: string): Destination | undefined {
   const canonical = canonicalHost(host);
   if (canonical === undefined || !portDigits.test(port)) return undefined;
@@ -39,7 +39,7 @@ export function toDestination(host: string, port: string): Destination | undefin
   return number > portMax ? undefined : { host: canonical, port: number };
 }
 
-/** The canonical spelling of a host; undefined if it is empty, escaped, with a zone, or a name that cannot be resolved. */
+/** The canonical spelling of a host; undefined if empty, escaped, with a zone, or a name that cannot be resolved. */
 export function canonicalHost(host: string): string | undefined {
   if (misleading.test(host)) return undefined;
   const isBracketed = host.startsWith('[') && host.endsWith(']');

@@ -1,5 +1,6 @@
 /**
- * Dials the destination of a tunnel, or explains why not: the failures of the dialler as statuses, codes and error types of RFC 9209 (§4.10.4, §4.10.6). It connects only to the addresses that were judged.
+ * Dials the destination of a tunnel, or explains why not: the failures of the dialler as statuses, codes and error
+ * types of RFC 9209 (§4.10.4, §4.10.6). It connects only to the addresses that were judged.
  */
 import type { Socket } from 'node:net';
 import { type Dial, isLateLookup, refusedBy } from '../egress/dial.ts';
@@ -34,7 +35,7 @@ export async function dialDestination(
   }
 }
 
-/** What the caller and operators learn about a failure to dial. */
+/** Describes a failure to dial, for the caller and for operators. */
 export function refusalOfFailure(error: unknown): Refusal {
   if (!(error instanceof DialFailure)) {
     return { code: 'destination_failed', error: 'proxy_internal_error', why: String(error) };

@@ -1,7 +1,7 @@
 /**
- * One direction of a relay: writes what a source reads to a sink, pauses reading while the sink is behind, and ends the sink at the end of
- * the source. The relay handles errors and closing. Plain sockets use the memory that all relays share; streams with TLS or HTTP/2 on either
- * side use Node's buffers.
+ * One direction of a relay: writes what a source reads to a sink, pauses reading while the sink is behind, and ends the
+ * sink at the end of the source. The relay handles errors and closing. Plain sockets use the memory that all relays
+ * share; streams with TLS or HTTP/2 on either side use Node's buffers.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -70,7 +70,7 @@ export function flowStreamed(source: Duplex, sink: Duplex, onCarried: OnCarried)
     onCarried(chunk.length);
   });
   sink.on('drain', () => source.resume());
-  // A stream that is reset with CANCEL ends first and reports its abort in the same turn: then there is no end to pass on.
+  // A stream that is reset with CANCEL ends first and reports its abort in the same turn: that end is not passed on.
   source.on('end', () => setImmediate(() => void (sink.destroyed || sink.end())));
   source.resume();
 }
@@ -81,9 +81,10 @@ function readAll(source: Socket): Uint8Array | undefined {
 }
 
 /**
- * Lengths of reads and buffers, the larger for relays that fill the smaller. All relays of a process read into the same memory, because each
- * turn of the event loop that reads copies the octets to a buffer and writes it before anything else is read. A buffer that the kernel
- * accepted whole is free at once; only a slow client or destination keeps it until it is written. So idle tunnels hold no memory.
+ * Lengths of reads and buffers, the larger for relays that fill the smaller. All relays of a process read into the same
+ * memory, because each turn of the event loop that reads copies the octets to a buffer and writes it before anything
+ * else is read. A buffer that the kernel accepted whole is free at once; only a slow client or destination keeps it
+ * until it is written. So idle tunnels hold no memory.
  */
 const readBytesMin = 64 * 1024;
 const readBytesMax = 256 * 1024;
@@ -122,8 +123,8 @@ export function createRelayMemory(): RelayMemory {
 
 type ReadInto = {
   /**
-   * Called with the number of octets at the start of the given memory, which are lost unless copied before it returns. False: pause until
-   * `resume`.
+   * Called with the number of octets at the start of the given memory, which are lost unless copied before it returns.
+   * False: pause until `resume`.
    */
   readonly onOctets: (bytes: number) => boolean;
   readonly next: () => Uint8Array;
@@ -134,11 +135,13 @@ type ReadBufferInternals = { readonly buffer: symbol; readonly callback: symbol;
 type BufferedHandle = { useUserBuffer(memory: Uint8Array): void };
 
 /**
- * Finds Node's internals for reading a TCP socket into existing memory; undefined if this version lacks any of them, and the relay then reads
- * in the usual way. Node offers this (`onread` of net.connect) for sockets that it opens but not for those that it accepts.
+ * Finds Node's internals for reading a TCP socket into existing memory; undefined if this version lacks any of them,
+ * and the relay then reads in the usual way. Node offers this (`onread` of net.connect) for sockets that it opens but
+ * not for those that it accepts.
  *
- * Reason: Node allocates 64 KiB for each read and leaves them to the garbage collector. Gigabytes through a relay on loopback for each second
- * of processor time, in one run on two shared cores: pipe() 0.66, 'data' and write() 0.6, this with 256 KiB 1.3, squid 0.8.
+ * Reason: Node allocates 64 KiB for each read and leaves them to the garbage collector. Gigabytes through a relay on
+ * loopback for each second of processor time, in one run on two shared cores: pipe() 0.66, 'data' and write() 0.6, this
+ * with 256 KiB 1.3, squid 0.8.
  */
 export function findReadBuffer(): ReadBufferInternals | undefined {
   const symbols = Object.getOwnPropertySymbols(ownEmitter(new Socket(), ignoreError));
@@ -148,12 +151,14 @@ export function findReadBuffer(): ReadBufferInternals | undefined {
   return { buffer, callback, generator };
 }
 
-/** Whether a stream is a plain socket whose reads can be redirected, unlike TLS and HTTP/2. */
+/** True for a plain socket whose reads can be redirected; false for TLS and HTTP/2. */
 export function canReadInto(stream: Duplex): stream is Socket {
   return stream instanceof Socket && !('encrypted' in stream) && handleOf(stream) !== undefined;
 }
 
-/** Redirects all further reads into `next()`; the socket emits no more `data`, but still `end`. Its buffer must be empty. */
+/**
+ * Redirects further reads into `next()`; the socket emits no more `data`, but still `end`. Its buffer must be empty.
+ */
 function readInto(parts: ReadBufferInternals, socket: Socket, { onOctets, next }: ReadInto): void {
   const memory = next();
   Object.assign(socket, { [parts.buffer]: memory, [parts.callback]: onOctets, [parts.generator]: next });

@@ -1,6 +1,6 @@
 /**
- * The open tunnels of all kinds: reports their opening and closing, cuts them when their credential ends, and at the end of a drain. Two
- * modes, *serving* and *draining*; the second is final.
+ * The open tunnels of all kinds: reports their opening and closing, cuts them when their credential ends, and at the
+ * end of a drain. Two modes, *serving* and *draining*; the second is final.
  */
 import type { Known } from '../model/principal.ts';
 import type { Observe, TunnelEnd, TunnelKind } from '../observe/observation.ts';

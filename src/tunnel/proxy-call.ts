@@ -1,6 +1,6 @@
 /**
- * The interface between the server and the proxy (§4.10; RFC 9110 §9.3.6, RFC 9298), for HTTP/1.1 and HTTP/2: the server reads the request
- * and writes the response; the proxy has the octets after it.
+ * The interface between the server and the proxy (§4.10; RFC 9110 §9.3.6, RFC 9298), for HTTP/1.1 and HTTP/2: the
+ * server reads the request and writes the response; the proxy has the octets after it.
  */
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Request, Response } from '../http/message.ts';
@@ -27,7 +27,7 @@ export type ClientSide = {
   readonly duplex: Duplex;
   /** Octets after the request in the same read: the first of the tunnel. */
   readonly head: Uint8Array;
-  /** Ends it so that the client sees a failure: RST over TCP, RST_STREAM with CONNECT_ERROR over HTTP/2 (RFC 9113 §8.5). */
+  /** Ends it as a visible failure: RST over TCP, RST_STREAM with CONNECT_ERROR over HTTP/2 (RFC 9113 §8.5). */
   readonly reset: () => void;
 };
 
@@ -43,7 +43,7 @@ export type ForwardCall = ProxyCall & {
 export type HttpProxy = {
   readonly connect: (call: ProxyCall) => Promise<ProxyReply>;
   readonly udp: (call: ProxyCall) => Promise<ProxyReply>;
-  /** Whether the request is for another server: its target is an absolute URI of none of this program's origins. */
+  /** True if the request is for another server: its target is an absolute URI of none of this program's origins. */
   readonly isForeign: (request: Request) => boolean;
   /** Resolves with a refusal for the server to send, or undefined after an answer. */
   readonly forward: (call: ForwardCall) => Promise<Response | undefined>;

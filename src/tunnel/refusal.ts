@@ -1,7 +1,7 @@
 /**
- * Refusals of the proxy as responses (§4.10.4 to §4.10.6): the body of every other refusal (§2.2; RFC 9457 if Accept prefers it), whose code
- * is the machine-readable reason, and Proxy-Status (RFC 9209), which distinguishes responses of the proxy from those of the destination.
- * `why` is for operators and only in the log.
+ * Refusals of the proxy as responses (§4.10.4 to §4.10.6): the body of every other refusal (§2.2; RFC 9457 if Accept
+ * prefers it), whose code is the machine-readable reason, and Proxy-Status (RFC 9209), which distinguishes responses of
+ * the proxy from those of the destination. `why` is for operators and only in the log.
  */
 import type { Response } from '../http/message.ts';
 import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';

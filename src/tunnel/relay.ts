@@ -1,9 +1,10 @@
 /**
- * Connects a client and a destination until both have ended (§4.10.2). The end of one side is passed on as an end, so that the other
- * may still answer; a reset is passed on as a reset (RFC 9113 §8.5); an idle relay is closed.
+ * Connects a client and a destination until both have ended (§4.10.2). The end of one side is passed on as an end, so
+ * that the other may still answer; a reset is passed on as a reset (RFC 9113 §8.5); an idle relay is closed.
  *
- * Modes: *open*; *half closed*, when one side has ended; *over*, entered once whatever the order of events: when both sides have closed after
- * their ends, when one closes without an end, or by `cut`. Then both are destroyed or closing, and `onOver` is called.
+ * Modes: *open*; *half closed*, when one side has ended; *over*, entered once whatever the order of events: when both
+ * sides have closed after their ends, when one closes without an end, or by `cut`. Then both are destroyed or closing,
+ * and `onOver` is called.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -128,8 +129,8 @@ export class Relay {
 }
 
 /**
- * A socket whose end is not sent yet cannot be reset: libuv refuses (uv_tcp_close_reset gives EINVAL), and Node has dropped the handle by
- * then, which stays open for good.
+ * A socket whose end is not sent yet cannot be reset: libuv refuses (uv_tcp_close_reset gives EINVAL), and Node has
+ * dropped the handle by then, which stays open for good.
  */
 function isEnding(side: Duplex): boolean {
   return side instanceof Socket && side.writableEnded && !side.writableFinished;
@@ -151,8 +152,8 @@ const lookIntervalMsMin = 10;
 const lookIntervalMsMax = 5000;
 
 /**
- * The relays of a process: they share memory, and one timer that closes idle ones (§8). A timer for each would be set anew with every chunk;
- * this one costs a comparison a relay, ten times in the shortest of their timeouts.
+ * The relays of a process: they share memory, and one timer that closes idle ones (§8). A timer for each would be set
+ * anew with every chunk; this one costs a comparison a relay, ten times in the shortest of their timeouts.
  */
 export function createRelays({ tunnelIdleMs, tunnelHalfClosedMs, monotonic }: RelaysOptions): Relays {
   const relays = new Set<Relay>();

@@ -1,6 +1,4 @@
-/**
- * The tunnel (§4.10): CONNECT, connect-udp and requests for other servers, behind one admission, one dialer and one policy of addresses.
- */
+/** Composes the tunnel (§4.10): CONNECT, connect-udp and forwarding share one admission, dialler and policy. */
 import { proxyChallengesFor } from '../accounts/challenges.ts';
 import type { Configuration } from '../config/configuration.ts';
 import type { Settings } from '../config/settings.ts';
@@ -27,11 +25,11 @@ export type TunnelOptions = {
   readonly clock: () => number;
   readonly authenticate: AdmissionOptions['authenticate'];
   readonly addressOf: CallerAddress;
-  /** Where the program listens: no tunnel leads there, and a request for it is its own. */
+  /** The program's own listeners: no tunnel may lead to them, and a request for them is not forwarded. */
   readonly ownListeners: () => readonly OwnListener[];
 };
 
-/** Undefined where the tunnel is switched off: CONNECT is then answered as by any server that is no proxy. */
+/** Undefined if the tunnel is off: CONNECT is then answered as by a server that is not a proxy. */
 export function createTunnel(options: TunnelOptions): HttpProxy | undefined {
   const { configuration, settings, observe, clock, ownListeners, addressOf } = options;
   if (settings.tunnel === 'off') return undefined;
@@ -56,7 +54,7 @@ export function createTunnel(options: TunnelOptions): HttpProxy | undefined {
   return createProxy({ settings, desk, dial, forward, udp, monotonic });
 }
 
-/** `host:port` of each. */
+/** Returns `host:port` of each. */
 function originsOf(listeners: readonly OwnListener[], publicUrl: string | undefined): readonly string[] {
   const origins = listeners.map(({ address, port }) =>
     address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`,
@@ -73,7 +71,7 @@ function defaultPort(protocol: string): number {
 type ProxyOptions = {
   readonly settings: { readonly tunnelIdleMs: number; readonly tunnelHalfClosedMs: number };
   readonly desk: AdmissionDesk;
-  /** Of a policy with `everyPort`. */
+  /** With a policy that has `everyPort`. */
   readonly dial: Dial;
   readonly forward: Pick<HttpProxy, 'isForeign' | 'forward'>;
   readonly udp: HttpProxy['udp'];
@@ -82,8 +80,8 @@ type ProxyOptions = {
 };
 
 /**
- * The room that leads elsewhere, put together (§4.10): CONNECT here, connect-udp and forwarded requests beside it, all admitted and counted
- * at one desk. Knows no HTTP on the wire: what a client is, the server says.
+ * Composes the proxy (§4.10): handles CONNECT here, and passes connect-udp and forwarded requests on; all share one
+ * admission. It does not know HTTP on the wire: the server provides the client's side.
  */
 export function createProxy({ settings, desk, dial, forward, udp, monotonic }: ProxyOptions): HttpProxy {
   const relays = createRelays({ ...settings, monotonic });
@@ -99,7 +97,7 @@ export function createProxy({ settings, desk, dial, forward, udp, monotonic }: P
     return {
       fields: [],
       join(client) {
-        // What it is cut by exists when the relay does, and `open` promises not to cut before it returns.
+        // `relay` exists before the first cut: `open` does not cut before it returns.
         const tunnel = admitted.open(reached, (why) => relay.cut(why));
         const relay = relays.join({
           client,

@@ -30,7 +30,7 @@ test('never overwrites a file', async () => {
   const there = join(folder, 'there.db');
   writeFileSync(there, 'mine');
   const { code, stderr } = await runCommand(['backup', there], { COMITY_DATA: data });
-  assert.deepEqual([code, stderr], [1, `comity: ${there} is there already; name a file that is not\n`]);
+  assert.deepEqual([code, stderr], [1, `comity: ${there} exists already; name a new file\n`]);
   assert.equal(statSync(there).size, 4);
 });
 

@@ -66,7 +66,7 @@ test('tells that nothing listens there', async () => {
 test('tells that the host is not known', async () => {
   assert.equal(
     await refusal(urlWith({ hostname: 'no-such-host.invalid' })),
-    'cannot be used: the name no-such-host.invalid leads to no address; correct the host and port in COMITY_DATABASE_URL',
+    'cannot be used: the name no-such-host.invalid has no address; correct the host and port in COMITY_DATABASE_URL',
   );
 });
 
@@ -82,7 +82,7 @@ test('tells that what listens there is no PostgreSQL', async () => {
   const port = await portWhere((socket) => socket.end());
   assert.match(
     await refusal(urlWith({ port, search: 'sslmode=disable' })),
-    /^cannot be used: what listens there closes the connection, as something else than PostgreSQL would; correct/,
+    /^cannot be used: the server there closes the connection, so it may not be PostgreSQL; correct/,
   );
 });
 
@@ -101,14 +101,14 @@ test('tells a wrong password and an unknown user alike, as the server does', asy
 test('tells that a password is missing', async () => {
   assert.equal(
     await refusal(urlWith({ ...asRole, password: '' })),
-    `cannot be used: it asks for a password and none fits; put the one of user ${role} into COMITY_DATABASE_URL, or PGPASSWORD`,
+    `cannot be used: it requires a password; set the one of user ${role} in COMITY_DATABASE_URL or PGPASSWORD`,
   );
 });
 
 test('tells that there is no such database, and how to make it', async () => {
   assert.equal(
     await refusal(urlWith({ pathname: '/nowhere' })),
-    'cannot be used: there is no such database; make it with "createdb --encoding=UTF8 nowhere", or correct COMITY_DATABASE_URL',
+    'cannot be used: there is no such database; create it with "createdb --encoding=UTF8 nowhere", or correct COMITY_DATABASE_URL',
   );
 });
 
@@ -149,7 +149,7 @@ test('tells a wrong encoding', async () => {
 test('tells that the server has no TLS where the URL asks for it', async () => {
   assert.match(
     await refusal(urlWith({ search: 'sslmode=require' })),
-    /^cannot be used: it does not speak TLS, which sslmode in COMITY_DATABASE_URL asks for/,
+    /^cannot be used: it does not speak TLS, which sslmode in COMITY_DATABASE_URL requires/,
   );
 });
 
@@ -173,11 +173,11 @@ test('tells that the schema was made by a newer program', async () => {
   await client.query(`INSERT INTO comity.comity_migrations VALUES (99, 'later', 1, 'next')`);
   assert.equal(
     await refusal(server.url),
-    'is not for this program: the schema "comity" was made by a newer version of Comity (schema 99; this version supports up to 1); run the newer one',
+    'is too new for this program: the schema "comity" was made by a newer version of Comity (schema 99; this version supports up to 1); run the newer program',
   );
   const migrated = await runCommand(['migrate'], environment);
   assert.equal(migrated.code, 1);
-  assert.match(migrated.stderr, /^comity: PostgreSQL at \S+ is not for this program/);
+  assert.match(migrated.stderr, /^comity: PostgreSQL at \S+ is too new for this program/);
 });
 
 const { settings } = loadSettings(
@@ -191,15 +191,18 @@ function coded(code: string, message = 'told by the system'): Error {
 }
 
 for (const [cause, words] of [
-  [coded('EAI_AGAIN'), 'leads to no address'],
-  [coded('EHOSTUNREACH'), 'no network leads there'],
+  [coded('EAI_AGAIN'), 'has no address'],
+  [coded('EHOSTUNREACH'), 'no network route leads there'],
   [coded('ENOENT'), 'nothing listens there'],
   [coded('ECONNRESET'), 'closes the connection'],
   [coded('CERT_HAS_EXPIRED'), 'its certificate has expired'],
   [coded('SELF_SIGNED_CERT_IN_CHAIN'), '?sslrootcert='],
   [coded('ERR_SSL_WRONG_VERSION_NUMBER'), 'TLS failed (ERR_SSL_WRONG_VERSION_NUMBER)'],
   [new ConnectFailed('ENOBINDING', 'none'), 'channel binding'],
-  [serverError('42501', 'must be owner of table things'), 'lacks a right (must be owner of table things)'],
+  [
+    serverError('42501', 'must be owner of table things'),
+    'lacks a privilege (must be owner of table things)',
+  ],
   [serverError('57P03', 'starting up'), 'starting or shutting down'],
   [serverError('58030', 'could not write'), 'could not write (SQLSTATE 58030)'],
   [coded('', 'something new'), 'something new'],

@@ -14,7 +14,7 @@ test('overwrites nothing: names what is there and leaves the folder as it was', 
   assert.deepEqual([code, stdout], [1, '']);
   assert.equal(
     stderr,
-    `comity: ${project} has package.json, README.md already; nothing was written, name another folder\n`,
+    `comity: ${project} already contains package.json, README.md; nothing was written, name another folder\n`,
   );
   assert.deepEqual(readdirSync(project).sort(), ['README.md', 'package.json']);
 });

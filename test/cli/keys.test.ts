@@ -38,8 +38,8 @@ test('prints a new key alone on stdout, and what it is on stderr', async () => {
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^sk_[A-Za-z0-9_-]{43}\n$/);
   const [first, second] = stderr.trimEnd().split('\n');
-  assert.match(first ?? '', /^comity: key_[0-9a-z]{26} \(nightly import\): read, write, no end\.$/);
-  assert.equal(second, 'comity: the key is shown this once; keep it now');
+  assert.match(first ?? '', /^comity: key_[0-9a-z]{26} \(nightly import\): read, write, does not expire\.$/);
+  assert.equal(second, 'comity: the key is shown only once; keep it now');
   assert.ok(await isGood(stdout.trim()));
   const listed = await keys('list');
   assert.ok(!listed.stdout.includes(stdout.trim()));

@@ -26,7 +26,7 @@ test('makes the schema, and then has nothing to do', async () => {
   const { code, stdout, stderr } = await migrate('new_one', lean);
   assert.deepEqual([code, stderr], [0, '']);
   const lines = stdout.split('\n');
-  assert.equal(lines[0], 'To be made in HERE, schema new_one, while others may go on serving from it:');
+  assert.equal(lines[0], 'Steps for HERE, schema new_one; servers can keep using it meanwhile:');
   assert.ok(lines.includes('  1  schema new_one') && lines.includes('  3  table words'));
   const steps = lines.filter((line) => /^ {2}\d+ {2}/.test(line)).length;
   assert.ok(lines.includes(`3/${steps}  table words  (N ms)`), stdout);

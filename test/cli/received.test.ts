@@ -88,7 +88,7 @@ test('rotates a secret and prints it alone on stdout, this once', async () => {
     '60',
   );
   assert.deepEqual([code, stdout], [0, 'whsec_bWFkZQ==\n']);
-  assert.equal(stderr, 'comity: billing: the secret is shown this once; give it to the sender now\n');
+  assert.equal(stderr, 'comity: billing: the secret is shown only once; give it to the sender now\n');
   const made = await json<RotatedSecret>('senders', 'rotate-secret', 'partner', '--use', 'forward');
   assert.deepEqual(made, { sender: 'partner', use: 'forward', secret: 'whsec_bWFkZQ==' });
   assert.deepEqual(rotated, [
@@ -103,7 +103,7 @@ test('rotates a secret and prints it alone on stdout, this once', async () => {
 test('takes the secret that a sender gave from stdin, and does not print it again', async () => {
   const rotate = ['senders', 'rotate-secret', 'billing', '--secret-from-stdin'];
   const given = await comityWith({ input: 'theirs\nand more' }, ...rotate);
-  const stderr = 'comity: billing: the secret that was given is good from now on\n';
+  const stderr = 'comity: billing: the given secret is valid from now on\n';
   assert.deepEqual(given, { code: 0, stdout: '', stderr });
   const made = await comityWith({ input: 'theirs again\n' }, ...rotate, '--json');
   assert.equal(made.code, 0, made.stderr);
@@ -197,7 +197,7 @@ test('replays all that the options choose, piece by piece to the end, and only c
   const again = await comity('received', 'replay', ...chosen, '--yes');
   assert.equal(
     again.stdout,
-    '0 messages are handed on again; 1 could not be, their bodies or senders are gone.\n',
+    '0 messages are handed on again; 1 could not be, because their bodies or senders are gone.\n',
   );
 });
 

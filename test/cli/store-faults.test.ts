@@ -41,7 +41,7 @@ test('check --store finds a store sound beside its server, and damaged or undeci
   rmSync(join(data, 'secret.key'));
   const unread = await runCommand(['check', '--store', '--json'], environment);
   assert.equal(unread.code, 4);
-  assert.match(JSON.parse(unread.stdout).faults[0], /is encrypted with the key \w+, which is not at hand/);
+  assert.match(JSON.parse(unread.stdout).faults[0], /is encrypted with the key \w+, which is not available/);
   writeFileSync(join(data, 'secret.key'), secretKey);
   const path = join(data, 'comity.db');
   const file = openSync(path, 'r+');

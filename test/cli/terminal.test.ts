@@ -78,6 +78,6 @@ test('reads no password from a terminal, where everybody could see it', async ()
     { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey },
     { isTerminal: true },
   );
-  const stderr = 'comity: --password-stdin reads a pipe; without it a password is made and shown\n';
+  const stderr = 'comity: --password-stdin reads a pipe; without it a password is generated and shown\n';
   assert.deepEqual(outcome, { code: 2, stdout: '', stderr });
 });

@@ -49,7 +49,7 @@ test('says that there are no accounts', async () => {
 test('makes an account and a password for it, shown this once, with which one can log in', async () => {
   const { code, stdout, stderr } = await users('create', 'Ada@Shop.Example', '--name', 'Ada');
   assert.equal(code, 0, stderr);
-  assert.equal(stderr, 'comity: the password was made here and is shown this once\n');
+  assert.equal(stderr, 'comity: the password was generated here and is shown only once\n');
   assert.match(stdout, /^id {8}usr_[0-9a-z]{26}\nemail {5}ada@shop\.example \(not verified\)\nname {6}Ada\n/);
   const password = /^password {2}([A-Za-z0-9_-]{20})$/m.exec(stdout)?.[1] ?? '';
   assert.ok(await logsIn('ada@shop.example', password));
@@ -119,10 +119,7 @@ test('sets roles in place of those that were there, and none when told so', asyn
   assert.deepEqual(jsonOf(await users('set-roles', 'bob@shop.example', '--none', '--json')).roles, []);
   for (const args of [['bob@shop.example'], ['bob@shop.example', 'editor', '--none']]) {
     const { code, stderr } = await users('set-roles', ...args);
-    assert.deepEqual(
-      [code, stderr],
-      [2, 'comity: name the roles that the account shall have, or say --none\n'],
-    );
+    assert.deepEqual([code, stderr], [2, 'comity: name the roles of the account, or use --none\n']);
   }
 });
 
@@ -161,7 +158,7 @@ test('tells what the server refuses in one line', async () => {
   assert.deepEqual([short.code, short.stdout], [1, '']);
   assert.equal(
     short.stderr,
-    'comity: dan@shop.example was made, but has no password yet: validation failed: password must be at least 8 characters long\n',
+    'comity: dan@shop.example was created, but has no password yet: validation failed: password must be at least 8 characters long\n',
   );
 });
 

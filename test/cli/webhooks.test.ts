@@ -72,7 +72,7 @@ test('prints the secret of a new endpoint alone on stdout, and what it is on std
     first ?? '',
     /^comity: ep_[0-9a-z]{26}: a\.b, c\.\* to http:.*\/ok\/printed, signed as standard$/,
   );
-  assert.equal(second, 'comity: the secret is shown this once; give it to the receiver now');
+  assert.equal(second, 'comity: the secret is shown only once; give it to the receiver now');
   assert.ok(!(await comity('endpoints', 'list')).stdout.includes('whsec_'));
 });
 
@@ -150,7 +150,7 @@ test('lists, shows and resends deliveries', async () => {
   const delivery = await listed((one) => one.attemptCount > 0, '--endpoint', endpoint);
   assert.deepEqual([delivery.status, delivery.lastStatusCode], ['not_delivered', 503]);
   const resent = await comity('deliveries', 'resend', delivery.id);
-  assert.deepEqual(resent, { code: 0, stdout: `${delivery.id} is sent again.\n`, stderr: '' });
+  assert.deepEqual(resent, { code: 0, stdout: `${delivery.id} is resent.\n`, stderr: '' });
   await came(2);
   const filters = ['--status', 'delivered', '--event', delivery.eventId, '--type', 'categories.created'];
   const found = await listed(() => true, '--endpoint', endpoint, ...filters);
@@ -214,7 +214,7 @@ test('posts an event: a sample with members of one’s own, or what is given', a
   assert.equal(unknown.code, 1);
   assert.match(
     unknown.stderr,
-    /^comity: there is no sample of nobody\.knows; --data says what the event carries/,
+    /^comity: there is no sample of nobody\.knows; --data sets the object of the event/,
   );
 });
 

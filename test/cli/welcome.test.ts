@@ -73,7 +73,7 @@ test('shows the secrets of senders only when this start made them', () => {
     text,
     /^ {2}export STANDARD_WEBHOOK_SECRET=whsec_standard\n {2}export PLAIN_WEBHOOK_SECRET=whsec_plain$/m,
   );
-  assert.match(text, /shown this once/);
+  assert.match(text, /shown only once/);
   assert.ok(!welcome({ notes: { schema } }).includes('whsec_'));
 });
 

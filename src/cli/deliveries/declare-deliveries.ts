@@ -1,4 +1,4 @@
-/** The subcommands of `comity deliveries`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity deliveries`, whose code is loaded when one is called. */
 import { type Command, Option } from 'commander';
 import { deliveryStatuses } from '../../model/delivery.ts';
 import type { Finish } from '../failure.ts';
@@ -11,7 +11,7 @@ import type { ListArguments } from './delivery-commands.ts';
 export function declareDeliveries(program: Command, terminal: Terminal, finish: Finish): void {
   const deliveries = program
     .command('deliveries')
-    .description('see what was sent as webhooks, and send it again')
+    .description('list the deliveries of webhooks, and resend them')
     .addHelpText('after', webhookKeyHelp);
   withServer(deliveries.command('list'))
     .description('list deliveries, the newest first')
@@ -19,7 +19,7 @@ export function declareDeliveries(program: Command, terminal: Terminal, finish: 
     .addOption(new Option('--status <status>', 'only those in one state').choices(deliveryStatuses))
     .option('--event <id>', 'only those of one event, evt_...')
     .option('--type <type>', 'only those of one type of event, such as products.created')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .option('--limit <number>', 'how many at most', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listDeliveries } = await import('./delivery-commands.ts');
       finish(await listDeliveries(terminal, options, json));
@@ -32,11 +32,11 @@ export function declareDeliveries(program: Command, terminal: Terminal, finish: 
       finish(await showDelivery(terminal, id, options, json));
     });
   withServer(deliveries.command('resend'))
-    .description('try deliveries again at once, whatever became of them; scheduled attempts stay')
+    .description('retry deliveries at once, whatever their status; scheduled attempts stay')
     .argument('<id...>', 'ids of the deliveries, dlv_...')
     .addHelpText(
       'after',
-      '\nWorks for 30 days after a delivery was made. Exits 1 when one of them was refused.',
+      '\nWorks for 30 days after a delivery was created. Exits 1 if one of them was refused.',
     )
     .action(async (ids: readonly string[], { json = false, ...options }: Given<ServerArguments>) => {
       const { resendDeliveries } = await import('./delivery-commands.ts');

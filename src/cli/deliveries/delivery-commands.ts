@@ -1,4 +1,4 @@
-/** `comity deliveries show`: one delivery with its attempts. */
+/** `comity deliveries show`, `list` and `resend`. */
 import type { Delivery } from '../../model/delivery.ts';
 import type { Attempt } from '../../webhooks/sending/delivery-attempt-log.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
@@ -20,12 +20,11 @@ export async function showDelivery(
 
 export type Attempted = Delivery & { readonly attempts: readonly Attempt[] };
 
-/** A snippet is cut to what stands beside it on a terminal; `--json` shows all that is kept. */
+/** Keeps a snippet on its line of the terminal; `--json` shows all that is stored. */
 const snippetCharactersMax = 60;
-/** Nobody reads more; a delivery has some dozens. */
+/** A delivery has some dozens. */
 const attemptsMax = 1000;
 
-/** A delivery and its attempts as the server shows them, for people and for programs. */
 export function deliveryPath(id: string): string {
   return `/deliveries/${encodeURIComponent(id)}`;
 }
@@ -89,7 +88,7 @@ export type ListArguments = ServerArguments & {
   readonly limit: number;
 };
 
-/** `comity deliveries list`: what was sent and what became of it, the newest first. */
+/** `comity deliveries list`: the newest first. */
 export async function listDeliveries(
   terminal: Terminal,
   options: ListArguments,
@@ -97,21 +96,19 @@ export async function listDeliveries(
 ): Promise<number> {
   const { endpoint, status, event, type, limit } = options;
   const server = openWebhookServer(terminal, options);
-  const asked = new URLSearchParams({ sort: '-id' });
-  if (endpoint !== undefined) asked.set('endpointId', endpoint);
-  if (status !== undefined) asked.set('status', status);
-  if (event !== undefined) asked.set('eventId', event);
-  if (type !== undefined) asked.set('eventType', type);
-  const listed = await server.list<Delivery>(`/deliveries?${asked}`, limit);
+  const query = new URLSearchParams({ sort: '-id' });
+  if (endpoint !== undefined) query.set('endpointId', endpoint);
+  if (status !== undefined) query.set('status', status);
+  if (event !== undefined) query.set('eventId', event);
+  if (type !== undefined) query.set('eventType', type);
+  const listed = await server.list<Delivery>(`/deliveries?${query}`, limit);
   tellList(terminal, listed, json, { text: deliveriesText, none: 'No deliveries.' });
   return exitCodes.done;
 }
 
 /**
- * `comity deliveries resend`: tries deliveries again at once. Attempts that are scheduled stay scheduled (§3). From here that works for
- * 30 days, from elsewhere for 15 (§6).
- *
- * One that cannot be sent again does not keep the others from it; then the command fails at the end.
+ * `comity deliveries resend`: retries deliveries at once; scheduled attempts stay scheduled (§3). The command line may
+ * resend for 30 days, other clients for 15 (§6). A refusal does not stop the others; the command then fails.
  */
 export async function resendDeliveries(
   terminal: Terminal,
@@ -124,9 +121,9 @@ export async function resendDeliveries(
   const failures: string[] = [];
   for (const id of ids) {
     try {
-      const asked = { json: { via: 'command-line' }, subject: `delivery ${id}` };
-      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, asked)) as Delivery);
-      if (!json) terminal.out(`${id} is sent again.`);
+      const request = { json: { via: 'command-line' }, subject: `delivery ${id}` };
+      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, request)) as Delivery);
+      if (!json) terminal.out(`${id} is resent.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
       failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);

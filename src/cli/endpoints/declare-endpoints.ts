@@ -1,4 +1,4 @@
-/** The subcommands of `comity endpoints`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity endpoints`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -19,17 +19,17 @@ import type {
 } from './endpoint-commands.ts';
 
 const idHelp = 'id of the endpoint, ep_...';
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.secretOverlapSecondsMax.most;
 
-/** The server has bounds of its own. */
+/** The server has its own bounds. */
 const rateMax = 100_000;
 const inFlightMax = 1024;
 
 export function declareEndpoints(program: Command, terminal: Terminal, finish: Finish): void {
   const endpoints = program
     .command('endpoints')
-    .description('say where webhooks are sent, on a running server')
+    .description('manage the endpoints that a running server sends webhooks to')
     .addHelpText('after', webhookKeyHelp);
   declareReading(endpoints, terminal, finish);
   declareMaking(endpoints, terminal, finish);
@@ -41,7 +41,7 @@ export function declareEndpoints(program: Command, terminal: Terminal, finish: F
 function declareReading(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('list'))
     .description('list endpoints, the newest first')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .option('--limit <number>', 'how many at most', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listEndpoints } = await import('./endpoint-commands.ts');
       finish(await listEndpoints(terminal, options, json));
@@ -57,26 +57,30 @@ function declareReading(endpoints: Command, terminal: Terminal, finish: Finish):
 
 function declareMaking(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('create'))
-    .description('make an endpoint, and print its secret once')
+    .description('create an endpoint, and print its secret once')
     .requiredOption('--to <url>', 'where events are sent')
     .option('--events <patterns>', 'which events: products.created, products.* ... (*)', commaList)
     .addOption(new Option('--scheme <scheme>', 'how they are signed (standard)').choices(schemes))
-    .addOption(new Option('--mode <mode>', 'with --scheme timestamped: how long it is tried').choices(modes))
+    .addOption(
+      new Option('--mode <mode>', 'with --scheme timestamped: how long deliveries are retried').choices(
+        modes,
+      ),
+    )
     .option('--tenant <tenant>', 'only events of this tenant')
     .option('--description <text>', 'what it is for')
     .option('--header <field...>', 'sent with every delivery, as "Name: value"')
-    .option('--max-in-flight <number>', 'attempts under way at once', wholeNumber(1, inFlightMax))
-    .option('--rate <number>', 'attempts that begin in a second, at most', wholeNumber(1, rateMax))
+    .option('--max-in-flight <number>', 'attempts at the same time, at most', wholeNumber(1, inFlightMax))
+    .option('--rate <number>', 'attempts per second, at most', wholeNumber(1, rateMax))
     .action(async ({ json = false, ...options }: Given<CreateArguments>) => {
       const { createEndpoint } = await import('./endpoint-commands.ts');
       finish(await createEndpoint(terminal, options, json));
     });
   withServer(endpoints.command('rotate-secret'))
-    .description('put a new secret in the place of the old one, and print it once')
+    .description('replace the secret, and print the new one once')
     .argument('<id>', idHelp)
     .option(
       '--overlap <seconds>',
-      'how long the old one goes on signing beside it (0)',
+      'how long the old secret also signs (0)',
       wholeNumber(0, overlapSecondsMax),
     )
     .action(async (id: string, { json = false, ...options }: Given<RotateArguments>) => {
@@ -87,8 +91,8 @@ function declareMaking(endpoints: Command, terminal: Terminal, finish: Finish): 
 
 function declareState(endpoints: Command, terminal: Terminal, finish: Finish): void {
   for (const [command, status, description] of [
-    ['enable', 'enabled', 'send again, what has waited first'],
-    ['disable', 'disabled', 'send nothing until it is enabled; what waits is kept'],
+    ['enable', 'enabled', 'send again, waiting deliveries first'],
+    ['disable', 'disabled', 'send nothing until it is enabled; deliveries wait'],
   ] as const) {
     withServer(endpoints.command(command))
       .description(description)
@@ -104,7 +108,7 @@ function declareRemoval(endpoints: Command, terminal: Terminal, finish: Finish):
   withServer(endpoints.command('delete'))
     .description('remove an endpoint; its deliveries stay in the log')
     .argument('<id>', idHelp)
-    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .action(async (id: string, { json = false, ...options }: Given<DeleteArguments>) => {
       const { deleteEndpoint } = await import('./endpoint-commands.ts');
       finish(await deleteEndpoint(terminal, id, options, json));
@@ -113,23 +117,23 @@ function declareRemoval(endpoints: Command, terminal: Terminal, finish: Finish):
 
 function declareSending(endpoints: Command, terminal: Terminal, finish: Finish): void {
   withServer(endpoints.command('test'))
-    .description('send one event to one endpoint, and show what it answered')
+    .description('send one event to one endpoint, and show its response')
     .argument('<id>', idHelp)
     .option('--type <type>', 'a sample of this type (endpoint.test)')
-    .option('--no-wait', 'do not wait for the answer')
-    .addHelpText('after', '\nExits 1 when it was not accepted.')
+    .option('--no-wait', 'do not wait for the response')
+    .addHelpText('after', '\nExits 1 if the endpoint did not accept it.')
     .action(async (id: string, { json = false, ...options }: Given<TestArguments>) => {
       const { testEndpoint } = await import('./endpoint-commands.ts');
       finish(await testEndpoint(terminal, id, options, json));
     });
   withServer(endpoints.command('recover'))
-    .description('send again what an endpoint missed')
+    .description('resend what an endpoint missed')
     .argument('<id>', idHelp)
-    .requiredOption('--since <time>', 'from when on: 2h or 7d ago, or a time as ISO 8601 writes it')
-    .option('--until <time>', 'up to when (now)')
+    .requiredOption('--since <time>', 'start: 2h or 7d ago, or an ISO 8601 time')
+    .option('--until <time>', 'end (now)')
     .option('--dry-run', 'only count')
-    .option('--no-wait', 'do not follow it to its end')
-    .addHelpText('after', '\nThe server goes on when this command is interrupted.')
+    .option('--no-wait', 'do not wait until it ends')
+    .addHelpText('after', '\nThe server continues if this command is interrupted.')
     .action(async (id: string, { json = false, ...options }: Given<RecoverArguments>) => {
       const { recoverEndpoint } = await import('./endpoint-commands.ts');
       finish(await recoverEndpoint(terminal, id, options, json));

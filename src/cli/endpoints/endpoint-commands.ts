@@ -1,4 +1,4 @@
-/** `comity endpoints show`: one endpoint. Its secret is not shown again by anything. */
+/** `comity endpoints` and its subcommands. The secret of an existing endpoint is never shown again. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Delivery } from '../../model/delivery.ts';
@@ -33,7 +33,6 @@ export function endpointPath(id: string): string {
 
 export type ShownSecret = Endpoint & { readonly secret: string };
 
-/** A webhook endpoint as the server shows it, for people and for programs. A new secret is alone on stdout, for `SECRET=$(...)`. */
 export function tellEndpoint(terminal: Terminal, endpoint: Endpoint, json: boolean): void {
   terminal.out(json ? JSON.stringify(endpoint, undefined, 2) : endpointText(endpoint));
 }
@@ -46,7 +45,7 @@ export function tellNewSecret(terminal: Terminal, endpoint: ShownSecret, json: b
   terminal.out(endpoint.secret);
   const { id, url, scheme, events } = endpoint;
   terminal.err(`comity: ${id}: ${printable(events.join(', '))} to ${printable(url)}, signed as ${scheme}`);
-  terminal.err('comity: the secret is shown this once; give it to the receiver now');
+  terminal.err('comity: the secret is shown only once; give it to the receiver now');
 }
 
 function endpointText(endpoint: Endpoint): string {
@@ -75,14 +74,14 @@ export function endpointsText(endpoints: readonly Endpoint[]): string {
   return tableText([['ID', 'STATUS', 'SCHEME', 'TENANT', 'EVENTS', 'URL'], ...rows]);
 }
 
-/** `disabled (failing)`: by the sender, and why. */
+/** The status, with the reason if the server disabled the endpoint: `disabled (failing)`. */
 function stateOf({ status, disabledReason }: Endpoint): string {
   return disabledReason === undefined ? status : `${status} (${disabledReason})`;
 }
 
 export type ListArguments = ServerArguments & { readonly limit: number };
 
-/** `comity endpoints list`: where events are sent, the newest first. */
+/** `comity endpoints list`: the newest first. */
 export async function listEndpoints(
   terminal: Terminal,
   options: ListArguments,
@@ -96,7 +95,7 @@ export async function listEndpoints(
 
 export type CreateArguments = ServerArguments & {
   readonly to: string;
-  /** Absent: everything. */
+  /** Absent: all events. */
   readonly events?: readonly string[];
   readonly scheme?: string;
   readonly mode?: string;
@@ -107,7 +106,7 @@ export type CreateArguments = ServerArguments & {
   readonly rate?: number;
 };
 
-/** `comity endpoints create`: a receiver, and the secret that it verifies with, which is printed this once. */
+/** `comity endpoints create`: registers a receiver and prints its secret once. */
 export async function createEndpoint(
   terminal: Terminal,
   options: CreateArguments,
@@ -132,7 +131,7 @@ export async function createEndpoint(
   return exitCodes.done;
 }
 
-/** @param lines `Name: value`, as they stand in a request; the server judges names and values */
+/** @param lines `Name: value`, as in a request; the server validates names and values */
 function headersOf(lines: readonly string[]): Readonly<Record<string, string>> {
   const headers = new Map<string, string>();
   for (const line of lines) {
@@ -152,7 +151,7 @@ function headersOf(lines: readonly string[]): Readonly<Record<string, string>> {
 
 export type DeleteArguments = ServerArguments & { readonly yes?: boolean };
 
-/** `comity endpoints delete`: nothing is sent there any more. Its deliveries stay in the log. */
+/** `comity endpoints delete`: ends sending to the endpoint. Its deliveries stay in the log. */
 export async function deleteEndpoint(
   terminal: Terminal,
   id: string,
@@ -171,7 +170,7 @@ export async function deleteEndpoint(
   return exitCodes.done;
 }
 
-/** `comity endpoints enable` and `disable`. What waits for a disabled endpoint is kept, and sent when it is enabled. */
+/** `comity endpoints enable` and `disable`. Deliveries wait while the endpoint is disabled. */
 export async function setEndpointStatus(
   terminal: Terminal,
   id: string,
@@ -179,15 +178,15 @@ export async function setEndpointStatus(
   options: ServerArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = { json: { status }, subject: `endpoint ${id}` };
-  const changed = await openWebhookServer(terminal, options).ask('PATCH', endpointPath(id), asked);
+  const request = { json: { status }, subject: `endpoint ${id}` };
+  const changed = await openWebhookServer(terminal, options).ask('PATCH', endpointPath(id), request);
   tellEndpoint(terminal, changed as Endpoint, json);
   return exitCodes.done;
 }
 
 export type RotateArguments = ServerArguments & { readonly overlap?: number };
 
-/** `comity endpoints rotate-secret`: a new secret. The old one signs no more at once, or after `--overlap` seconds. */
+/** `comity endpoints rotate-secret`: the old secret stops signing at once, or after `--overlap` seconds. */
 export async function rotateSecret(
   terminal: Terminal,
   id: string,
@@ -210,10 +209,10 @@ export type TestArguments = ServerArguments & {
 };
 
 const againMs = 100;
-/** More than the longest time that a receiver may be given. */
+/** More than the longest timeout of a receiver. */
 const patienceMs = 40_000;
 
-/** `comity endpoints test`: sends one event to one endpoint, waits for the first attempt, and exits 1 when it was not accepted. */
+/** `comity endpoints test`: sends one event, waits for the first attempt, and exits 1 if it failed. */
 export async function testEndpoint(
   terminal: Terminal,
   id: string,
@@ -256,8 +255,8 @@ export type RecoverArguments = ServerArguments & {
 const recoveryLookMs = 250;
 
 /**
- * `comity endpoints recover`: sends again what an endpoint missed since a time. The server does it; this follows it, and going away
- * leaves it running.
+ * `comity endpoints recover`: resends what an endpoint missed since a time. The server does the work; this command
+ * shows its progress, and an interrupt does not stop it.
  */
 export async function recoverEndpoint(
   terminal: Terminal,
@@ -273,8 +272,8 @@ export async function recoverEndpoint(
     dryRun,
   };
   const server = openWebhookServer(terminal, options);
-  const asked = { json: wanted, subject: `endpoint ${id}` };
-  const begun = (await server.ask('POST', `${endpointPath(id)}/recover`, asked)) as Recovery;
+  const request = { json: wanted, subject: `endpoint ${id}` };
+  const begun = (await server.ask('POST', `${endpointPath(id)}/recover`, request)) as Recovery;
   const recovery = wait ? await followed(terminal, server, begun) : begun;
   terminal.out(json ? JSON.stringify(recovery, undefined, 2) : recoveryText(recovery));
   if (recovery.status === 'stopped') throw new CommandFailure(`${recovery.id} was stopped before its end`);

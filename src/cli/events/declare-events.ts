@@ -1,4 +1,4 @@
-/** The subcommands of `comity events`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity events`, whose code is loaded when one is called. */
 import type { Command } from 'commander';
 import type { Finish } from '../failure.ts';
 import type { ServerArguments } from '../server-client.ts';
@@ -9,7 +9,7 @@ import type { TriggerArguments } from './event-commands.ts';
 export function declareEvents(program: Command, terminal: Terminal, finish: Finish): void {
   const events = program
     .command('events')
-    .description('post events to a running server, and see which types there are')
+    .description('post events to a running server, and list the types of events')
     .addHelpText('after', webhookKeyHelp);
   withServer(events.command('types'))
     .description('list the types of events; --json shows their schemas and samples')
@@ -20,10 +20,10 @@ export function declareEvents(program: Command, terminal: Terminal, finish: Fini
   withServer(events.command('trigger'))
     .description('post an event, and print its id')
     .argument('<type>', 'its type, such as products.created or invoice.paid')
-    .option('--data <json>', 'the object that it carries: JSON, @file, or - for stdin (a sample)')
-    .option('--set <path=value>', 'puts a member into the object, such as price=10; again for more', repeated)
+    .option('--data <json>', 'its object: JSON, @file, or - for stdin (a sample)')
+    .option('--set <path=value>', 'set a member of the object, such as price=10; repeatable', repeated)
     .option('--id <id>', 'its id; a repeated one is the same event')
-    .option('--tenant <tenant>', 'the tenant that it concerns')
+    .option('--tenant <tenant>', 'its tenant')
     .action(async (type: string, { json = false, ...options }: Given<TriggerArguments>) => {
       const { triggerEvent } = await import('./event-commands.ts');
       finish(await triggerEvent(terminal, type, options, json));

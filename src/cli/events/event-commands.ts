@@ -1,4 +1,4 @@
-/** `comity events trigger`: posts an event, with what is given or with the sample of its type. */
+/** `comity events trigger`, which posts an event with a given object or a sample, and `comity events types`. */
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from '../failure.ts';
@@ -41,7 +41,7 @@ export async function triggerEvent(
 }
 
 async function sampleOf(server: ServerClient, type: string): Promise<Members> {
-  const subject = `sample of ${type}; --data says what the event carries`;
+  const subject = `sample of ${type}; --data sets the object of the event`;
   const known = (await server.ask('GET', `/event-types/${encodeURIComponent(type)}`, {
     subject,
   })) as EventType;
@@ -71,7 +71,7 @@ function parsed(text: string): Members {
   try {
     value = JSON.parse(text);
   } catch {
-    // Told below, in the words of the command line.
+    // Reported below.
   }
   if (isMembers(value)) return value;
   throw new CommandFailure('--data must be a JSON object, @file or -', { exitCode: exitCodes.usage });
@@ -89,7 +89,7 @@ export type EventType = {
   readonly sample: unknown;
 };
 
-/** `comity events types`: which events there are, from the declarations of the collections and of the configuration. */
+/** `comity events types`: the types that the collections and the configuration declare. */
 export async function listEventTypes(
   terminal: Terminal,
   options: ServerArguments,
@@ -98,6 +98,6 @@ export async function listEventTypes(
   const server = openWebhookServer(terminal, options);
   const { items } = (await server.ask('GET', '/event-types')) as { readonly items: readonly EventType[] };
   const rows = items.map(({ type, description }) => [type, description]);
-  terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'WHAT IT TELLS'], ...rows]));
+  terminal.out(json ? JSON.stringify(items, undefined, 2) : tableText([['TYPE', 'DESCRIPTION'], ...rows]));
   return exitCodes.done;
 }

@@ -1,10 +1,10 @@
-/** `--set path=value` of `comity events trigger`: one member of the sample, at any depth, put in place of what it has. */
+/** `--set path=value` of `comity events trigger`: replaces one member of the object, at any depth. */
 import { CommandFailure, exitCodes } from '../failure.ts';
 
 type Members = Record<string, unknown>;
 
 /**
- * @param written `price=10`, `customer.name=Ada`: the value is JSON where it is any, else text
+ * @param written `price=10`, `customer.name=Ada`; the value is JSON if it parses, else text
  * @returns a copy with the member
  */
 export function withMember(object: Readonly<Members>, written: string): Readonly<Members> {

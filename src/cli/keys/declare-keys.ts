@@ -1,4 +1,4 @@
-/** The subcommands of `comity keys`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity keys`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -8,14 +8,14 @@ import { type Given, listItemsMax, withServer } from '../server-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { CreateArguments, ListArguments, RevokeArguments, RotateArguments } from './key-commands.ts';
 
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.keyOverlapSecondsMax.most;
 
 export function declareKeys(program: Command, terminal: Terminal, finish: Finish): void {
   const keys = program
     .command('keys')
-    .description('make, rotate and revoke API keys on a running server')
-    .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
+    .description('create, rotate and revoke API keys on a running server')
+    .addHelpText('after', '\nUses the administrator key in COMITY_ADMIN_KEY.');
   declareList(keys, terminal, finish);
   declareMaking(keys, terminal, finish);
   declareRevocation(keys, terminal, finish);
@@ -23,8 +23,8 @@ export function declareKeys(program: Command, terminal: Terminal, finish: Finish
 
 function declareList(keys: Command, terminal: Terminal, finish: Finish): void {
   withServer(keys.command('list'))
-    .description('list the keys of everybody, the newest first')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .description('list all keys, the newest first')
+    .option('--limit <number>', 'how many at most', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listKeys } = await import('./key-commands.ts');
       finish(await listKeys(terminal, options, json));
@@ -33,15 +33,15 @@ function declareList(keys: Command, terminal: Terminal, finish: Finish): void {
 
 function declareMaking(keys: Command, terminal: Terminal, finish: Finish): void {
   withServer(keys.command('create'))
-    .description('make a key, and print it once')
+    .description('create a key, and print it once')
     .argument('<name>', 'what it is for')
-    .option('--publishable', 'a key that may stand in a page: it reads, and nothing else')
+    .option('--publishable', 'a key that may be public, such as in a page: it can only read')
     .option('--scope <scope...>', 'scopes (read write)')
     .option('--expires <time>', 'when it ends: 30d, or a date (never)')
     .option('--tunnel-allow <hosts>', 'hosts that it may tunnel to: a.example,*.b.example (all)')
-    .option('--tunnel-deny <hosts>', 'hosts that it may not, whatever is allowed (none)')
+    .option('--tunnel-deny <hosts>', 'hosts that it may not, even if allowed (none)')
     .addOption(
-      new Option('--tunnel-mode <mode>', 'report: what the lists refuse is only logged (enforce)').choices([
+      new Option('--tunnel-mode <mode>', 'report: refusals by the lists are only logged (enforce)').choices([
         'enforce',
         'report',
       ]),
@@ -51,9 +51,9 @@ function declareMaking(keys: Command, terminal: Terminal, finish: Finish): void 
       finish(await createKey(terminal, name, options, json));
     });
   withServer(keys.command('rotate'))
-    .description('put a new text in the place of the old one, and print it once')
+    .description('replace the text of the key, and print the new one once')
     .argument('<id>', 'id of the key, key_...')
-    .option('--overlap <seconds>', 'how long the old text stays good (0)', wholeNumber(0, overlapSecondsMax))
+    .option('--overlap <seconds>', 'how long the old text stays valid (0)', wholeNumber(0, overlapSecondsMax))
     .action(async (id: string, { json = false, ...options }: Given<RotateArguments>) => {
       const { rotateKey } = await import('./key-commands.ts');
       finish(await rotateKey(terminal, id, options, json));
@@ -64,7 +64,7 @@ function declareRevocation(keys: Command, terminal: Terminal, finish: Finish): v
   withServer(keys.command('revoke'))
     .description('revoke a key, and the keys made with it, immediately')
     .argument('<id>', 'id of the key, key_...')
-    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .option('--disable-endpoints', 'disable the webhook endpoints that were made with it')
     .action(async (id: string, { json = false, ...options }: Given<RevokeArguments>) => {
       const { revokeKey } = await import('./key-commands.ts');

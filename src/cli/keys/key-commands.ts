@@ -1,4 +1,4 @@
-/** `comity keys list`: the keys of everybody, the newest first, with when each was last used. */
+/** `comity keys` and its subcommands. */
 import type { Key } from '../../accounts/keys/key-rows.ts';
 import { commaSeparated } from '../../config/refusals.ts';
 import { isConfirmed } from '../confirm.ts';
@@ -18,7 +18,7 @@ export async function listKeys(terminal: Terminal, options: ListArguments, json:
 
 export type ShownKey = Key & { readonly key: string };
 
-/** An API key as the server shows it, for people and for programs. The text of a new one is alone on stdout, for `KEY=$(...)`. */
+/** Prints only the key on stdout, for `KEY=$(...)`. */
 export function tellNewKey(terminal: Terminal, shown: ShownKey, json: boolean): void {
   if (json) {
     terminal.out(JSON.stringify(shown, undefined, 2));
@@ -26,9 +26,9 @@ export function tellNewKey(terminal: Terminal, shown: ShownKey, json: boolean): 
   }
   terminal.out(shown.key);
   const { id, name, scopes, expiresAt } = shown;
-  const end = expiresAt === undefined ? 'no end' : `good until ${expiresAt}`;
+  const end = expiresAt === undefined ? 'does not expire' : `valid until ${expiresAt}`;
   terminal.err(`comity: ${id} (${printable(name)}): ${scopes.join(', ') || 'no scopes'}, ${end}.`);
-  terminal.err('comity: the key is shown this once; keep it now');
+  terminal.err('comity: the key is shown only once; keep it now');
 }
 
 function keysText(keys: readonly Key[]): string {
@@ -52,7 +52,7 @@ const dayMs = 86_400_000;
 const isoDate = /^\d{4}-/;
 const daysFromNow = /^([1-9][0-9]{0,4})d$/;
 
-/** `comity keys create`: a key that is a principal of its own, with no more than it needs. It is printed this once. */
+/** `comity keys create`: creates a key that is a principal of its own, and prints it once. */
 export async function createKey(
   terminal: Terminal,
   name: string,
@@ -72,12 +72,12 @@ export async function createKey(
   return exitCodes.done;
 }
 
-/** Nothing was said of hosts: the key has no list. An empty `--tunnel-allow` lets none through. */
+/** Without an option for hosts the key has no list. An empty `--tunnel-allow` allows none. */
 function tunnelOf({ tunnelAllow, tunnelDeny, tunnelMode }: CreateArguments): Record<string, unknown> {
   if (tunnelAllow === undefined && tunnelDeny === undefined) {
     if (tunnelMode === undefined) return {};
     const message =
-      '--tunnel-mode says what becomes of the lists --tunnel-allow and --tunnel-deny; give one of them';
+      '--tunnel-mode applies to the lists --tunnel-allow and --tunnel-deny; give at least one of them';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   const tunnel = {
@@ -88,7 +88,7 @@ function tunnelOf({ tunnelAllow, tunnelDeny, tunnelMode }: CreateArguments): Rec
   return { tunnel };
 }
 
-/** `30d` from now on, or a date or a time as ISO 8601 writes it. */
+/** `30d` from now, or an ISO 8601 date or time. */
 function timeOf(text: string): string {
   const days = daysFromNow.exec(text)?.[1];
   const at = days === undefined ? Date.parse(text) : Date.now() + Number(days) * dayMs;
@@ -101,7 +101,7 @@ function timeOf(text: string): string {
 
 export type RotateArguments = ServerArguments & { readonly overlap?: number };
 
-/** `comity keys rotate`: a new text for the same key. The old one is dead at once, or after `--overlap` seconds. */
+/** `comity keys rotate`: a new text for the same key. The old text ends at once, or after `--overlap` seconds. */
 export async function rotateKey(
   terminal: Terminal,
   id: string,
@@ -124,12 +124,12 @@ export type RevokeArguments = ServerArguments & {
 
 type Endpoint = { readonly id: string; readonly url: string; readonly status: 'enabled' | 'disabled' };
 
-/** Keys and endpoints that are looked at; more of them are no theft. */
+/** Bound of the keys and of the endpoints of each key that are listed. */
 const madeMax = 10_000;
 
 /**
- * `comity keys revoke`: from that moment on the key, and every key that was made with it, is good nowhere. Endpoints that were made with
- * them stay, since they belong to their owner; they are named, or disabled with `--disable-endpoints`.
+ * `comity keys revoke`: ends a key, and every key that was made with it, immediately. Endpoints that were made with
+ * them stay, since they belong to their owner; the command names them, or disables them with `--disable-endpoints`.
  */
 export async function revokeKey(
   terminal: Terminal,
@@ -146,7 +146,7 @@ export async function revokeKey(
     terminal.err('comity: nothing was revoked');
     return exitCodes.failed;
   }
-  // Before the revocation, after which nothing tells which keys were made with this one.
+  // Listed before the revocation, which removes the record of which keys were made with this one.
   const keys = await madeWith(server, key.id);
   await server.ask('DELETE', path, { subject });
   const endpoints: Endpoint[] = [];
@@ -156,8 +156,8 @@ export async function revokeKey(
   if (disables) for (const { id } of enabled) await disable(server, id);
   if (json) {
     const shownEndpoints = endpoints.map(({ id, url }) => ({ id, url }));
-    const told = { id: key.id, name: key.name, revoked: true, endpoints: shownEndpoints };
-    terminal.out(JSON.stringify({ ...told, endpointsDisabled: disables ? enabled.length : 0 }));
+    const revoked = { id: key.id, name: key.name, revoked: true, endpoints: shownEndpoints };
+    terminal.out(JSON.stringify({ ...revoked, endpointsDisabled: disables ? enabled.length : 0 }));
     return exitCodes.done;
   }
   terminal.out(`${shown} was revoked.`);
@@ -170,7 +170,7 @@ export async function revokeKey(
   return exitCodes.done;
 }
 
-/** The key and all that were made with it, directly or by another. */
+/** The key and all keys that were made with it, directly or indirectly. */
 async function madeWith(server: ServerClient, key: string): Promise<readonly string[]> {
   const found = [key];
   for (const maker of found) {

@@ -1,20 +1,20 @@
 /**
- * The events of a running server, one after the other and for as long as it takes: a stream that breaks is opened again after a pause,
- * behind the last event that came, so none is lost. The pause doubles up to `pauseMsMax` and has a random part, because all
- * listeners of a server lose it at the same moment.
+ * Follows the events of a running server without end: it reopens a broken stream after a pause, after the last event
+ * that arrived, so none is lost. The pause doubles up to `pauseMsMax` and has a random part, because all listeners of a
+ * server lose it at the same moment.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailure } from '../failure.ts';
 import type { ServerClient } from '../server-client.ts';
 
 export type FollowOptions = {
-  /** Id of the event to begin behind; undefined: from now on. */
+  /** Id of the event to begin after; undefined: begin now. */
   readonly since: string | undefined;
   readonly signal: AbortSignal;
   /** The first pause; 500 ms unless given. */
   readonly pauseMsMin?: number;
   readonly onOpen: () => void;
-  /** @param pauseMs after which it is tried again */
+  /** @param pauseMs time until the next try */
   readonly onBreak: (reason: string, pauseMs: number) => void;
 };
 
@@ -22,8 +22,8 @@ const pauseMsDefault = 500;
 const pauseMsMax = 30_000;
 
 /**
- * Ends when the signal does.
- * @throws CommandFailure where the server cannot be reached at first, or refuses
+ * Ends when the signal aborts.
+ * @throws CommandFailure if the server cannot be reached at first, or refuses
  */
 export async function* followEvents(
   server: ServerClient,
@@ -31,7 +31,7 @@ export async function* followEvents(
 ): AsyncGenerator<StreamEvent> {
   const { signal, pauseMsMin = pauseMsDefault } = options;
   let lastId = options.since;
-  // Where nothing has come before the stream breaks, this is what it goes on behind.
+  // If the stream breaks before its first event, it resumes after this one.
   const newestId = lastId ?? (await newestOf(server));
   let failures = 0;
   for (let opened = 0; !signal.aborted; ) {
@@ -58,18 +58,18 @@ export async function* followEvents(
   }
 }
 
-/** What happened, without what to do about it: that is to wait. */
+/** The reason without the advice after the semicolon: the command waits by itself. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.split(';', 1)[0] ?? message;
 }
 
-/** Asking again would be answered in the same way. */
+/** A retry would get the same response. */
 class Refused extends CommandFailure {}
 
 const lastingStatusesMin = 400;
 const lastingStatusesMax = 499;
-/** Of those, what a later request may be spared. */
+/** The statuses in that range after which a retry may succeed. */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 async function openStream(
@@ -90,28 +90,27 @@ async function openStream(
 }
 
 /**
- * Ids that the server makes are in the order of time, and the index of ids finds the last one whatever the length of the log. Ids that
- * clients chose say nothing of time and are left out: at worst something is forwarded twice.
+ * Returns the newest id that a server generated: those are ordered by time, and the index finds the last one in a log
+ * of any length. Ids that clients chose are not, and are left out: at worst an event is forwarded twice.
  */
 async function newestOf(server: ServerClient): Promise<string | undefined> {
-  const asked = new URLSearchParams({ 'id[gte]': 'evt_', 'id[lt]': 'evt`', sort: '-id', fields: 'id' });
-  return (await server.list<{ readonly id: string }>(`/events?${asked}`, 1)).items[0]?.id;
+  const query = new URLSearchParams({ 'id[gte]': 'evt_', 'id[lt]': 'evt`', sort: '-id', fields: 'id' });
+  return (await server.list<{ readonly id: string }>(`/events?${query}`, 1)).items[0]?.id;
 }
 
 export type StreamEvent = { readonly id: string; readonly type: string; readonly data: string };
 
-/** More than the server takes as one resource. */
+/** More than the server accepts as one resource. */
 const eventCharactersMax = 64 * 1024 * 1024;
 const lineEnd = /\r\n|\r|\n/;
 
 /**
- * A stream of server-sent events as values (HTML §9.2.6). Of its fields `id`, `event` and `data` are read; `retry` is not, because the
- * command has a pause of its own. An event is bounded: a server that never ends a line cannot fill the memory.
- *
- * Ends with the stream. @throws RangeError on an event beyond the bound; whatever the stream fails with
+ * Parses a stream of server-sent events (HTML §9.2.6): the fields `id`, `event` and `data`; not `retry`, because the
+ * command has its own pause. An event is bounded: a server that never ends a line cannot exhaust the memory.
+ * @throws RangeError for an event beyond the bound, and any error of the stream
  */
 export async function* readEventStream(content: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
-  // Takes a byte order mark away, as the algorithm asks.
+  // Removes a byte order mark, as the algorithm requires.
   const decoder = new TextDecoder();
   const event = { id: '', type: '', data: [] as string[] };
   let rest = '';
@@ -120,7 +119,7 @@ export async function* readEventStream(content: ReadableStream<Uint8Array>): Asy
     const text = decoder.decode(chunk, { stream: true });
     held += text.length;
     if (held > eventCharactersMax) throw new RangeError('an event of the stream is too long');
-    // Only what is new may hold an end of line: a long event in many chunks is not looked through again and again.
+    // Searches only the new text for line ends, so that a long event in many chunks costs linear time.
     if (!lineEnd.test(text)) {
       rest += text;
       continue;
@@ -139,7 +138,7 @@ export async function* readEventStream(content: ReadableStream<Uint8Array>): Asy
   }
 }
 
-/** The last one has no end yet. A final CR may be half of a CRLF and waits with it. */
+/** The last element is an incomplete line. A final CR may be half of a CRLF and stays with it. */
 function linesOf(text: string): string[] {
   if (!text.endsWith('\r')) return text.split(lineEnd);
   const lines = text.slice(0, -1).split(lineEnd);

@@ -1,4 +1,4 @@
-/** Posts one event to a program on this machine: body and fields are those that the sender of webhooks gives its deliveries (§5.6). */
+/** Posts one event to a program on this machine, with the body and the fields of a delivery (§5.6). */
 import { createSecretKey } from 'node:crypto';
 import type { Scheme } from '../../model/endpoint.ts';
 import { objectOf } from '../../webhooks/sending/sent-event.ts';
@@ -14,18 +14,18 @@ import type { StreamEvent } from './follow-events.ts';
 
 export type ForwardOptions = { readonly target: URL; readonly scheme: Scheme; readonly secret: string };
 
-/** Either a status or an error, and how long it took. */
+/** Either a status or an error, and the duration. */
 export type Forwarded = {
   readonly status: number | null;
   readonly error: string | null;
   readonly tookMs: number;
 };
 
-/** As long as the longest time that a receiver may be given (§6.8). */
+/** The longest timeout of a receiver (§6.8). */
 const answerMsMax = 30_000;
 
 /**
- * Never rejects: a program that is not running is what this command is used to find out.
+ * Never rejects: an unreachable program is a result.
  * @param options with a secret that fits the scheme
  */
 export async function forwardEvent(
@@ -50,7 +50,7 @@ export async function forwardEvent(
   }
 }
 
-/** §2.6 as it came, or §2.7 made from it. */
+/** The body of §2.6 as received, or of §2.7 made from it. */
 function bodyOf({ type, data }: StreamEvent, scheme: Scheme): string {
   const object = scheme === 'standard' ? objectOf(data) : undefined;
   if (object === undefined) return data;
@@ -61,7 +61,7 @@ function bodyOf({ type, data }: StreamEvent, scheme: Scheme): string {
 
 function fieldsOf({ id, type }: StreamEvent, body: Uint8Array, scheme: Scheme, secret: string): Headers {
   const signed: Signed = {
-    // There is no delivery in the log. One id for one event is what a receiver needs to know a duplicate.
+    // The log has no deliveries. One id for each event lets the receiver recognise duplicates.
     delivery: { id: `dlv_${id}`, eventType: type },
     body,
     keys: [createSecretKey(scheme === 'standard' ? standardKey(secret) : textKey(secret))],

@@ -1,7 +1,7 @@
 /**
- * `comity listen`: hands the events of a running server to a program on this machine, signed as the sender signs them, so that a receiver
- * is tried before anybody can reach it. Nothing is registered on the server, nothing is stored, and nothing is tried twice: what was
- * answered is shown, and `--since` begins again behind any event.
+ * `comity listen`: forwards the events of a running server to a program on this machine, signed as deliveries are, so
+ * that a receiver can be tried before it is public. It registers, stores and retries nothing: it shows each response,
+ * and `--since` begins again after any event.
  */
 import { randomBytes } from 'node:crypto';
 import type { Scheme } from '../../model/endpoint.ts';
@@ -17,7 +17,7 @@ import { type Forwarded, forwardEvent } from './forward-event.ts';
 
 export type ListenArguments = ServerArguments & {
   readonly forwardTo: string;
-  /** Absent: everything. */
+  /** Absent: all events. */
   readonly events?: readonly string[];
   readonly scheme: Scheme;
   readonly since?: string;
@@ -25,7 +25,7 @@ export type ListenArguments = ServerArguments & {
 
 const secretBytes = 32;
 
-/** Resolves when it is interrupted. */
+/** Resolves on an interrupt. */
 export async function listen(terminal: Terminal, options: ListenArguments, json: boolean): Promise<number> {
   const target = targetOf(options.forwardTo);
   const wanted = matcherOf(options.events ?? ['*']);
@@ -33,14 +33,16 @@ export async function listen(terminal: Terminal, options: ListenArguments, json:
   const secret = secretOf(withKeys(terminal.environment).COMITY_LISTEN_SECRET, options.scheme);
   const interrupted = new AbortController();
   const stopListening = onInterrupt(() => interrupted.abort());
-  let told = false;
+  let isAnnounced = false;
   const events = followEvents(server, {
     since: options.since,
     signal: interrupted.signal,
     onOpen: () => {
-      terminal.err(`comity: ${told ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`);
-      if (!told) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
-      told = true;
+      terminal.err(
+        `comity: ${isAnnounced ? 'connected again' : `forwarding events of ${server.api} to ${target}`}`,
+      );
+      if (!isAnnounced) terminal.err(`comity: signed as ${options.scheme} with the secret ${secret}`);
+      isAnnounced = true;
     },
     onBreak: (reason, pauseMs) => {
       terminal.err(`comity: ${reason}; again in ${(pauseMs / 1000).toFixed(1)} seconds`);
@@ -89,7 +91,7 @@ function matcherOf(patterns: readonly string[]): (type: string) => boolean {
   return (type) => patterns.some((pattern) => matchesEventPattern(pattern, type));
 }
 
-/** A line for each event: for people, or a JSON object for programs. */
+/** Prints a line for each event: text, or a JSON object. */
 function tell(
   terminal: Terminal,
   { id, type }: StreamEvent,

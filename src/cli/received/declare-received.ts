@@ -1,4 +1,4 @@
-/** The subcommands of `comity received`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity received`, whose code is loaded when one is called. */
 import { type Command, Option } from 'commander';
 import { receivedStatuses } from '../../model/received.ts';
 import type { Finish } from '../failure.ts';
@@ -9,12 +9,12 @@ import type { Terminal } from '../terminal.ts';
 import type { ListArguments, MarkArguments, ReplayArguments } from './received-commands.ts';
 
 const idHelp = 'id of the message, rec_...';
-const sinceHelp = 'only what came since: 2h or 7d ago, or a time as ISO 8601 writes it';
+const sinceHelp = 'only those received since: 2h or 7d ago, or an ISO 8601 time';
 
 export function declareReceived(program: Command, terminal: Terminal, finish: Finish): void {
   const received = program
     .command('received')
-    .description('see the webhooks that came in, and hand them on again')
+    .description('list received webhooks, and hand them on again')
     .addHelpText('after', administratorKeyHelp);
   declareList(received, terminal, finish);
   declareOne(received, terminal, finish);
@@ -25,7 +25,7 @@ export function declareReceived(program: Command, terminal: Terminal, finish: Fi
 function declareList(received: Command, terminal: Terminal, finish: Finish): void {
   withChoice(withServer(received.command('list')))
     .description('list received messages, the newest first')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .option('--limit <number>', 'how many at most', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listReceived } = await import('./received-commands.ts');
       finish(await listReceived(terminal, options, json));
@@ -41,7 +41,7 @@ function declareOne(received: Command, terminal: Terminal, finish: Finish): void
       finish(await showReceived(terminal, id, options, json));
     });
   withServer(received.command('body'))
-    .description('write the octets that came to stdout, as they came; --json writes them as base64')
+    .description('write the content to stdout, as received; --json writes it as base64')
     .argument('<id>', idHelp)
     .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
       const { writeBody } = await import('./received-commands.ts');
@@ -58,14 +58,14 @@ function declareOne(received: Command, terminal: Terminal, finish: Finish): void
 
 function declareReplay(received: Command, terminal: Terminal, finish: Finish): void {
   withChoice(withServer(received.command('replay')))
-    .description('hand messages on again, by id, or all that the options choose')
+    .description('hand messages on again, by id, or all that the options select')
     .argument('[id...]', 'ids of the messages, rec_...')
     .option('--dry-run', 'only count')
-    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .addHelpText(
       'after',
-      '\nMessages that came after the command began are left out. Exits 1 when one that was named was refused.' +
-        '\nWhoever handles the messages sees them once more.',
+      '\nMessages that arrive after the command began are left out. Exits 1 if a named message was refused.' +
+        '\nTheir handler gets the messages once more.',
     )
     .action(async (ids: readonly string[], { json = false, ...options }: Given<ReplayArguments>) => {
       const { replayReceived } = await import('./received-commands.ts');
@@ -75,10 +75,10 @@ function declareReplay(received: Command, terminal: Terminal, finish: Finish): v
 
 function declareMark(received: Command, terminal: Terminal, finish: Finish): void {
   withServer(received.command('mark'))
-    .description('say what became of a message; it is not handed on any more')
+    .description('set the status of a message; it is no longer handed on')
     .argument('<id>', idHelp)
     .addOption(
-      new Option('--as <status>', 'what it is from now on')
+      new Option('--as <status>', 'its new status')
         .choices(receivedStatuses.filter((status) => status !== 'pending'))
         .makeOptionMandatory(),
     )
@@ -88,11 +88,11 @@ function declareMark(received: Command, terminal: Terminal, finish: Finish): voi
     });
 }
 
-/** Which messages. */
+/** Adds the options that select messages. */
 function withChoice(command: Command): Command {
   return command
     .option('--sender <name>', 'only those of one sender')
     .addOption(new Option('--status <status>', 'only those in one state').choices(receivedStatuses))
-    .option('--type <type>', 'only those of one type, as their sender calls it')
+    .option('--type <type>', 'only those of one type, as named by their sender')
     .option('--since <time>', sinceHelp);
 }

@@ -1,4 +1,4 @@
-/** `comity received show`: one message with the attempts to hand it on. */
+/** `comity received` and its subcommands. */
 
 import type { Received } from '../../model/received.ts';
 import { isConfirmed } from '../confirm.ts';
@@ -21,7 +21,7 @@ export async function showReceived(
   return exitCodes.done;
 }
 
-/** As served; webhooks/receiving/received-tables.ts says what each member means. */
+/** As served; webhooks/receiving/received-tables.ts describes the members. */
 type ReceivedAttempt = {
   readonly number: number;
   readonly outcome: string;
@@ -35,12 +35,11 @@ type ReceivedAttempt = {
 
 export type AttemptedReceived = Received & { readonly attemptLog: readonly ReceivedAttempt[] };
 
-/** What stands beside it on a terminal; `--json` shows all that is kept. */
+/** Keeps the message on its line of the terminal; `--json` shows all that is stored. */
 const messageCharactersMax = 60;
-/** Nobody reads more; a message has some dozens. */
+/** A message has some dozens. */
 const attemptsMax = 1000;
 
-/** A received message and the attempts to hand it on as the server shows them, for people and for programs. */
 export function receivedPath(id: string): string {
   return `/received/${encodeURIComponent(id)}`;
 }
@@ -101,35 +100,35 @@ function onOneLine(text: string): string {
 
 export type ListArguments = ServerArguments & Choice & { readonly limit: number };
 
-/** `comity received list`: what came and what became of it, the newest first. */
+/** `comity received list`: the newest first. */
 export async function listReceived(
   terminal: Terminal,
   options: ListArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = parametersOf(options, Date.now());
-  asked.set('sort', '-id');
-  const listed = await openServer(terminal, options).list<Received>(`/received?${asked}`, options.limit);
+  const query = parametersOf(options, Date.now());
+  query.set('sort', '-id');
+  const listed = await openServer(terminal, options).list<Received>(`/received?${query}`, options.limit);
   tellList(terminal, listed, json, { text: receivedListText, none: 'No received messages.' });
   return exitCodes.done;
 }
 
 export type MarkArguments = ServerArguments & { readonly as: string };
 
-/** `comity received mark`: says what became of a message by hand. It is handed on no more, unless it is replayed. */
+/** `comity received mark`: sets the status by hand. The message is not handed on again unless it is replayed. */
 export async function markReceived(
   terminal: Terminal,
   id: string,
   options: MarkArguments,
   json: boolean,
 ): Promise<number> {
-  const asked = { json: { status: options.as }, subject: subjectOf(id) };
-  const marked = (await openServer(terminal, options).ask('PATCH', receivedPath(id), asked)) as Received;
+  const request = { json: { status: options.as }, subject: subjectOf(id) };
+  const marked = (await openServer(terminal, options).ask('PATCH', receivedPath(id), request)) as Received;
   terminal.out(json ? JSON.stringify(marked, undefined, 2) : `${id} is ${marked.status}.`);
   return exitCodes.done;
 }
 
-/** `comity received attempts`: how handing one message on was tried, the oldest first. */
+/** `comity received attempts`: the attempts to hand one message on, the oldest first. */
 export async function listAttempts(
   terminal: Terminal,
   id: string,
@@ -137,7 +136,7 @@ export async function listAttempts(
   json: boolean,
 ): Promise<number> {
   const server = openServer(terminal, options);
-  // Tells a message that is not there from one that nobody tried.
+  // Distinguishes a missing message from one without attempts.
   await findReceived(server, id);
   const items = await attemptsOf(server, id);
   tellList(terminal, { items, more: false }, json, { text: attemptsText, none: 'No attempts.' });
@@ -159,7 +158,7 @@ export async function writeBody(
     const body = Buffer.concat(chunks).toString('base64');
     terminal.out(JSON.stringify({ id, contentType, body }, undefined, 2));
   } else {
-    // Told by the callback of each write as well; unheard, it would end the program.
+    // The callback of each write reports the error as well; an unhandled event would end the program.
     terminal.stdout.on('error', () => undefined);
     await octetsOf(server, id, (chunk) => writeTo(terminal.stdout, chunk));
   }
@@ -180,7 +179,7 @@ async function octetsOf(
   try {
     await server.octets(`${receivedPath(id)}/body`, `body of ${id} any more`, take);
   } catch (error) {
-    // A reader that went away, such as `head`, has what it wanted.
+    // A reader that closed the pipe, such as `head`, has enough.
     if (!isBrokenPipe(error)) throw error;
   }
 }
@@ -199,12 +198,13 @@ type PutBack = {
   readonly lastId: string | null;
 };
 
-/** Asked for at a time: some tenths of a second of the server's time. The server may have a lower bound of its own. */
+/** Messages per request: some tenths of a second of the server's time. The server may have a lower bound. */
 const pieceMessagesMax = 1000;
 
 /**
- * `comity received replay`: hands messages on again, those that are named, or all that the options choose. The latter is asked for in
- * pieces, each going on behind the last message of the one before, so that it shows how far it has come and ends where it began to ask.
+ * `comity received replay`: hands on again the messages that are named, or all that the options select. The latter
+ * takes one request for each piece, each beginning after the last message of the one before, so that progress can be
+ * shown; messages that arrive meanwhile are excluded.
  */
 export async function replayReceived(
   terminal: Terminal,
@@ -215,11 +215,12 @@ export async function replayReceived(
   const filter = filterOf(options, Date.now());
   const chooses = Object.keys(filter).length > 0;
   if (ids.length > 0 && (chooses || options.dryRun === true)) {
-    throw usage('name messages by their ids, or choose them by options, not both');
+    throw usage('name messages by their ids, or select them by options, not both');
   }
   const server = openServer(terminal, options);
   if (ids.length > 0) return replayEach(terminal, server, ids, json);
-  if (!chooses) throw usage('say which messages: their ids, or --sender, --status, --type or --since');
+  if (!chooses)
+    throw usage('name the messages by their ids, or select them by --sender, --status, --type or --since');
   return replayChosen(terminal, server, filter, options, json);
 }
 
@@ -227,7 +228,7 @@ function usage(message: string): CommandFailure {
   return new CommandFailure(message, { exitCode: exitCodes.usage });
 }
 
-/** One that cannot be replayed does not keep the others from it; then the command fails at the end. */
+/** A refused message does not stop the others; the command fails at the end. */
 async function replayEach(
   terminal: Terminal,
   server: ServerClient,
@@ -238,8 +239,8 @@ async function replayEach(
   const failures: string[] = [];
   for (const id of ids) {
     try {
-      const asked = { json: {}, subject: subjectOf(id) };
-      replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, asked)) as Received);
+      const request = { json: {}, subject: subjectOf(id) };
+      replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, request)) as Received);
       if (!json) terminal.out(`${id} is handed on again.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;
@@ -281,12 +282,12 @@ async function replayChosen(
     return exitCodes.failed;
   }
   const { replayed, skipped } = await inPieces(terminal, server, filter, count);
-  const others = skipped === 0 ? '' : `; ${skipped} could not be, their bodies or senders are gone`;
+  const others = skipped === 0 ? '' : `; ${skipped} could not be, because their bodies or senders are gone`;
   tell(terminal, { replayed, skipped }, `${replayed} messages are handed on again${others}.`, false, json);
   return exitCodes.done;
 }
 
-/** What comes while it is at work was not meant. */
+/** Excludes messages that arrive while the command runs. */
 async function upToNow(server: ServerClient): Promise<ChosenFilter> {
   const { items } = await server.list<Received>('/received?sort=-id', 1);
   return items[0] === undefined ? {} : { id: { lte: items[0].id } };
@@ -337,10 +338,9 @@ export type Choice = {
   readonly since?: string;
 };
 
-/** The filter of a JSON QUERY (§4.9); no members where everything is chosen. */
+/** The filter of a JSON QUERY (§4.9); empty: every message. */
 type ChosenFilter = Readonly<Record<string, unknown>>;
 
-/** Which received messages a command is about, as its options say it and as the server is asked. */
 function filterOf({ sender, status, type, since }: Choice, nowMs: number): ChosenFilter {
   return {
     ...(sender === undefined ? {} : { sender }),
@@ -350,12 +350,12 @@ function filterOf({ sender, status, type, since }: Choice, nowMs: number): Chose
   };
 }
 
-/** The same in a query component. */
+/** The same as a query component. */
 export function parametersOf({ sender, status, type, since }: Choice, nowMs: number): URLSearchParams {
-  const asked = new URLSearchParams();
-  if (sender !== undefined) asked.set('sender', sender);
-  if (status !== undefined) asked.set('status', status);
-  if (type !== undefined) asked.set('type', type);
-  if (since !== undefined) asked.set('receivedAt[gte]', pastTime('--since', since, nowMs));
-  return asked;
+  const query = new URLSearchParams();
+  if (sender !== undefined) query.set('sender', sender);
+  if (status !== undefined) query.set('status', status);
+  if (type !== undefined) query.set('type', type);
+  if (since !== undefined) query.set('receivedAt[gte]', pastTime('--since', since, nowMs));
+  return query;
 }

@@ -1,4 +1,4 @@
-/** The subcommands of `comity senders`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity senders`, whose code is loaded when one is called. */
 
 import { type Command, Option } from 'commander';
 import { settings } from '../../config/settings.ts';
@@ -10,13 +10,13 @@ import type { Terminal } from '../terminal.ts';
 import type { RotateArguments } from './sender-commands.ts';
 
 const nameHelp = 'name of the sender, as in its path';
-/** More than any server takes is refused here already. */
+/** The most that any server accepts. */
 const overlapSecondsMax = settings.secretOverlapSecondsMax.most;
 
 export function declareSenders(program: Command, terminal: Terminal, finish: Finish): void {
   const senders = program
     .command('senders')
-    .description('see whose webhooks a running server receives, and change their secrets')
+    .description('list the senders whose webhooks a running server receives, and change their secrets')
     .addHelpText('after', administratorKeyHelp);
   withServer(senders.command('list', { isDefault: true }))
     .description('list the declared senders')
@@ -32,21 +32,21 @@ export function declareSenders(program: Command, terminal: Terminal, finish: Fin
       finish(await showSender(terminal, name, options, json));
     });
   withServer(senders.command('rotate-secret'))
-    .description('put a new secret in the place of the old one, and print it once')
+    .description('replace the secret, and print the new one once')
     .argument('<name>', nameHelp)
     .option(
       '--overlap-seconds <seconds>',
-      'how long the old one is taken beside it (0)',
+      'how long the old secret is also accepted (0)',
       wholeNumber(0, overlapSecondsMax),
     )
     .option('--secret-from-stdin', 'take the secret that the sender gave you from the first line of stdin')
     .addOption(
-      new Option('--use <use>', 'what it is for: what comes, or what is forwarded (receive)').choices([
+      new Option('--use <use>', 'for received or for forwarded messages (receive)').choices([
         'receive',
         'forward',
       ]),
     )
-    .addHelpText('after', '\nA secret that a variable of the environment sets is changed there.')
+    .addHelpText('after', '\nA secret that an environment variable sets must be changed there.')
     .action(async (name: string, { json = false, ...options }: Given<RotateArguments>) => {
       const { rotateSenderSecret } = await import('./sender-commands.ts');
       finish(await rotateSenderSecret(terminal, name, options, json));

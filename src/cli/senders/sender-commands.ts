@@ -1,4 +1,4 @@
-/** `comity senders show`: one sender. Its secrets are not shown again by anything. */
+/** `comity senders` and its subcommands. The secrets of a sender are never shown again. */
 
 import { stdinLine } from '../confirm.ts';
 import { exitCodes } from '../failure.ts';
@@ -18,7 +18,7 @@ export async function showSender(
   return exitCodes.done;
 }
 
-/** As resources/webhooks/senders shows it. */
+/** A sender as the server shows it. */
 export type Sender = Secrets & {
   readonly name: string;
   readonly description: string;
@@ -47,7 +47,6 @@ type Forward = Secrets & { readonly kind: 'forward'; readonly url: string; reado
 
 export type RotatedSecret = { readonly sender: string; readonly use: string; readonly secret: string };
 
-/** A sender as the server shows it, for people and for programs. A new secret is alone on stdout, for `SECRET=$(...)`. */
 export function senderPath(name: string): string {
   return `/senders/${encodeURIComponent(name)}`;
 }
@@ -95,12 +94,12 @@ export function tellRotated(
   }
   const sender = printable(rotated.sender);
   if (isGiven) {
-    terminal.err(`comity: ${sender}: the secret that was given is good from now on`);
+    terminal.err(`comity: ${sender}: the given secret is valid from now on`);
     return;
   }
   terminal.out(rotated.secret);
-  const whom = rotated.use === 'forward' ? 'whoever its messages are forwarded to' : 'the sender';
-  terminal.err(`comity: ${sender}: the secret is shown this once; give it to ${whom} now`);
+  const whom = rotated.use === 'forward' ? 'the receiver of its forwarded messages' : 'the sender';
+  terminal.err(`comity: ${sender}: the secret is shown only once; give it to ${whom} now`);
 }
 
 function forwardOf({ handOn }: Sender): Forward | undefined {
@@ -122,7 +121,6 @@ function secretsText({ secretSource, secretVariable, secretCount, oldSecretsUnti
   return `${secretCount} ${from}${until}`;
 }
 
-/** `comity senders`: whose webhooks are received. */
 export async function listSenders(
   terminal: Terminal,
   options: ServerArguments,
@@ -144,8 +142,8 @@ export type RotateArguments = ServerArguments & {
 const atTerminal = '--secret-from-stdin reads a pipe; without it the server makes a secret';
 
 /**
- * `comity senders rotate-secret`: a new secret, made by the server or given by the sender. One that is given comes from stdin, since
- * every user of a machine can read command lines.
+ * `comity senders rotate-secret`: sets a secret that the server generates or the sender gave. The latter comes from
+ * stdin, since every user of a machine can read command lines.
  */
 export async function rotateSenderSecret(
   terminal: Terminal,

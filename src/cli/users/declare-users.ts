@@ -1,4 +1,4 @@
-/** The subcommands of `comity users`. Each lives in a file of its own, which is loaded when it is called for. */
+/** Declares the subcommands of `comity users`, whose code is loaded when one is called. */
 import type { Command } from 'commander';
 import type { Finish } from '../failure.ts';
 import { wholeNumber } from '../option-values.ts';
@@ -14,13 +14,13 @@ import type {
 } from './user-commands.ts';
 
 const accountHelp = 'id or e-mail address';
-const passwordHelp = 'read the password from stdin instead of making one';
+const passwordHelp = 'read the password from stdin instead of generating one';
 
 export function declareUsers(program: Command, terminal: Terminal, finish: Finish): void {
   const users = program
     .command('users')
-    .description('make, change and remove accounts on a running server')
-    .addHelpText('after', '\nSpeaks to the server with the administrator key in COMITY_ADMIN_KEY.');
+    .description('create, change and delete accounts on a running server')
+    .addHelpText('after', '\nUses the administrator key in COMITY_ADMIN_KEY.');
   declareReading(users, terminal, finish);
   declareMaking(users, terminal, finish);
   declareState(users, terminal, finish);
@@ -30,8 +30,8 @@ export function declareUsers(program: Command, terminal: Terminal, finish: Finis
 function declareReading(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('list'))
     .description('list accounts, the newest first')
-    .option('--search <words>', 'only those whose e-mail address or name holds the words')
-    .option('--limit <number>', 'at most so many', wholeNumber(1, listItemsMax), 100)
+    .option('--search <words>', 'only those whose e-mail address or name contains the words')
+    .option('--limit <number>', 'how many at most', wholeNumber(1, listItemsMax), 100)
     .action(async ({ json = false, ...options }: Given<ListArguments>) => {
       const { listUsers } = await import('./user-commands.ts');
       finish(await listUsers(terminal, options, json));
@@ -47,14 +47,14 @@ function declareReading(users: Command, terminal: Terminal, finish: Finish): voi
 
 function declareMaking(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('create'))
-    .description('make an account, and a password for it that is shown once')
+    .description('create an account, with a password that is shown once')
     .argument('<email>', 'its e-mail address')
-    .option('--name <name>', 'how it is called')
+    .option('--name <name>', 'its display name')
     .option('--role <role...>', 'roles; "administrator" may do everything')
     .option('--scope <scope...>', 'scopes (read write)')
     .option('--tenant <tenant>', 'the tenant that it belongs to')
     .option('--password-stdin', passwordHelp)
-    .option('--no-password', 'no password: only by a mailed code or a provider can anyone log in')
+    .option('--no-password', 'no password: log in only by a mailed code or a provider')
     .action(async (email: string, { json = false, ...options }: Given<CreateArguments>) => {
       const { createUser } = await import('./user-commands.ts');
       finish(await createUser(terminal, email, options, json));
@@ -83,10 +83,10 @@ function declareState(users: Command, terminal: Terminal, finish: Finish): void 
       });
   }
   withServer(users.command('set-roles'))
-    .description('set the roles of an account, in place of those that it has')
+    .description('replace the roles of an account')
     .argument('<account>', accountHelp)
     .argument('[roles...]', 'such as "administrator" and those that access rules name')
-    .option('--none', 'take all roles away')
+    .option('--none', 'remove all roles')
     .action(
       async (
         name: string,
@@ -101,9 +101,9 @@ function declareState(users: Command, terminal: Terminal, finish: Finish): void 
 
 function declareRemoval(users: Command, terminal: Terminal, finish: Finish): void {
   withServer(users.command('delete'))
-    .description('remove an account with its password, sessions and keys')
+    .description('delete an account with its password, sessions and keys')
     .argument('<account>', accountHelp)
-    .option('--yes', 'do not ask; without a terminal it never asks')
+    .option('--yes', 'do not ask for confirmation; without a terminal it never asks')
     .action(async (name: string, { json = false, ...options }: Given<DeleteArguments>) => {
       const { deleteUser } = await import('./user-commands.ts');
       finish(await deleteUser(terminal, name, options, json));

@@ -1,4 +1,4 @@
-/** `comity users show`: one account, by its id or its e-mail address. */
+/** `comity users` and its subcommands. */
 
 import { randomBytes } from 'node:crypto';
 import type { User } from '../../accounts/account-tables.ts';
@@ -19,11 +19,7 @@ export async function showUser(
   return exitCodes.done;
 }
 
-/**
- * An account as the server shows it, how a person names it, and how it is shown to him.
- *
- * @param name id or e-mail address
- */
+/** @param name id or e-mail address */
 export async function findAccount(server: ServerClient, name: string): Promise<User> {
   const subject = `account ${name}`;
   if (!name.includes('@')) {
@@ -38,7 +34,6 @@ export async function findAccount(server: ServerClient, name: string): Promise<U
   return found;
 }
 
-/** Changes an account and shows it. */
 export async function changeAccount(
   server: ServerClient,
   name: string,
@@ -53,7 +48,6 @@ export function tellAccount(terminal: Terminal, account: User, json: boolean): v
   terminal.out(json ? JSON.stringify(account, undefined, 2) : accountText(account));
 }
 
-/** One line for each thing that there is to say. */
 function accountText(account: User): string {
   const lines: (readonly [label: string, value: string | undefined])[] = [
     ['id', account.id],
@@ -80,7 +74,7 @@ export function accountsText(accounts: readonly User[]): string {
 
 export type ListArguments = ServerArguments & { readonly limit: number; readonly search?: string };
 
-/** `comity users list`: accounts, the newest first. Ids grow with time, and a list in their order costs the same however many there are. */
+/** `comity users list`: the newest first. Ids grow with time; listing by id costs the same for any number. */
 export async function listUsers(terminal: Terminal, options: ListArguments, json: boolean): Promise<number> {
   const server = openServer(terminal, options);
   const words = options.search === undefined ? '' : `&q=${encodeURIComponent(options.search)}`;
@@ -100,8 +94,8 @@ export type CreateArguments = ServerArguments & {
 };
 
 /**
- * `comity users create`: an account, with a password from stdin or one that is made and shown this once. The account and its password
- * are two requests: where the second fails, the account stands without one, and `set-password` tries again.
+ * `comity users create`: creates an account, with a password from stdin or a generated one that is shown once. Account
+ * and password are two requests: if the second fails, the account has no password, and `set-password` tries again.
  */
 export async function createUser(
   terminal: Terminal,
@@ -120,7 +114,7 @@ export async function createUser(
     tellAccount(terminal, account, false);
     if (made !== undefined) terminal.out(`password  ${made}`);
   }
-  if (made !== undefined) terminal.err('comity: the password was made here and is shown this once');
+  if (made !== undefined) terminal.err('comity: the password was generated here and is shown only once');
   return exitCodes.done;
 }
 
@@ -139,7 +133,7 @@ async function setPassword(server: ServerClient, { id, email }: User, password: 
     await server.ask('POST', `/users/${id}/password`, { json: { password } });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    const message = `${email} was made, but has no password yet: ${error.message}`;
+    const message = `${email} was created, but has no password yet: ${error.message}`;
     throw new CommandFailure(message, { cause: error });
   }
 }
@@ -149,27 +143,22 @@ function tellJson(terminal: Terminal, account: User, made: string | undefined): 
   terminal.out(JSON.stringify(shown, undefined, 2));
 }
 
-/**
- * A password for an account: read from a pipe, or made here and shown once.
- *
- * 120 bits.
- */
+/** Generates a password of 120 bits. */
 export function madePassword(): string {
   return randomBytes(15).toString('base64url');
 }
 
-/** The first line of stdin, without its end. */
 export function readPassword(terminal: Terminal): Promise<string> {
   return stdinLine(
     terminal.stdin,
     'password',
-    '--password-stdin reads a pipe; without it a password is made and shown',
+    '--password-stdin reads a pipe; without it a password is generated and shown',
   );
 }
 
 export type DeleteArguments = ServerArguments & { readonly yes?: boolean };
 
-/** `comity users delete`: an account with its password, sessions and keys. What it made in the collections stays. */
+/** `comity users delete`: removes an account with its password, sessions and keys. Rows that it created stay. */
 export async function deleteUser(
   terminal: Terminal,
   name: string,
@@ -189,8 +178,8 @@ export async function deleteUser(
 }
 
 /**
- * `comity users disable` and `enable`: from then on no credential of the account is good, its keys included; enabled again, its keys
- * and its password are, while sessions have to be opened anew.
+ * `comity users disable` and `enable`: a disabled account has no valid credential, its keys included. Enabling restores
+ * its password and its keys; sessions must be opened anew.
  */
 export async function setUserDisabled(
   terminal: Terminal,
@@ -205,7 +194,7 @@ export async function setUserDisabled(
 
 export type SetPasswordArguments = ServerArguments & { readonly passwordStdin?: boolean };
 
-/** `comity users set-password`: a new password, from stdin or made and shown this once. It ends every session of the account. */
+/** `comity users set-password`: sets a password, from stdin or generated and shown once, and ends all sessions. */
 export async function setUserPassword(
   terminal: Terminal,
   name: string,
@@ -220,14 +209,14 @@ export async function setUserPassword(
   const made = given === undefined ? { password } : {};
   if (json) terminal.out(JSON.stringify({ id, email, ...made }));
   else if (given === undefined) terminal.out(password);
-  const shown = given === undefined ? '; it was made here and is shown this once' : '';
+  const shown = given === undefined ? '; it was generated here and is shown only once' : '';
   terminal.err(`comity: ${email} has a new password and no sessions${shown}`);
   return exitCodes.done;
 }
 
 export type SetRolesArguments = ServerArguments & { readonly none?: boolean };
 
-/** `comity users set-roles`: the roles that an account has from then on, in place of those that it had. */
+/** `comity users set-roles`: replaces the roles of an account. */
 export async function setUserRoles(
   terminal: Terminal,
   name: string,
@@ -236,7 +225,7 @@ export async function setUserRoles(
   json: boolean,
 ): Promise<number> {
   if ((roles.length === 0) !== (options.none === true)) {
-    const message = 'name the roles that the account shall have, or say --none';
+    const message = 'name the roles of the account, or use --none';
     throw new CommandFailure(message, { exitCode: exitCodes.usage });
   }
   tellAccount(

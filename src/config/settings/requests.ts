@@ -103,7 +103,7 @@ export const requestsSettings = section('Requests', {
     { unit: 'bytes', default: KiB, least: 0, most: 256 * MiB },
     'Length from which a representation is compressed for clients that accept it.',
   ),
-  traceMethod: toggle('Answers TRACE instead of refusing it (§4.11).'),
+  traceMethod: toggle('Answers TRACE instead of refusing it.'),
   corsOrigins: text(
     '',
     { refuse: refuseOrigins },

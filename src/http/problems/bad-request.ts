@@ -70,14 +70,14 @@ export const badRequestProblems = {
     message: 'invalid signature',
     retry: 'no',
     meaning:
-      'A webhook has no signature that one of the secrets of its sender made over exactly these octets (§4.14); `reason` is `missing`, `malformed` or `no-match`.',
+      'A webhook has no signature that one of the secrets of its sender made over exactly these octets; `reason` is `missing`, `malformed` or `no-match`.',
   },
   signature_stale: {
     status: 400,
     message: 'the signed time is too far from now',
     retry: 'no',
     meaning:
-      'The signed time of a webhook is further in the past or in the future than the tolerance of its sender allows (§5.6, §8); `reason` is `stale` or `ahead`.',
+      'The signed time of a webhook is further in the past or in the future than the tolerance of its sender allows; `reason` is `stale` or `ahead`.',
   },
   content_missing: {
     status: 400,

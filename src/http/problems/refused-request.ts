@@ -80,7 +80,7 @@ export const refusedRequestProblems = {
     status: 409,
     message: 'the delivery is too old to be sent again',
     retry: 'no',
-    meaning: 'The delivery is older than `COMITY_RESEND_SECONDS` (§6).',
+    meaning: 'The delivery is older than `COMITY_RESEND_SECONDS`.',
   },
   sender_secret_fixed: {
     status: 409,
@@ -138,7 +138,7 @@ export const refusedRequestProblems = {
     status: 414,
     message: 'request target is too long; send the query as the content of a QUERY request',
     retry: 'no',
-    meaning: 'The request target is over the limit (§8).',
+    meaning: 'The request target is over the limit.',
   },
   media_type_unsupported: {
     status: 415,

@@ -1,6 +1,6 @@
 /**
- * Turns a connection, over HTTP/2 a stream, into a WebSocket (§4.13, §9; RFC 6455, RFC 8441): writes the response to the handshake, which the
- * kernel has judged, and opens the Conversation. After the response, both protocols share everything.
+ * Turns a connection, over HTTP/2 a stream, into a WebSocket (§4.13, §9; RFC 6455, RFC 8441): writes the response to
+ * the handshake, which the kernel has judged, and opens the Conversation. Then both protocols share everything.
  */
 
 import { createHash } from 'node:crypto';
@@ -112,7 +112,10 @@ const leftOut: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** The server's half of the opening handshake (RFC 6455 §4.2.2, RFC 8441 §5): name, value ... of the 101, and of the 200 over HTTP/2. */
+/**
+ * The server's half of the opening handshake (RFC 6455 §4.2.2, RFC 8441 §5): the fields of the 101, and of the 200 over
+ * HTTP/2.
+ */
 function switchingFields(
   answer: { readonly fields: readonly string[]; readonly conversation: Pick<Conversation, 'subprotocol'> },
   compression: Compression,

@@ -1,7 +1,7 @@
 /**
- * What all WebSockets of a server share: the frame of a message to many of them, the turn in which it is written, and one timer for all pings
- * (RFC 6455 §5.5.2). The timer walks round a wheel of slots, so that ten thousand pings go out a hundred at a time, and stops without
- * WebSockets.
+ * State that all WebSockets of a server share: the frame of a message to many of them, the turn in which it is written, and
+ * one timer for all pings (RFC 6455 §5.5.2). The timer walks round a wheel of slots, so that ten thousand pings go out
+ * a hundred at a time, and stops without WebSockets.
  */
 
 import type { Writable } from 'node:stream';
@@ -72,8 +72,8 @@ class PingWheel {
 }
 
 /**
- * Collects the writes of one turn of the event loop, so that a stream gets them in one system call: a call costs 5 to 10 µs, whatever it
- * carries, and is most of what a message costs. Nothing waits longer than the turn.
+ * Collects the writes of one turn of the event loop, so that a stream gets them in one system call: a call costs 5 to
+ * 10 µs, whatever it carries, and is most of what a message costs. Nothing waits longer than the turn.
  */
 class Turn {
   #corked: Writable[] = [];

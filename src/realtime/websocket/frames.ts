@@ -1,13 +1,13 @@
 /**
- * Frames that the server sends (RFC 6455 §5.2), as octets for one write. A message to many WebSockets is framed once a turn, and compressed
- * once for each window size.
+ * Frames that the server sends (RFC 6455 §5.2), as octets for one write. A message to many WebSockets is framed once a
+ * turn, and compressed once for each window size.
  */
 import { constants, deflateRawSync } from 'node:zlib';
 import { Sender } from './ws-exports.ts';
 
 /**
- * Compression runs in the turn: 0.2 ms for 1 KiB of JSON, 2 ms for 64 KiB. A longer message would delay everything else, and is sent
- * uncompressed.
+ * Compression runs in the turn: 0.2 ms for 1 KiB of JSON, 2 ms for 64 KiB. A longer message would delay everything
+ * else, and is sent uncompressed.
  */
 const compressedBytesMax = 64 * 1024;
 const flushTailBytes = 4;
@@ -110,8 +110,8 @@ const codes: { readonly [code: string]: number | undefined } = {
 };
 
 /**
- * The status code for a protocol error of the client (RFC 6455 §7.4.1), from the receiver's error: 1007 for invalid compressed data, 1002 for
- * all unlisted ones.
+ * The status code for a protocol error of the client (RFC 6455 §7.4.1), from the receiver's error: 1007 for invalid
+ * compressed data, 1002 for all unlisted ones.
  */
 export function failureCodeOf(error: Error & { readonly code?: unknown }): number {
   const { code } = error;

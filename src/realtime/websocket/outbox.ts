@@ -1,6 +1,6 @@
 /**
- * Octets on their way to one WebSocket's client. Long frames are written in pieces, each when the client has received the one before, which
- * shows the progress of a frame, over HTTP/2 too, and distinguishes a slow client from a stalled one.
+ * Octets on their way to one WebSocket's client. Long frames are written in pieces, each when the client has received
+ * the one before, which shows progress, over HTTP/2 too, and distinguishes a slow client from a stalled one.
  */
 import type { Duplex, Writable } from 'node:stream';
 
@@ -53,7 +53,7 @@ export class Outbox {
     this.#pump();
   }
 
-  /** Whether waiting octets have made no progress for longer than the bound, since earlier checks. */
+  /** True if waiting octets have made no progress for longer than the bound, according to earlier checks. */
   stalls(nowMs: number, boundMs: number): boolean {
     if (this.#moved || this.#stillSinceMs === undefined || this.writableLength === 0) {
       this.#moved = false;
@@ -93,9 +93,9 @@ export class Outbox {
 }
 
 /**
- * Waiting octets of one client that are not counted in the memory budget; they go out with the turn. The class below counts the rest, and
- * what the conversation has read for the client. Waiting octets exist before they are counted; if there is no room for them, the conversation
- * sees an infinite queue and ends or pauses.
+ * Waiting octets of one client that are not counted in the memory budget; they go out with the turn. The class below
+ * counts the rest, and what the conversation has read for the client. Waiting octets exist before they are counted; if
+ * there is no room for them, the conversation sees an infinite queue and ends or pauses.
  */
 export const uncountedBytesMax = 16 * 1024;
 
@@ -103,7 +103,7 @@ export class WaitingMemory implements HeldMemory {
   readonly #stream: Pick<Writable, 'writableLength'>;
   readonly #lease: MemoryLease;
   #readBytes = 0;
-  /** There is no memory for what waits. */
+  /** The memory budget has no room for the waiting octets. */
   isOver = false;
 
   constructor(stream: Pick<Writable, 'writableLength'>, lease: MemoryLease) {

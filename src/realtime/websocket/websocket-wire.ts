@@ -1,9 +1,9 @@
 /**
- * One WebSocket, over a TCP or TLS socket or a stream of HTTP/2 (§4.13; RFC 6455, RFC 8441): `ws` reads the frames, the rest is here.
- * converse.ts answers the handshake. States:
+ * One WebSocket, over a TCP or TLS socket or a stream of HTTP/2 (§4.13; RFC 6455, RFC 8441): `ws` reads the frames, the
+ * rest is here. converse.ts answers the handshake. States:
  *
  * - open: messages go both ways, pings are sent.
- * - closing: a Close frame was sent, or the client ended; earlier messages still go out, no further ones are sent or received.
+ * - closing: a Close frame was sent, or the client ended; earlier messages still go out, no further ones pass.
  * - closed: the stream is gone: `onClosed` of the conversation and of the server, and one observation, each once.
  *
  * From `closing`, the stream has `realtimeCloseMs` to close, then it is cut.
@@ -145,7 +145,9 @@ export class WebSocketWire implements ConversationPeer {
     this.#options.cut();
   }
 
-  /** A ping is due; a client that has not answered the previous one is gone (a half-open connection gives no other sign). */
+  /**
+   * A ping is due; a client that did not answer the previous one is gone (a half-open connection has no other sign).
+   */
   beat(): void {
     if (this.#pinged) {
       this.#beginClosing({ code: statusAbnormal, by: 'connection' });
@@ -156,7 +158,7 @@ export class WebSocketWire implements ConversationPeer {
     this.#outbox.write(pingFrame);
   }
 
-  /** A client that answers pings and receives nothing would keep its place and the memory for ever. */
+  /** Closes a stalled WebSocket: a client that answers pings but receives nothing would hold its memory for ever. */
   sweep(nowMs: number): void {
     const { answerStallTimeoutMs } = this.#options.limits;
     if (this.#mode !== 'open' || !this.#outbox.stalls(nowMs, answerStallTimeoutMs)) return;

@@ -1,6 +1,6 @@
 /**
- * Types of the parts of `ws` that this folder uses: @types/ws describes neither the receiver nor the extensions, though the package exports
- * both. Its WebSocket class is not used: it works over HTTP/1.1 only, and keeps a sender for each socket.
+ * Types of the parts of `ws` that this folder uses: @types/ws describes neither the receiver nor the extensions, though
+ * the package exports both. Its WebSocket class is not used: it needs HTTP/1.1, and keeps a sender for each socket.
  */
 import type { Writable } from 'node:stream';
 import * as ws from 'ws';

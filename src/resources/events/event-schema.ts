@@ -7,7 +7,7 @@ export const eventsTag: Tag = {
 };
 
 export const eventSchema = named('Event', {
-  description: 'Something that happened (§2.6).',
+  description: 'Something that happened.',
   type: 'object',
   properties: {
     id: { type: 'string' },

@@ -1,10 +1,10 @@
 /**
- * The certificate of the TLS port: two PEM files, read again when they change (§4.13). Every two seconds Comity compares what both paths lead
- * to. This detects files that are renamed over, and symbolic links (certbot) and folders (Kubernetes) that are swapped; a watch on a file or
- * on its folder misses at least one of these.
+ * The certificate of the TLS port: two PEM files, read again when they change (§4.13). Every two seconds Comity
+ * compares what both paths lead to. This detects files that are renamed over, and symbolic links (certbot) and folders
+ * (Kubernetes) that are swapped; a watch on a file or on its folder misses at least one of these.
  *
- * A pair that does not match may be half written: it is read again at every check, and reported if it does not match at the second. Until
- * then the previous pair serves. Open connections keep theirs.
+ * A pair that does not match may be half written: it is read again at every check, and reported if it does not match at
+ * the second. Until then the previous pair serves. Open connections keep theirs.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -31,7 +31,7 @@ const certificateLookMs = 2_000;
 /** Checks at which a changed pair fails before it is reported. */
 const failuresBeforeReport = 2;
 
-/** @throws {ConfigurationError} if a file cannot be read, is not a PEM of its kind, or the two do not belong together */
+/** @throws {ConfigurationError} if a file is unreadable or no PEM of its kind, or the two do not belong together */
 export async function openCertificate(
   paths: CertificatePaths,
   { observe, lookMs = certificateLookMs }: CertificateOptions,

@@ -1,6 +1,7 @@
 /**
- * The cleartext port (§4.13): HTTP/1.1, and HTTP/2 by prior knowledge, whose connection preface no HTTP/1.1 request begins with (RFC 9113
- * §3.3, §3.4). `P` and `PR` also begin POST and PROPFIND, so the third octet decides; the chosen server judges the rest.
+ * The cleartext port (§4.13): HTTP/1.1, and HTTP/2 by prior knowledge, whose connection preface no HTTP/1.1 request
+ * begins with (RFC 9113 §3.3, §3.4). `P` and `PR` also begin POST and PROPFIND, so the third octet decides; the chosen
+ * server judges the rest.
  */
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.ts';

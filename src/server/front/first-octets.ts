@@ -1,11 +1,12 @@
 /**
  * Detects the protocol of a connection from its first octets, before a server reads it. Modes:
  *
- * - looking: octets are held until they decide. A timer bounds a client that sends too few, because no server has the connection yet.
+ * - looking: octets are held until they decide. A timer bounds the wait, since no server has the connection.
  * - passed: the octets are in the socket again as if unread, and a server has it.
  * - gone: the client left first, or sent nothing until the timer.
  *
- * A `data` listener takes the octets and `unshift` returns them: if the first ones decide, the server parses them in the same turn.
+ * A `data` listener takes the octets and `unshift` returns them: if they decide, the server parses them in the same
+ * turn.
  */
 import { createServer, type Server, type ServerOpts, type Socket } from 'node:net';
 
@@ -55,7 +56,7 @@ export function lookAtFirstOctets<Kind>(socket: Socket, look: Look<Kind>): void 
 
 const keepAliveProbeMs = 60_000;
 
-/** Half-open: a client that has sent its FIN still gets its responses, and a tunnel continues in the other direction. */
+/** Half-open: a client still gets its responses after its FIN, and a tunnel continues in the other direction. */
 const portOptions: ServerOpts = {
   allowHalfOpen: true,
   noDelay: true,
@@ -64,8 +65,8 @@ const portOptions: ServerOpts = {
 };
 
 /**
- * Creates a port of the listener. It hands admitted sockets to `take`. A failed accept (the system is out of memory or descriptors) is
- * logged, and the port continues; `listen` reports a port that cannot be opened.
+ * Creates a port of the listener. It hands admitted sockets to `take`. A failed accept (the system is out of memory or
+ * descriptors) is logged, and the port continues; `listen` reports a port that cannot be opened.
  */
 export function openFront(context: Context, take: (socket: Socket) => void): Server {
   const front = ownEmitter(createServer(portOptions), (error) => {

@@ -1,9 +1,9 @@
 /**
- * The port over TLS 1.2 and 1.3 (§4.13): ALPN chooses between HTTP/2 and HTTP/1.1 (RFC 7301); a client without ALPN gets HTTP/1.1. `Upgrade:
- * h2c` is ignored here (RFC 9113 §3.3).
+ * The port over TLS 1.2 and 1.3 (§4.13): ALPN chooses between HTTP/2 and HTTP/1.1 (RFC 7301); a client without ALPN
+ * gets HTTP/1.1. `Upgrade: h2c` is ignored here (RFC 9113 §3.3).
  *
- * If the first octet of a connection begins a cleartext request, the response is a cleartext 400 that names the protocol of the port. Any
- * other failure before the end of the handshake ends the connection with OpenSSL's alert.
+ * If the first octet of a connection begins a cleartext request, the response is a cleartext 400 that names the
+ * protocol of the port. Any other failure before the end of the handshake ends the connection with OpenSSL's alert.
  */
 import type { Server, Socket } from 'node:net';
 import { createServer as createTls, type TLSSocket, type Server as TlsServer } from 'node:tls';
@@ -115,7 +115,7 @@ function refuseCleartext(context: Context, socket: Socket): void {
 const carrierKey = Symbol('carrier');
 type CarriedSocket = Socket & { [carrierKey]?: Socket };
 
-/** Records the TCP socket under a TLS connection. Only it can send a reset (RST), which node:net refuses on a TLSSocket. */
+/** Records the TCP socket under a TLS connection: only it can send a RST, which node:net refuses on a TLSSocket. */
 function recordCarrier(socket: Socket, carrier: Socket): void {
   (socket as CarriedSocket)[carrierKey] = carrier;
 }

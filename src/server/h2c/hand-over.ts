@@ -1,10 +1,10 @@
 /**
- * Switches a connection from HTTP/1.1 to HTTP/2 (§4.13; RFC 7540 §3.2). node:http2 gets the socket itself and reads what lies in it first, so
- * the first octets are rewritten and nothing sits between the two afterwards. Modes:
+ * Switches a connection from HTTP/1.1 to HTTP/2 (§4.13; RFC 7540 §3.2). node:http2 gets the socket itself and reads
+ * what lies in it first, so the first octets are rewritten and nothing sits between the two afterwards. Modes:
  *
  * - answered: 101 is written; the client's octets are held until its preface and first frame are complete.
  * - over: preface, merged SETTINGS, the request as stream 1 and later octets are in the socket, and HTTP/2 has it.
- * - ended: something else arrived, or nothing in time: the connection is cut, because no protocol is left to respond in.
+ * - ended: something else arrived, or nothing in time: the connection is cut, with no protocol left to respond in.
  */
 import type { Socket } from 'node:net';
 import type { Observe } from '../../observe/observation.ts';
@@ -70,8 +70,8 @@ function handOver(call: H2cHandOver, settings: Uint8Array, rest: Uint8Array): vo
 }
 
 /**
- * The client's connection preface (RFC 9113 §3.4). The code below reads it and the client's first frame, and writes those that the HTTP/2
- * server is to receive instead, with the upgraded request as stream 1.
+ * The client's connection preface (RFC 9113 §3.4). The code below reads it and the client's first frame, and writes
+ * those that the HTTP/2 server is to receive instead, with the upgraded request as stream 1.
  */
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const frameHeadBytes = 9;
@@ -158,9 +158,9 @@ const dropped: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Encodes the HTTP/1.1 request as a header block of HTTP/2 (RFC 7541 §6.2.2): every field a literal, without indexing and without Huffman
- * coding. This leaves the dynamic table in the state that the client's encoder expects. Fields of the connection are left out (RFC 9113
- * §8.2.2); `Host` becomes `:authority`.
+ * Encodes the HTTP/1.1 request as a header block of HTTP/2 (RFC 7541 §6.2.2): every field a literal, without indexing
+ * and without Huffman coding. This leaves the dynamic table in the state that the client's encoder expects. Fields of
+ * the connection are left out (RFC 9113 §8.2.2); `Host` becomes `:authority`.
  */
 export function encodeHeaderBlock(request: H2cRequest, authority: string): Uint8Array {
   const { method, target, rawFields } = request;

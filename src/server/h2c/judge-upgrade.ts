@@ -1,7 +1,8 @@
 /**
- * Decides whether a request for h2c can become stream 1 of an HTTP/2 connection (§4.13; RFC 7540 §3.2, which RFC 9113 §3.1 obsoletes without
- * forbidding it). A response over HTTP/1.1 is always correct, so unusual requests are declined: long content or of unknown length, a client
- * that waits for 100 (Continue), a target that is not a path, a Host that HTTP/2 cannot carry, and more fields than HTTP/2 accepts.
+ * Decides whether a request for h2c can become stream 1 of an HTTP/2 connection (§4.13; RFC 7540 §3.2, which RFC 9113
+ * §3.1 obsoletes without forbidding it). A response over HTTP/1.1 is always correct, so unusual requests are declined:
+ * long content or of unknown length, a client that waits for 100 (Continue), a target that is not a path, a Host that
+ * HTTP/2 cannot carry, and more fields than HTTP/2 accepts.
  */
 import { isHost } from '../../http/syntax/host.ts';
 import { trimWhitespace } from '../../http/syntax/token.ts';
@@ -25,7 +26,7 @@ const settingBytes = 6;
 const settingsMax = 32;
 /** Below the 128 that node:http2 accepts by default, with room for pseudo-header fields. */
 const fieldPairsMax = 100;
-/** What HTTP/2 adds to the length of each field (RFC 9113 §6.5.2). */
+/** Octets that HTTP/2 adds to the length of each field (RFC 9113 §6.5.2). */
 const fieldOverheadBytes = 32;
 const base64url = /^[A-Za-z0-9_-]*$/;
 

@@ -1,14 +1,14 @@
 /**
  * The states of an HTTP/2 connection (RFC 9113 §9.1):
  *
- * - open: streams are accepted. Without any, it stays open for the time limit of a header section, then for `keepAliveTimeoutMs` after the
- *   last stream.
- * - closing: GOAWAY was sent; open streams are completed, further ones refused. A client that does not close its side is cut after
- *   `unreadContentTimeoutMs`.
+ * - open: streams are accepted. Without any, it stays open for the time limit of a header section, then for
+ *   `keepAliveTimeoutMs` after the last stream.
+ * - closing: GOAWAY was sent; open streams are completed, further ones refused. A client that does not close its side
+ *   is cut after `unreadContentTimeoutMs`.
  * - closed: the socket is gone.
  *
- * A GOAWAY that only warns (RFC 9113 §6.8) cannot be sent: nghttp2 accepts no stream after the one that node lets it send. The last stream identifier
- * tells a client that a later stream was not processed and can be retried.
+ * A GOAWAY that only warns (RFC 9113 §6.8) cannot be sent: nghttp2 accepts no stream after the one that node lets it
+ * send. The last stream identifier tells a client that a later stream was not processed and can be retried.
  */
 import type { ServerHttp2Session } from 'node:http2';
 import type { Connection, Multiplexed } from '../connection.ts';
@@ -38,7 +38,7 @@ export class Http2Connection implements Multiplexed {
   /** Octets received, and when that last changed: a client that is gone sends none. */
   #bytesRead = 0;
   #heardMs: number;
-  #asked = false;
+  #pinged = false;
   #clientEnded = false;
 
   constructor(context: Context, connection: Connection, session: ServerHttp2Session) {
@@ -74,7 +74,7 @@ export class Http2Connection implements Multiplexed {
     for (const { stream, stalls, progressMs } of this.#open) {
       if (stalls && nowMs - progressMs > answerStallTimeoutMs) stream.close(cancelled);
     }
-    this.#askWhetherThere(nowMs);
+    this.#pingIfSilent(nowMs);
   }
 
   close(): void {
@@ -84,7 +84,9 @@ export class Http2Connection implements Multiplexed {
     this.#lookIn(this.#context.limits.unreadContentTimeoutMs);
   }
 
-  /** Requests still get their responses, as over HTTP/1.1, but no stream stays open for a client that cannot even send window updates. */
+  /**
+   * Requests still get their responses, as over HTTP/1.1, but streams that stay open end: no window updates can come.
+   */
   #onClientEnded(): void {
     this.#clientEnded = true;
     for (const watched of this.#open) watched.onClientEnded();
@@ -110,8 +112,8 @@ export class Http2Connection implements Multiplexed {
   };
 
   /**
-   * No open stream has made progress for this long, nor can it: a sent response leaves only unread content, and a client that has ended opens
-   * no window.
+   * No open stream has made progress for this long, nor can it: a sent response leaves only unread content, and a
+   * client that has ended opens no window.
    */
   #isStuck(ms: number): boolean {
     const sinceMs = this.#context.monotonic() - ms;
@@ -121,18 +123,21 @@ export class Http2Connection implements Multiplexed {
     );
   }
 
-  /** Sends a PING if streams are open and nothing was received for the keep-alive time; TCP alone may take hours to detect a dead peer. */
-  #askWhetherThere(nowMs: number): void {
+  /**
+   * Sends a PING if streams are open and nothing was received for the keep-alive time; TCP alone may take hours to
+   * detect a dead peer.
+   */
+  #pingIfSilent(nowMs: number): void {
     const { keepAliveTimeoutMs, answerStallTimeoutMs } = this.#context.limits;
     const { bytesRead } = this.connection.socket;
     if (bytesRead !== this.#bytesRead || this.idle) {
       this.#bytesRead = bytesRead;
       this.#heardMs = nowMs;
-      this.#asked = false;
-    } else if (this.#asked) {
+      this.#pinged = false;
+    } else if (this.#pinged) {
       if (nowMs - this.#heardMs > keepAliveTimeoutMs + answerStallTimeoutMs) this.connection.socket.destroy();
     } else if (nowMs - this.#heardMs > keepAliveTimeoutMs && !this.#session.destroyed) {
-      this.#asked = true;
+      this.#pinged = true;
       this.#session.ping(ignore);
     }
   }

@@ -1,6 +1,7 @@
 /**
- * The interface of a stream of a multiplexed connection (RFC 9113 §5), on which exchange, content and responses are built.
- * `ServerHttp2Stream` of node:http2 implements it; so must an adapter for HTTP/3, whose streams have the same life cycle (RFC 9114 §4.1).
+ * The interface of a stream of a multiplexed connection (RFC 9113 §5), on which exchange, content and responses are
+ * built. `ServerHttp2Stream` of node:http2 implements it; so must an adapter for HTTP/3, whose streams have the same
+ * life cycle (RFC 9114 §4.1).
  */
 import type { Duplex } from 'node:stream';
 

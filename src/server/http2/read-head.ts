@@ -1,7 +1,7 @@
 /**
- * Converts the header section of an HTTP/2 request to the HTTP/1.1 form (RFC 9113 §8.3.1): `Host` from `:authority`, first; one Cookie from
- * its crumbs (RFC 9113 §8.2.3). Order and values stay as received. A `host` that differs from `:authority` stays too, and the kernel refuses two
- * Hosts.
+ * Converts the header section of an HTTP/2 request to the HTTP/1.1 form (RFC 9113 §8.3.1): `Host` from `:authority`,
+ * first; one Cookie from its crumbs (RFC 9113 §8.2.3). Order and values stay as received. A `host` that differs from
+ * `:authority` stays too, and the kernel refuses two Hosts.
  */
 
 export type Head = {

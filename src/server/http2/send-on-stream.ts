@@ -1,9 +1,9 @@
 /**
- * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (send-answer.ts) without those of the connection (RFC 9113
- * §8.2.2). `close` of the response is ignored: framing cannot break, and other streams are not affected.
+ * Sends a response on a multiplexed stream, exactly once: the fields of HTTP/1.1 (send-answer.ts) without those of the
+ * connection (RFC 9113 §8.2.2). `close` of the response is ignored: framing cannot break.
  *
- * A response before the end of the content ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so if nothing was read, and this
- * file if the reading was interrupted.
+ * A response before the end of the content ends the stream with NO_ERROR (RFC 9113 §8.1): node:http2 does so if nothing
+ * was read, and this file if the reading was interrupted.
  */
 
 import type { Response } from '../../http/message.ts';
@@ -110,9 +110,9 @@ function converse(exchange: StreamRequest, response: Response): void {
 }
 
 /**
- * Length of a piece of long content: one DATA frame of the usual size (RFC 9113 §4.2). node:http2 only reports that a write has left, not its
- * progress, and a slow client must be distinguished from one that receives nothing. A client must receive one piece within the time limit for
- * stalled responses.
+ * Length of a piece of long content: one DATA frame of the usual size (RFC 9113 §4.2). node:http2 only reports that a
+ * write has left, not its progress, and a slow client must be distinguished from one that receives nothing. A client
+ * must receive one piece within the time limit for stalled responses.
  */
 const pieceBytesMax = 16_384;
 

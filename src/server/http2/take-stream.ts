@@ -1,9 +1,9 @@
 /**
- * Dispatches a stream of an HTTP/2 connection (RFC 9113 §8, §8.5; RFC 8441): a resource of this program, a forwarded request, a WebSocket, a
- * tunnel.
+ * Dispatches a stream of an HTTP/2 connection (RFC 9113 §8, §8.5; RFC 8441): a resource of this program, a forwarded
+ * request, a WebSocket, a tunnel.
  *
- * Refused first: schemes other than http and https, values with surrounding white space (RFC 9113 §8.2.1), which nghttp2 silently drops by
- * default, and header sections longer than over HTTP/1.1. The kernel judges Host, Expect, method and target.
+ * Refused first: schemes other than http and https, values with surrounding white space (RFC 9113 §8.2.1), which
+ * nghttp2 silently drops by default, and header sections longer than over HTTP/1.1. The kernel judges the rest.
  */
 import type { ServerHttp2Stream } from 'node:http2';
 import { Readable, Writable } from 'node:stream';
@@ -50,8 +50,8 @@ export function takeStream(
 }
 
 /**
- * Over HTTP/2 a request to a proxy looks like one to an origin: there is no absolute form (RFC 9113 §8.3.1). Credentials for a proxy identify
- * one, and the proxy is asked with the target of HTTP/1.1.
+ * Over HTTP/2 a request to a proxy looks like one to an origin: there is no absolute form (RFC 9113 §8.3.1).
+ * Credentials for a proxy identify one, and the proxy is asked with the target of HTTP/1.1.
  */
 function isForeign({ proxy }: Context, exchange: StreamExchange, head: Head): boolean {
   const { target, fields } = exchange;
@@ -106,8 +106,8 @@ const ofConnections: ReadonlySet<string> = new Set([
 const clientGone = 499;
 
 /**
- * Forwards a request on a stream (§4.10): content and response pass unchanged, without the connection fields of HTTP/1.1, which HTTP/2 must
- * not have (RFC 9113 §8.2.2).
+ * Forwards a request on a stream (§4.10): content and response pass unchanged, without the connection fields of
+ * HTTP/1.1, which HTTP/2 must not have (RFC 9113 §8.2.2).
  */
 function forwardStream(exchange: StreamExchange): void {
   const { stream, context } = exchange;
@@ -178,8 +178,8 @@ const nothing = new Uint8Array(0);
 const tunnelStatus = 200;
 
 /**
- * CONNECT and connect-udp on a stream (RFC 9113 §8.5, RFC 9298 §3.5): asks the proxy, responds, and hands over the stream. If the client
- * leaves meanwhile, only the proxy is notified.
+ * CONNECT and connect-udp on a stream (RFC 9113 §8.5, RFC 9298 §3.5): asks the proxy, responds, and hands over the
+ * stream. If the client leaves meanwhile, only the proxy is notified.
  */
 function openTunnel(exchange: StreamExchange, ask: (call: ProxyCall) => Promise<ProxyReply>): void {
   const { stream } = exchange;

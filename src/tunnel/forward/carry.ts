@@ -2,12 +2,12 @@
  * Sends one request over an open connection to the destination and passes on its answer. Modes:
  *
  * - asking: the request and its content go out. A failure is a refusal: 502, 504.
- * - answering: the header section of the answer was passed on. A failure now aborts the answer, since its status is sent.
+ * - answering: the header section of the answer was passed on. A failure now aborts the answer.
  * - over: reported as closed, all listeners removed, the connection closed. Entered once, by `#end`.
  *
- * node:http writes the request and reads the answer (its strict parser refuses Content-Length beside Transfer-Encoding, two lengths, folded
- * fields and bare line feeds), so only understood messages pass. Nothing is buffered beyond the high-water marks of the streams. Octets are
- * counted on the socket, header sections included.
+ * node:http writes the request and reads the answer (its strict parser refuses Content-Length beside Transfer-Encoding,
+ * two lengths, folded fields and bare line feeds), so only understood messages pass. Nothing is buffered beyond the
+ * high-water marks of the streams. Octets are counted on the socket, header sections included.
  */
 import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http';
 import type { Socket } from 'node:net';
@@ -52,7 +52,7 @@ class Passage {
   readonly #carriage: Carriage;
   readonly #resolve: (refusal: Response | undefined) => void;
   #mode: 'asking' | 'answering' | 'over' = 'asking';
-  #asked: ClientRequest | undefined;
+  #outgoing: ClientRequest | undefined;
   #sink: Writable | undefined;
   #tunnel: OpenTunnel | undefined;
   #takesContent = false;
@@ -78,7 +78,7 @@ class Passage {
     this.#movedMs = this.#carriage.monotonic();
     this.#watch();
     try {
-      this.#asked = ownEmitter(
+      this.#outgoing = ownEmitter(
         openRequest({
           createConnection: () => socket,
           method: call.request.method,
@@ -95,38 +95,38 @@ class Passage {
       this.#refuse({ code: 'field_invalid', error: 'http_request_error', why: String(error) }, 'ended');
       return;
     }
-    this.#listen(this.#asked);
-    this.#send(this.#asked, framing);
+    this.#listen(this.#outgoing);
+    this.#send(this.#outgoing, framing);
   }
 
-  #listen(asked: ClientRequest): void {
+  #listen(outgoing: ClientRequest): void {
     // The length of the section limits them; node:http silently drops fields beyond its own number.
-    asked.maxHeadersCount = 0;
-    asked.on('information', ({ statusCode, rawHeaders }) => {
+    outgoing.maxHeadersCount = 0;
+    outgoing.on('information', ({ statusCode, rawHeaders }) => {
       this.#moved();
       if (this.#mode !== 'asking' || this.#carriage.call.request.version === '1.0') return;
       const fields = answerFields(rawHeaders, statusCode, '', this.#carriage.via);
       this.#carriage.call.interim(statusCode, fields);
     });
-    asked.on('response', (answer) => this.#answer(answer));
-    asked.on('close', () => {
+    outgoing.on('response', (answer) => this.#answer(answer));
+    outgoing.on('close', () => {
       if (this.#mode === 'asking') this.#breakOff(undefined);
     });
   }
 
-  #send(asked: ClientRequest, framing: Framing): void {
+  #send(outgoing: ClientRequest, framing: Framing): void {
     if (framing.kind === 'none') {
-      asked.end();
+      outgoing.end();
       return;
     }
     const { content } = this.#carriage.call;
     this.#takesContent = true;
-    asked.flushHeaders();
+    outgoing.flushHeaders();
     content.on('data', this.#onContent);
     content.on('end', this.#onContentEnd);
     content.on('close', this.#onContentClose);
     content.on('error', this.#onContentClose);
-    asked.on('drain', () => {
+    outgoing.on('drain', () => {
       if (this.#mode !== 'over') content.resume();
     });
     content.resume();
@@ -138,12 +138,12 @@ class Passage {
   };
 
   readonly #onContent = (chunk: Uint8Array): void => {
-    if (this.#asked?.write(chunk) === false) this.#carriage.call.content.pause();
+    if (this.#outgoing?.write(chunk) === false) this.#carriage.call.content.pause();
     this.#moved();
   };
 
   readonly #onContentEnd = (): void => {
-    this.#asked?.end();
+    this.#outgoing?.end();
   };
 
   readonly #onContentClose = (): void => {
@@ -235,7 +235,7 @@ class Passage {
     const answer = this.#close(why, () => admitted.refuse(refusal));
     // Unread content lies before the next request.
     this.#resolve(
-      call.content.readableEnded || this.#asked?.writableEnded ? answer : { ...answer, close: true },
+      call.content.readableEnded || this.#outgoing?.writableEnded ? answer : { ...answer, close: true },
     );
   }
 
@@ -245,7 +245,7 @@ class Passage {
     const { content } = this.#carriage.call;
     if (this.#sink !== undefined && !this.#sink.writableFinished) this.#sink.destroy();
     // Answered before all of it was read: the rest is discarded, within the time that the server gives a request.
-    else if (!content.readableEnded && !content.destroyed && this.#asked?.writableEnded === false)
+    else if (!content.readableEnded && !content.destroyed && this.#outgoing?.writableEnded === false)
       content.resume();
     this.#resolve(undefined);
   }
@@ -262,7 +262,7 @@ class Passage {
     if (this.#takesContent) content.pause();
     const bytes = socket.bytesRead + socket.bytesWritten;
     if (bytes > this.#spentBytes) admitted.account.spend(bytes - this.#spentBytes);
-    this.#asked?.destroy();
+    this.#outgoing?.destroy();
     socket.destroy();
     this.#tunnel?.close(why, socket.bytesWritten, socket.bytesRead);
     return tell();
@@ -271,7 +271,7 @@ class Passage {
 
 const broken = { code: 'destination_failed' } as const;
 
-/** Why an answer cannot be passed on. 407 is for a proxy's own client, which would then send its credentials to us again. */
+/** Returns why an answer cannot be passed on. After a 407, a client would send us its proxy credentials again. */
 function faultOf(status: number): string | undefined {
   if (status === 407) return 'the destination answered 407, as a proxy would';
   return status < 200 || status > 599 ? `the destination answered with the status ${status}` : undefined;

@@ -1,7 +1,7 @@
 /**
- * Recognises requests for another server (RFC 9112 §3.2.2): their target is an absolute URI whose authority is not this program's. Over
- * HTTP/2 every request names an authority, so only credentials for a proxy mark one. TRACE and OPTIONS with `Max-Forwards: 0` are for the
- * recipient, whatever the target (RFC 9110 §7.6.2).
+ * Recognises requests for another server (RFC 9112 §3.2.2): their target is an absolute URI whose authority is not this
+ * program's. Over HTTP/2 every request names an authority, so only credentials for a proxy mark one. TRACE and OPTIONS
+ * with `Max-Forwards: 0` are for the recipient, whatever the target (RFC 9110 §7.6.2).
  */
 import { parseAddress, unmapAddress } from '../../egress/address.ts';
 import { isLocalhost } from '../../egress/policy.ts';
@@ -64,7 +64,7 @@ function pathOf(path: string, query: string | undefined): string {
   return query === undefined ? path : `${path}?${query}`;
 }
 
-/** Whether both are one origin. Every spelling of this machine reaches a listener on loopback or on all interfaces. */
+/** True if both are one origin. Every spelling of this machine reaches a listener on loopback or on all interfaces. */
 function isSameOrigin(own: string, { host, port }: Destination): boolean {
   const colon = own.lastIndexOf(':');
   if (own.slice(colon + 1) !== String(port)) return false;

@@ -1,7 +1,7 @@
 /**
- * Forwards requests to other servers (§4.10; RFC 9110 §7.6) under the policy of tunnels, over one connection for each. Only `http`: clients
- * open a tunnel for `https` and `ws`, because a proxy that terminated TLS could read their content. Upgrade is removed with the other
- * connection fields. No caching, no redirects, no retries.
+ * Forwards requests to other servers (§4.10; RFC 9110 §7.6) under the policy of tunnels, over one connection for each.
+ * Only `http`: clients open a tunnel for `https` and `ws`, because a proxy that terminated TLS could read their
+ * content. Upgrade is removed with the other connection fields. No caching, no redirects, no retries.
  */
 import type { Dial } from '../../egress/dial.ts';
 import type { Request, Response } from '../../http/message.ts';
@@ -26,7 +26,7 @@ export type ForwardOptions = {
   readonly monotonic: () => number;
 };
 
-/** The part of `HttpProxy` (proxy.ts) that is implemented here. */
+/** The part of `HttpProxy` (proxy-call.ts) that is implemented here. */
 export type Forward = {
   readonly isForeign: (request: Request) => boolean;
   readonly forward: (call: ForwardCall) => Promise<Response | undefined>;
@@ -56,8 +56,8 @@ export function createForward(options: ForwardOptions): Forward {
 }
 
 /**
- * What is wrong with a request before it is forwarded (RFC 9112 §3.2, §6.1); undefined if nothing. It does the kernel's checks in the
- * kernel's order, because no resource sees the request. The server has judged its version and the framing of HTTP/1.0.
+ * Returns the fault of a request that is to be forwarded (RFC 9112 §3.2, §6.1), or undefined. It does the kernel's
+ * checks in the kernel's order, because no resource sees the request. The server has judged HTTP/1.0 framing.
  */
 function judgeMessage(request: Request, { scheme }: ForeignTarget): Refusal | undefined {
   const { fields, version, method, rawFields } = request;

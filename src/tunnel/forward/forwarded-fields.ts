@@ -1,7 +1,7 @@
 /**
- * The fields of forwarded requests and their answers (RFC 9110 §7.6). Fields of one connection are removed: those below and those that
- * Connection names. Framing is written anew and never copied, so that no later recipient reads another end into the message (RFC 9112 §11.2).
- * Trailers are dropped, as RFC 9110 §6.5 permits, with the fields that announce them.
+ * The fields of forwarded requests and their answers (RFC 9110 §7.6). Fields of one connection are removed: those below
+ * and those that Connection names. Framing is written anew and never copied, so that no later recipient reads another
+ * end into the message (RFC 9112 §11.2). Trailers and the fields that announce them are dropped (RFC 9110 §6.5).
  */
 import type { Request } from '../../http/message.ts';
 import { parseFieldList } from '../../http/syntax/field-list.ts';
@@ -9,7 +9,7 @@ import type { Destination } from '../destination.ts';
 import type { ForwardCall } from '../proxy-call.ts';
 import { hopsLeft } from './foreign-target.ts';
 
-/** RFC 9110 §7.6.1, and older ones: `Keep-Alive`, `Proxy-Connection` (RFC 9112 §C.2.2), `HTTP2-Settings` (RFC 7540 §3.2.1). */
+/** RFC 9110 §7.6.1; older: `Keep-Alive`, `Proxy-Connection` (RFC 9112 §C.2.2), HTTP2-Settings (RFC 7540 §3.2.1). */
 const ofConnection = [
   'connection',
   'http2-settings',
@@ -120,8 +120,9 @@ function hostOf({ host, port }: Destination): string {
 }
 
 /**
- * Whether a request has content, and how it is framed for the destination (RFC 9112 §6). HTTP/1.1 fields tell; HTTP/2 does not need them (RFC
- * 9113 §8.1), so the first octets or the end are awaited, unless the client waits for 100 (Continue) from the destination.
+ * Determines the framing of a request's content for the destination (RFC 9112 §6). HTTP/1.1 fields tell; HTTP/2 does
+ * not need them (RFC 9113 §8.1), so it waits for the first octets or the end, unless the client waits for 100
+ * (Continue) from the destination.
  */
 export async function framingOf({ request, content, signal }: ForwardCall): Promise<Framing> {
   const { fields, version } = request;

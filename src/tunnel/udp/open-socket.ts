@@ -1,9 +1,9 @@
 /**
- * Connects a UDP socket to a host and port (RFC 9298 §3.1). All addresses of a name are judged, as in the egress dialler; the first with a
- * route is used, because UDP has no answer by which to choose. Connected, so that the system drops datagrams from elsewhere and reports ICMP
- * errors.
+ * Connects a UDP socket to a host and port (RFC 9298 §3.1). All addresses of a name are judged, as in the egress
+ * dialler; the first with a route is used, because UDP has no answer by which to choose. Connected, so that the system
+ * drops datagrams from elsewhere and reports ICMP errors.
  *
- * Node leaves the Don't Fragment bit to the system, which sets it on Linux except for datagrams larger than the known path MTU.
+ * Node leaves the Don't Fragment bit to the system, which sets it on Linux up to the known path MTU.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { isIP, isIPv6 } from 'node:net';
@@ -32,8 +32,8 @@ export type ConnectedSocket = {
 };
 
 /**
- * Rejects with a `DialFailure`, whose `cause` tells operators the refused address, or with the reason of the signal. Only a lookup needs a
- * timeout: connecting UDP sends nothing.
+ * Rejects with a `DialFailure`, whose `cause` tells operators the refused address, or with the reason of the signal.
+ * Only a lookup needs a timeout: connecting UDP sends nothing.
  */
 export async function openUdpSocket(
   options: UdpSocketOptions,
@@ -73,7 +73,7 @@ async function lookUp(
   }
 }
 
-/** All addresses, or none: a name with permitted and other addresses is refused. For `localhost`, the permitted ones suffice. */
+/** All addresses or none: a name with a refused address is refused. For `localhost`, the permitted ones suffice. */
 function permitted(
   judge: EgressPolicy['judge'],
   addresses: readonly string[],

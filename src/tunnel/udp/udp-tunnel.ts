@@ -1,10 +1,10 @@
 /**
- * An open connect-udp tunnel (RFC 9298 §5): capsules of the client become datagrams to one address, datagrams from there become capsules.
- * Nothing is queued for a slow side: what does not fit is lost, as protocols over UDP expect.
+ * An open connect-udp tunnel (RFC 9298 §5): capsules of the client become datagrams to one address, datagrams from
+ * there become capsules. Nothing is queued for a slow side: what does not fit is lost, as protocols over UDP expect.
  *
- * Modes: *open*, *closing* (the socket is gone, the client has yet to close), *closed*. Open ends when the client ends, breaks or sends an
- * invalid capsule, when the destination is unreachable (§3.1: the stream must close then), after an idle time, or by a cut. Closing ends with
- * the client's connection, by force after `closeMsMax`.
+ * Modes: *open*, *closing* (the socket is gone, the client has yet to close), *closed*. Open ends when the client ends,
+ * breaks or sends an invalid capsule, when the destination is unreachable (§3.1: the stream must close then), after an
+ * idle time, or by a cut. Closing ends with the client's connection, by force after `closeMsMax`.
  */
 import type { RemoteInfo } from 'node:dgram';
 import {
@@ -44,7 +44,7 @@ const valueBytesMax = payloadBytesMax + 8;
 const udpContext = 0;
 const closeMsMax = 2000;
 
-/** Errors of one datagram, not of the path: it is too long, there is no room for it now, or a packet filter refuses it. */
+/** Errors of one datagram, not of the path: it is too long, has no room now, or is refused by a packet filter. */
 const lossCodes: ReadonlySet<string> = new Set([
   'EMSGSIZE',
   'EPERM',

@@ -1,7 +1,7 @@
 /**
- * connect-udp (§4.10.8; RFC 9298): admitted like every tunnel, by the same credentials, ports, host rules and limits; the egress guard
- * judges the destination. A success only says that a socket is open: UDP does not tell who listens (§3.1). `connect-ip` (RFC 9484) is not
- * supported, because Node cannot open the network interface that it needs.
+ * connect-udp (§4.10.8; RFC 9298): admitted like every tunnel, by the same credentials, ports, host rules and limits;
+ * the egress guard judges the destination. A success only says that a socket is open: UDP does not tell who listens
+ * (§3.1). `connect-ip` (RFC 9484) is not supported, because Node cannot open the network interface that it needs.
  */
 import { DialFailure } from '../../egress/dial-failure.ts';
 import type { Request } from '../../http/message.ts';
@@ -90,8 +90,9 @@ const offTemplate: Problem = {
 };
 
 /**
- * Refuses an absolute target with `http` that names another server: it asks a proxy to forward the request, which an Upgrade cannot. Clients
- * of connect-udp build an `https` one from the template with any name of this server, so that name is ignored.
+ * Refuses an absolute target with `http` that names another server: it asks a proxy to forward the request, which an
+ * Upgrade cannot. Clients of connect-udp build an `https` one from the template with any name of this server, which is
+ * ignored.
  */
 function targetProblem(request: Request, isForeign: UdpOptions['isForeign']): Problem | undefined {
   const isPlain = request.target.slice(0, plainScheme.length).toLowerCase() === plainScheme;
@@ -135,9 +136,9 @@ function refuseMalformed(request: Request, problem: Problem, observe: Observe) {
 const udpProtocol = 'connect-udp';
 
 /**
- * Checks a request for connect-udp besides its target: over HTTP/1.1 a GET with Upgrade, Connection and one Host (RFC 9298 §3.2), over HTTP/2
- * an extended CONNECT (§3.4), and no content framed by fields over either (RFC 9297 §3.2). Capsule-Protocol is ignored: it is for
- * intermediaries, and the protocol implies it (RFC 9297 §3.4). Undefined: it is valid.
+ * Checks a request for connect-udp besides its target: over HTTP/1.1 a GET with Upgrade, Connection and one Host (RFC
+ * 9298 §3.2), over HTTP/2 an extended CONNECT (§3.4), and no content framed by fields over either (RFC 9297 §3.2).
+ * Capsule-Protocol is ignored: it is for intermediaries, and the protocol implies it (RFC 9297 §3.4). Undefined: valid.
  */
 function handshakeProblem(request: Request): Problem | undefined {
   const { fields } = request;
@@ -154,7 +155,7 @@ function handshakeProblem(request: Request): Problem | undefined {
   }
   // A `host` that differs from `:authority`.
   if (fields.hostCount > 1) return { code: 'host_invalid' };
-  // HTTP/2 has no Transfer-Encoding: where the fields seem to have one, it means a stream of unknown length.
+  // HTTP/2 has no Transfer-Encoding: `fields.transferEncoding` marks a stream of unknown length.
   return withoutLength(request);
 }
 
@@ -168,7 +169,7 @@ function broken(message: string): Problem {
   return { code: 'handshake_invalid', message };
 }
 
-/** Whether a list field, on any number of lines, has the token, in any case. */
+/** True if the list field, on any number of lines, has the token, in any case. */
 function hasToken({ rawFields }: Request, name: string, token: string): boolean {
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
     if (rawFields[at]?.toLowerCase() !== name) continue;

@@ -32,7 +32,7 @@ test('tells a standby, an unknown authority, a certificate for another name and 
     refusal(Object.assign(new URL(cluster.url), { search }).href);
   assert.match(
     await ask('sslmode=verify-full'),
-    /^cannot be used: its certificate comes from an authority that is not known here/,
+    /^cannot be used: its certificate comes from an unknown authority/,
   );
   assert.match(
     await ask(`sslmode=verify-full&sslrootcert=${certificate}`),
@@ -40,7 +40,7 @@ test('tells a standby, an unknown authority, a certificate for another name and 
   );
   assert.match(
     await refusal(Object.assign(new URL(cluster.url), { ...asRole, search: 'sslmode=disable' }).href),
-    /^cannot be used: it does not let user \S+ in \(.*\); correct the user .* \?sslmode=require$/,
+    /^cannot be used: it refuses user \S+ \(.*\); correct the user .* \?sslmode=require$/,
   );
   await cluster.stop();
   put('standby.signal', '');

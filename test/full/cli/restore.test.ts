@@ -134,7 +134,7 @@ test('moves a service to PostgreSQL and back: keys, tags, cursors, keyed answers
   assert.ok(Number(rows) > 64 && Number(revision) >= 32);
 
   const onDatabase = await startServer({ env: { ...environment, COMITY_ADMIN_KEY: '' } });
-  assert.doesNotMatch(onDatabase.stdout(), /administrator key was made/);
+  assert.doesNotMatch(onDatabase.stdout(), /administrator key was created/);
   const patched = await goOn(onDatabase, key, held);
   const seen = await eventsAfter(onDatabase, key, String(held.events[20]), 12);
   assert.deepEqual(seen.slice(0, 11), held.events.slice(21));

@@ -42,7 +42,7 @@ for (const [origin, signal, message] of [
     const logged = JSON.parse(line) as { kind: string; level: string; error: { stack: string } };
     assert.deepEqual([logged.kind, logged.level], ['uncaught', 'fatal']);
     assert.match(logged.error.stack, new RegExp(`${message}\\n\\s+at .*failing\\.config\\.ts`));
-    assert.match(stderr, new RegExp(`^comity: ended by an error that no code caught: ${message}$`, 'm'));
+    assert.match(stderr, new RegExp(`^comity: ended by an uncaught error: ${message}$`, 'm'));
   });
 }
 

@@ -95,7 +95,7 @@ const groups: readonly Group[] = [
       ['src/egress/resolve.ts', 'underWay'],
       ['src/webhooks/sending/endpoints/create-endpoint.ts', '#byOwner'],
       ['src/store/backup-file/running-backups.ts', '#stops'],
-      ['src/store/lines.ts', '#lines', '#rows', '#waiting', '#holders'],
+      ['src/store/lines.ts', '#lines', '#rows', '#returning', '#waiting', '#holders'],
       ['src/store/postgres/connection/connection.ts', '#sent', '#unsent'],
       ['src/store/postgres/read/point-reads.ts', 'gathered'],
       ['src/webhooks/sending/sent-event.ts', 'reading'],

@@ -31,6 +31,8 @@ export type Ask = {
   readonly now: number;
   /** Changes to commit with the result: the record of an Idempotency-Key, the end of an operation. */
   readonly companions: readonly Companion[];
+  /** True for a change that may be computed from one of its row that is not committed yet (`Store.readNewest`). */
+  readonly isChained?: boolean;
 };
 
 export type Companion = (result: Made) => Change;
@@ -42,6 +44,8 @@ export type Standing = {
   readonly permitted: boolean;
   /** The URI of the result if it is elsewhere (§4.12). */
   readonly elsewhere?: string | undefined;
+  /** True if an earlier change of the row, not committed yet, left it like this: nothing is answered from it. */
+  readonly isProvisional?: boolean;
 };
 
 /** What the content or the query string asks for; `problem` explains why it is refused. */
@@ -142,6 +146,8 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   validators?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Validators>;
   /** The row that it changes, if the request alone determines it: changes of one row take turns. */
   changes?(ask: Ask): RowName | undefined;
+  /** True if `standing` reads that row by `readNewest` when `Ask.isChained`, and `act` names no other revision of it. */
+  readonly chains?: boolean;
   /** Makes the change, in one unit with the companions of the ask. */
   act?(ask: Ask, standing: S, proposal: P | undefined): Promise<Result>;
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;

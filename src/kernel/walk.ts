@@ -21,7 +21,7 @@ import type { Allowance, Request, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
-import { type ChangeLines, type MaybePromise, Overtaken, type RowName, type Turn } from '../store/store.ts';
+import { type MaybePromise, Overtaken } from '../store/store.ts';
 import { settle } from '../store/when-known.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
@@ -38,49 +38,7 @@ import {
 import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
-
-type LinesOfRows = Pick<ChangeLines, 'isBusy' | 'turn'>;
-
-/**
- * The turn of a walk at the rows that it changes (store/lines.ts). A change without a precondition that finds a busy
- * row, or that was superseded, waits in the line of the row and then continues at `exists`. A change with a
- * precondition does not wait the first time that it is superseded: the new state decides it, mostly as 412.
- */
-class WalkTurn {
-  readonly #lines: LinesOfRows;
-  readonly #request: Request;
-  readonly #isConditional: boolean;
-  #turn: Turn | undefined;
-  #hasLost = false;
-
-  /** @param isConditional the request has a precondition */
-  constructor(lines: LinesOfRows, request: Request, isConditional: boolean) {
-    this.#lines = lines;
-    this.#request = request;
-    this.#isConditional = isConditional;
-  }
-
-  /** Counts as superseded if other changes wait for the row and this walk does not yet. */
-  busyAt(row: RowName | undefined): Overtaken | undefined {
-    if (row === undefined || this.#isConditional || this.#turn !== undefined) return undefined;
-    return this.#lines.isBusy(row) ? new Overtaken(row) : undefined;
-  }
-
-  /** Waits for the turn. @returns false if it did not wait @throws LineUnavailable */
-  async take(row: RowName): Promise<boolean> {
-    if (this.#isConditional && !this.#hasLost) {
-      this.#hasLost = true;
-      return false;
-    }
-    this.#turn ??= this.#lines.turn(this.#request.onGone?.bind(this.#request));
-    await this.#turn.take(row);
-    return true;
-  }
-
-  release(): void {
-    this.#turn?.release();
-  }
-}
+import { WalkTurn } from './walk-turn.ts';
 
 export class Walk {
   readonly #context: WalkContext;
@@ -169,10 +127,7 @@ export class Walk {
       case 'idempotency':
         return this.#gatherIdempotency();
       case 'state':
-        return settle(this.#operation().standing(this.#requireAsk()), (standing) => {
-          this.#standing = standing;
-          writeStanding(this.#facts, standing);
-        });
+        return this.#gatherState();
       case 'proposal':
         return this.#gatherProposal();
       case 'preconditions':
@@ -220,6 +175,7 @@ export class Walk {
       known: this.#known,
       now,
       companions: this.#companions,
+      isChained: this.#turn?.isChained === true,
     };
   }
 
@@ -242,6 +198,29 @@ export class Walk {
       this.#companions = [...this.#companions, claim.companion];
       this.#ask = { ...ask, companions: this.#companions };
     } else if (claim.status === 'replay') this.#settleResult(claim.result);
+  }
+
+  #gatherState(): Promise<void> | undefined {
+    const { standing, chains = false } = this.#operation();
+    // Before the state is read, so that a change of a busy row is computed once. A caller whose permission depends on the state waits
+    // after it, or any caller could fill the line.
+    const { permission, asyncAsked } = this.#facts;
+    if (chains && !asyncAsked && this.#turn === undefined && permission === 'granted') {
+      const busy = this.#beginTurn();
+      // The graph asks for the state again.
+      if (busy !== undefined) return this.#waitForTurn(busy);
+    }
+    return settle(standing(this.#requireAsk()), (found) => {
+      this.#standing = found;
+      writeStanding(this.#facts, found);
+    });
+  }
+
+  #beginTurn(): Overtaken | undefined {
+    const { changes, chains = false } = this.#operation();
+    const { isConditional } = this.#reading;
+    this.#turn ??= new WalkTurn(this.#context.lines, this.#request, isConditional, chains);
+    return this.#turn.busyAt(changes?.(this.#requireAsk()));
   }
 
   #gatherProposal(): Promise<void> | undefined {
@@ -275,12 +254,23 @@ export class Walk {
   async #gatherResult(): Promise<void> {
     const { act, changes } = this.#operation();
     if (act === undefined) throw new Error('an unsafe method without an act');
-    this.#turn ??= new WalkTurn(this.#context.lines, this.#request, this.#reading.isConditional);
-    const busy = this.#turn.busyAt(changes?.(this.#requireAsk()));
+    const busy = this.#beginTurn();
+    const row = changes?.(this.#requireAsk());
     const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
-    if (!(result instanceof Overtaken)) return this.#settleResult(result);
+    if (result instanceof Overtaken) return this.#lookAgain(result);
+    // A refusal may rest on a change that fails.
+    const isProvisional = this.#standing?.isProvisional === true && 'refused' in result;
+    if (isProvisional && row !== undefined) return this.#lookAgain(new Overtaken(row, true));
+    this.#settleResult(result);
+  }
+
+  #lookAgain(overtaken: Overtaken): Promise<void> {
     writeSuperseded(this.#facts);
-    if (await this.#turn.take(result.row)) await this.#identifyAgain();
+    return this.#waitForTurn(overtaken);
+  }
+
+  async #waitForTurn({ row, isProvisional }: Overtaken): Promise<void> {
+    if (await this.#turn?.take(row, isProvisional)) await this.#identifyAgain();
   }
 
   /** While the change waited, the credential may have been revoked, or the principal may have lost rights. */
@@ -303,9 +293,27 @@ export class Walk {
   }
 
   #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
+    if (this.#standing?.isProvisional === true && this.#made === undefined) return this.#startAgainAlone();
     this.#turn?.release();
     if (this.#claim !== undefined && step.kind === 'refuse') return this.#releaseClaim(step);
     return this.#respond(step);
+  }
+
+  /** The end of the walk was decided by a state that is not committed. */
+  async #startAgainAlone(): Promise<Response> {
+    try {
+      const row = this.#operation().changes?.(this.#requireAsk());
+      if (row === undefined) throw new Error('a provisional state of no row');
+      await this.#lookAgain(new Overtaken(row, true));
+      this.#facts.result = undefined;
+      this.#standing = undefined;
+      this.#problem = undefined;
+      this.#node = start;
+      this.#trace?.splice(0);
+    } catch (error) {
+      return this.#abandon(error);
+    }
+    return this.#resume();
   }
 
   /** Frees the Idempotency-Key, or settles it with the refusal if the change itself was refused. */

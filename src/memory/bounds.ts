@@ -224,6 +224,15 @@ export const memoryBounds = {
     each: 'each access function of the declaration',
     atBound: oldestGoes,
   },
+  provisionalRevisions: {
+    file: 'src/store/provisional-revisions.ts',
+    name: '#units',
+    holds: 'revisions of changes from which other changes of the same row were computed',
+    chosenBy: 'clients that change one row at the same time',
+    entries: 10_000,
+    entryOctets: 100,
+    atBound: oldestGoes,
+  },
   httpDates: {
     file: 'src/http/syntax/http-date.ts',
     name: 'texts',

@@ -4,17 +4,18 @@
  * in, first out, and only its head reads, computes and commits. Shared places next to each other are held together. Lines live in the
  * memory of one process and guarantee nothing; the expectation that the store checks does. If another process overtakes the head, it
  * retries at once.
- *
- * No deadlock: a turn that needs another row releases its places and takes all of its rows in one order. Code that holds a place within a
- * turn (only for the generation of endpoints) holds it for one commit and takes no other. No endless wait: a turn ends at its deadline or
- * when its client disconnects, and the number of places is bounded.
  */
+import { isOnlyExpected } from './change-listeners.ts';
+import { ProvisionalRevisions } from './provisional-revisions.ts';
 import {
+  type Change,
   type ChangeLines,
   type Commit,
   eventsTable,
+  type Newest,
   type OnGone,
   Overtaken,
+  type Row,
   type RowName,
   type Store,
   StoreUnavailable,
@@ -36,6 +37,7 @@ export class Lines implements ChangeLines {
   readonly #waitMs: number;
   readonly #waitingMax: number;
   readonly #lines = new Map<string, Line>();
+  readonly revisions = new ProvisionalRevisions();
   #waiting = 0;
 
   constructor({ changeWaitMs = 30_000, changesWaitingMax = 10_000 }: LinesOptions) {
@@ -51,9 +53,51 @@ export class Lines implements ChangeLines {
     return this.#lines.size > 0 && this.#lines.has(nameOf(table, id));
   }
 
-  turn(onGone?: OnGone): Turn {
+  turn(onGone?: OnGone, chains = false): Turn {
     const deadline = performance.now() + this.#waitMs;
-    return new HeldTurn((name) => this.#take(name, { shared: false, deadline, onGone }), deadline);
+    const wishOf = (inChain: boolean): Wish => ({ shared: false, chains: inChain, deadline, onGone });
+    return new HeldTurn({
+      ...{ deadline, chains },
+      take: (name, inChain) => this.#take(name, wishOf(inChain)),
+      takeFree: (name) => this.#enter(name, wishOf(chains)).held,
+    });
+  }
+
+  /** The row as a unit under way leaves it; undefined if no chain has one. */
+  newest(table: string, id: string): Newest | undefined {
+    if (this.#lines.size === 0) return undefined;
+    const found = this.#lines.get(nameOf(table, id))?.newest;
+    if (found === undefined || !this.revisions.isUnderWay(found.provisional)) return undefined;
+    return { row: found.row, isProvisional: true };
+  }
+
+  /** Called with each unit right before it is handed to the engine; the chains of its rows go on. */
+  handOver(unit: Unit): Unit {
+    if (this.#lines.size === 0) return unit;
+    const failures: (() => void)[] = [];
+    let provisional: number | undefined;
+    for (const change of unit.changes) {
+      const line = this.#lines.get(nameOf(change.table, change.id));
+      if (line === undefined || !line.isChaining || isOnlyExpected(change)) continue;
+      provisional ??= this.revisions.begin(() => {
+        for (const fail of failures) fail();
+      });
+      failures.push(line.handOver({ provisional, row: rowAfter(change, provisional) }, charactersOf(unit)));
+    }
+    return provisional === undefined ? unit : { ...unit, provisional };
+  }
+
+  /** Commits a unit of `handOver`. */
+  async settle({ provisional }: Unit, commit: Promise<Commit>): Promise<Commit> {
+    if (provisional === undefined) return commit;
+    let rev: number | undefined;
+    try {
+      const result = await commit;
+      if (result.outcome === 'committed') rev = result.rev;
+      return result;
+    } finally {
+      this.revisions.settle(provisional, rev);
+    }
   }
 
   async change<T>(row: RowName | undefined, attempt: () => Promise<T | Overtaken>): Promise<T> {
@@ -71,11 +115,11 @@ export class Lines implements ChangeLines {
     work: (checkTime: () => void) => Promise<T>,
   ): Promise<T> {
     const deadline = performance.now() + this.#waitMs;
-    const release = await this.#take(nameOf(table, id), { shared, deadline, onGone: undefined });
+    const held = await this.#take(nameOf(table, id), { shared, chains: false, deadline, onGone: undefined });
     try {
       return await work(() => checkTime(deadline));
     } finally {
-      release();
+      held.leave();
     }
   }
 
@@ -93,20 +137,32 @@ export class Lines implements ChangeLines {
     }
   }
 
-  async #take(name: string, wish: Wish): Promise<() => void> {
+  async #take(name: string, wish: Wish): Promise<Held> {
+    const { entered, held } = this.#enter(name, wish);
+    if (!held.isHeld()) await this.#wait(entered, held.place, wish, held.leave);
+    return held;
+  }
+
+  #enter(name: string, wish: Wish): { readonly entered: Line; readonly held: Held } {
     let line = this.#lines.get(name);
     if (line === undefined) {
       line = new Line();
       this.#lines.set(name, line);
     }
     const entered = line;
-    const place: Place = { shared: wish.shared, admit: undefined };
+    const { shared, chains } = wish;
+    const place: Place = { shared, chains, hasYielded: false, characters: 0, admit: undefined };
     const leave = (): void => {
       entered.leave(place);
       if (entered.isEmpty) this.#lines.delete(name);
     };
-    if (!entered.enter(place)) await this.#wait(entered, place, wish, leave);
-    return leave;
+    const rejoin = async (inChain: boolean): Promise<void> => {
+      place.chains = inChain;
+      entered.rejoin(place);
+      if (!entered.holds(place)) await this.#wait(entered, place, wish, leave);
+    };
+    entered.enter(place);
+    return { entered, held: { place, leave, rejoin, isHeld: () => entered.holds(place) } };
   }
 
   async #wait(line: Line, place: Place, { deadline, onGone }: Wish, leave: () => void): Promise<void> {
@@ -141,54 +197,147 @@ export class Lines implements ChangeLines {
 
 type Wish = {
   readonly shared: boolean;
+  readonly chains: boolean;
   /** On the clock of `performance.now()`. */
   readonly deadline: number;
   readonly onGone: OnGone | undefined;
 };
 
-class HeldTurn implements Turn {
-  readonly #take: (name: string) => Promise<() => void>;
-  readonly #deadline: number;
-  readonly #rows = new Set<string>();
-  readonly #held: (() => void)[] = [];
+type Held = {
+  readonly place: Place;
+  readonly leave: () => void;
+  /** Gives the place up and waits for it again, before all that never had one. */
+  readonly rejoin: (chains: boolean) => Promise<void>;
+  readonly isHeld: () => boolean;
+};
 
-  constructor(take: (name: string) => Promise<() => void>, deadline: number) {
-    this.#take = take;
-    this.#deadline = deadline;
+type HeldTurnOptions = {
+  readonly take: (name: string, chains: boolean) => Promise<Held>;
+  readonly takeFree: (name: string) => Held;
+  readonly deadline: number;
+  readonly chains: boolean;
+};
+
+/**
+ * No deadlock: a turn that needs another row releases its places and takes all of its rows in one order. Code that holds a place within a
+ * turn (only for the generation of endpoints) holds it for one commit and takes no other. No endless wait: a turn ends at its deadline or
+ * when its client disconnects, and the number of places is bounded.
+ */
+class HeldTurn implements Turn {
+  readonly #options: HeldTurnOptions;
+  readonly #rows = new Set<string>();
+  readonly #held: Held[] = [];
+
+  constructor(options: HeldTurnOptions) {
+    this.#options = options;
   }
 
-  async take({ table, id }: RowName): Promise<void> {
+  takeFree({ table, id }: RowName): void {
+    const name = nameOf(table, id);
+    this.#rows.add(name);
+    this.#held.push(this.#options.takeFree(name));
+  }
+
+  get isChained(): boolean {
+    const [held] = this.#held;
+    return this.#held.length === 1 && held?.place.chains === true;
+  }
+
+  async take({ table, id }: RowName, isAlone = false): Promise<void> {
+    const { take, deadline } = this.#options;
     const name = nameOf(table, id);
     if (this.#rows.has(name)) {
-      checkTime(this.#deadline);
+      checkTime(deadline);
+      const [held] = this.#held;
+      if (this.isChained && (isAlone || held?.place.hasYielded)) await held?.rejoin(!isAlone);
       return;
     }
     this.release();
     this.#rows.add(name);
-    for (const each of [...this.#rows].sort()) this.#held.push(await this.#take(each));
+    // A chain orders the changes of one row only.
+    const chains = this.#options.chains && !isAlone && this.#rows.size === 1;
+    for (const each of [...this.#rows].sort()) this.#held.push(await take(each, chains));
   }
 
   release(): void {
-    for (const release of this.#held.splice(0)) release();
+    for (const { leave } of this.#held.splice(0)) leave();
   }
 }
 
-type Place = { readonly shared: boolean; admit: (() => void) | undefined };
+type Place = {
+  readonly shared: boolean;
+  chains: boolean;
+  /** True once its unit is handed to the engine, which lets the next place of a chain in. */
+  hasYielded: boolean;
+  /** Of the texts of that unit. */
+  characters: number;
+  admit: (() => void) | undefined;
+};
 
-/** Held by one exclusive place or any number of shared ones; the others wait in order of arrival. */
+/** A row as a unit under way leaves it. */
+type RowUnderWay = { readonly provisional: number; readonly row: Row | undefined };
+
+/** Units of one chain under way: the failure of one repeats those behind it. */
+const chainMax = 256;
+/** Characters of their texts: a chain leaves room in the engine's queue for other writes. */
+const chainCharactersMax = 1_048_576;
+
+/**
+ * Held by one exclusive place, by any number of shared ones, or by a chain: exclusive places of which all but the last have yielded. The
+ * others wait in order of arrival, behind those that return.
+ *
+ * The head of a line that chains lets the next one in as soon as its unit is handed to the engine. The next one computes its change
+ * from that unit (`newest`) and expects its provisional revision, so many changes of one row are committed by one transaction. If the unit
+ * fails, the units that were computed from it are superseded, and return to the front of the line.
+ */
 class Line {
+  readonly #returning = new Set<Place>();
   readonly #waiting = new Set<Place>();
   readonly #holders = new Set<Place>();
+  /** The holder that came last. */
+  #last: Place | undefined;
+  #characters = 0;
+  newest: RowUnderWay | undefined;
+  /** Counts the chains: units of an earlier one are computed from a unit that failed, and will fail too. */
+  #chain = 0;
 
   get isEmpty(): boolean {
-    return this.#holders.size === 0 && this.#waiting.size === 0;
+    return this.#holders.size === 0 && this.#waiting.size === 0 && this.#returning.size === 0;
   }
 
-  /** @returns true if the place is held immediately */
-  enter(place: Place): boolean {
+  /** True if the last holder has not handed its unit over and lets others in when it does. */
+  get isChaining(): boolean {
+    return this.#last?.chains === true && !this.#last.hasYielded && this.#holders.has(this.#last);
+  }
+
+  enter(place: Place): void {
     this.#waiting.add(place);
     this.#admit();
-    return this.#holders.has(place);
+  }
+
+  rejoin(place: Place): void {
+    this.#giveUp(place);
+    place.hasYielded = false;
+    place.characters = 0;
+    this.#returning.add(place);
+    this.#admit();
+  }
+
+  /** @returns what to call when the unit fails */
+  handOver(newest: RowUnderWay, characters: number): () => void {
+    const chain = this.#chain;
+    this.newest = newest;
+    if (this.#last !== undefined) {
+      this.#last.hasYielded = true;
+      this.#last.characters = characters;
+      this.#characters += characters;
+    }
+    this.#admit();
+    return () => {
+      if (chain !== this.#chain) return;
+      this.#chain += 1;
+      this.newest = undefined;
+    };
   }
 
   holds(place: Place): boolean {
@@ -196,20 +345,49 @@ class Line {
   }
 
   leave(place: Place): void {
+    this.#returning.delete(place);
     this.#waiting.delete(place);
-    this.#holders.delete(place);
+    this.#giveUp(place);
     this.#admit();
   }
 
+  #giveUp(place: Place): void {
+    if (this.#holders.delete(place)) this.#characters -= place.characters;
+  }
+
   #admit(): void {
-    for (const place of this.#waiting) {
-      const [holder] = this.#holders;
-      if (holder !== undefined && !(holder.shared && place.shared)) return;
-      this.#waiting.delete(place);
-      this.#holders.add(place);
-      place.admit?.();
+    for (const places of [this.#returning, this.#waiting]) {
+      for (const place of places) {
+        if (!this.#letsIn(place)) return;
+        places.delete(place);
+        this.#holders.add(place);
+        this.#last = place;
+        place.admit?.();
+      }
     }
   }
+
+  #letsIn(place: Place): boolean {
+    if (this.#holders.size === 0) return true;
+    const last = this.#last;
+    if (last === undefined) return false;
+    if (place.shared) return last.shared;
+    if (!place.chains || !last.hasYielded) return false;
+    return this.#holders.size < chainMax && this.#characters < chainCharactersMax;
+  }
+}
+
+function rowAfter({ id, next }: Change, provisional: number): Row | undefined {
+  if (next === null) return undefined;
+  const { doc, owner, createdAt, updatedAt, deletedAt } = next;
+  return { id, rev: provisional, doc, owner, createdAt, updatedAt, deletedAt };
+}
+
+function charactersOf({ changes, events }: Unit): number {
+  let characters = 0;
+  for (const { next } of changes) characters += next?.doc.length ?? 0;
+  for (const { doc } of events) characters += doc.length;
+  return characters;
 }
 
 /** Names of tables contain no line feed. */

@@ -43,7 +43,10 @@ export type Table = {
 
 export type Reference = { readonly field: Field; readonly table: string };
 
-/** The state that a change was computed from; if the row differs, the whole unit fails. */
+/**
+ * The state that a change was computed from; if the row differs, the whole unit fails. A negative revision is the provisional one of a unit
+ * that is not committed yet (`readNewest`).
+ */
 export type Expectation = { readonly absent: true } | { readonly rev: number };
 
 export type Change = {
@@ -81,7 +84,12 @@ export type EventEntry = {
   readonly createdAt: number;
 };
 
-export type Unit = { readonly changes: readonly Change[]; readonly events: readonly EventEntry[] };
+export type Unit = {
+  readonly changes: readonly Change[];
+  readonly events: readonly EventEntry[];
+  /** Set by the store (lines.ts) for a unit that other changes may be computed from before it is committed. */
+  readonly provisional?: number;
+};
 
 /** Each failure names the first change (by index) that failed; no change of the unit was made. */
 export type Commit =
@@ -170,12 +178,17 @@ export type Tally = {
 
 export type RowName = { readonly table: string; readonly id: string };
 
+export type Newest = { readonly row: Row | undefined; readonly isProvisional: boolean };
+
 /** The result of an attempt that another change overtook, with the row where it happened. */
 export class Overtaken {
   readonly row: RowName;
+  /** True if the attempt needs the committed row, and read one that is not committed yet. */
+  readonly isProvisional: boolean;
 
-  constructor(row: RowName) {
+  constructor(row: RowName, isProvisional = false) {
     this.row = row;
+    this.isProvisional = isProvisional;
   }
 }
 
@@ -186,9 +199,14 @@ export type Turn = {
   /**
    * Waits until this change is the head at the row and at all rows that it took before. If it is already, another process overtook it, and
    * it returns at once.
+   * @param isAlone waits until all earlier changes of the row are settled, also in a chain
    * @throws LineUnavailable
    */
-  take(row: RowName): Promise<void>;
+  take(row: RowName, isAlone?: boolean): Promise<void>;
+  /** Takes the row, for which no other change waits, as the first of the turn. */
+  takeFree(row: RowName): void;
+  /** True if the change may be computed from `readNewest`. */
+  readonly isChained: boolean;
   /** Releases the places. Callers must call it however the change ends. */
   release(): void;
 };
@@ -198,7 +216,8 @@ export type ChangeLines = {
   readonly waiting: number;
   /** True if another change of the row holds or awaits its turn. */
   isBusy(row: RowName): boolean;
-  turn(onGone?: OnGone): Turn;
+  /** @param chains computes its change from `readNewest`: it gets its turn when the one before has been handed to the engine */
+  turn(onGone?: OnGone, chains?: boolean): Turn;
   /**
    * Runs `attempt` until it is not overtaken: immediately if the row is not busy, otherwise in turn. Each attempt reads and computes anew.
    * @param row undefined if only the attempt can tell
@@ -227,6 +246,11 @@ export type Store = {
   readonly lines: ChangeLines;
   /** Reads the row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
+  /**
+   * Reads the row as the changes of this process leave it that are not committed yet. For a change that holds a chained turn at the row; the
+   * row then has a provisional revision, and nothing may be answered from it before it is committed.
+   */
+  readNewest(table: string, id: string): MaybePromise<Newest>;
   plan(query: ListQuery): Plan;
   /** @param party as for a page */
   count(table: string, filter: Filter, party?: string): MaybePromise<number>;

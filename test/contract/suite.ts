@@ -3,6 +3,7 @@
  */
 import { after, afterEach, before, describe } from 'node:test';
 import type { Table } from '../../src/store/store.ts';
+import { chainTests } from './chains.ts';
 import { commitTests } from './commit.ts';
 import type { Bench, Engine, Opened } from './engine.ts';
 import { eventTests } from './events.ts';
@@ -16,6 +17,7 @@ import { upkeepTests } from './upkeep.ts';
 export function contractSuite(name: string, engine: Engine): void {
   describe(`store contract: ${name}`, () => {
     topic('commit', engine, commitTests);
+    topic('chains', engine, chainTests);
     topic('references', engine, referenceTests);
     topic('filters', engine, filterTests);
     topic('pages', engine, pageTests);

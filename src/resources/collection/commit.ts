@@ -6,7 +6,7 @@ import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Ask, Made, Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
-import type { Change, Commit, Row, Unit } from '../../store/store.ts';
+import { type Change, type Commit, Overtaken, type Row, type Unit } from '../../store/store.ts';
 import type { Accompaniment, Served } from './served.ts';
 import type { MemberStanding } from './standing.ts';
 import { madeOf } from './write-result.ts';
@@ -48,10 +48,12 @@ export async function commitUnit(
 export async function leaveAsItIs(
   served: Served,
   ask: Ask,
-  { id, row }: MemberStanding,
+  { id, row, isProvisional }: MemberStanding,
   validated: boolean,
 ): Promise<Result> {
   if (row === undefined) throw new Error('nothing is there to be left');
+  // Its revision is part of the response.
+  if (isProvisional === true) return new Overtaken({ table: served.collection.name, id }, true);
   const { rev, updatedAt: modifiedAt } = row;
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const result = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });

@@ -19,7 +19,14 @@ import { commitUnit, leaveAsItIs } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
-import { closedTo, type MemberStanding, mayCreate, memberStanding, memberValidators } from './standing.ts';
+import {
+  chains,
+  closedTo,
+  type MemberStanding,
+  mayCreate,
+  memberStanding,
+  memberValidators,
+} from './standing.ts';
 import { madeOf } from './write-result.ts';
 
 export type FieldsProposal = Proposal & {
@@ -172,6 +179,7 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
     matchRequired: collection.requireMatch,
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'patch', bytes, mediaType),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'update'),
     propose: (ask, { id, row }, content) => {
       if (content === undefined || row === undefined) throw new Error('a patch of nothing');
@@ -225,6 +233,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     matchRequired: collection.requireMatch,
     understand: (ask, bytes, mediaType) => understandContent(served, ask, 'replace', bytes, mediaType),
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'update'),
     propose: (ask, standing, content) => proposal(served, ask, standing, content),
     validators: (_ask, standing) => memberValidators(standing),

@@ -11,7 +11,7 @@ import { commitUnit } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
 import type { Served } from './served.ts';
-import { type MemberStanding, mayDelete, memberStanding, memberValidators } from './standing.ts';
+import { chains, type MemberStanding, mayDelete, memberStanding, memberValidators } from './standing.ts';
 import { madeOf } from './write-result.ts';
 
 export function removeOperation(served: Served): Operation<MemberStanding> {
@@ -21,6 +21,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     asynchronous: true,
     matchRequired: collection.requireMatch,
     changes: ({ captures }) => ({ table: collection.name, id: captures[0] ?? '' }),
+    chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'delete'),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {

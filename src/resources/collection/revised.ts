@@ -38,6 +38,8 @@ export function revised(operation: Operation, revise: Revise): Operation {
   if (propose === undefined) throw new Error('only an operation that proposes fields can be revised');
   return {
     ...operation,
+    // A revision may depend on other rows as they are committed.
+    chains: false,
     propose: async (ask, standing, content) => {
       const proposal = (await propose(ask, standing, content)) as FieldsProposal;
       if (proposal.problem !== null) return proposal;

@@ -24,9 +24,19 @@ export type MemberStanding = Standing & {
 
 export function memberStanding(served: Served, ask: Ask, action: Action): MaybePromise<MemberStanding> {
   const id = ask.captures[0] ?? '';
-  return whenKnown(served.store.read(served.collection.name, id), (row) =>
-    judge(served, ask.principal, action, id, row),
-  );
+  const { store, collection } = served;
+  if (ask.isChained === true) {
+    return whenKnown(store.readNewest(collection.name, id), ({ row, isProvisional }) => ({
+      ...judge(served, ask.principal, action, id, row),
+      isProvisional,
+    }));
+  }
+  return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
+}
+
+/** Changes that accompany one may name the revision of its row, which must then be a real one. */
+export function chains(served: Pick<Served, 'accompany'>): boolean {
+  return served.accompany === undefined;
 }
 
 function judge(

@@ -9,6 +9,7 @@ import { ChangeListeners } from '../change-listeners.ts';
 import { Lines } from '../lines.ts';
 import { quoteName } from '../quote-name.ts';
 import { eventsTable, type Store, type Table } from '../store.ts';
+import { whenKnown } from '../when-known.ts';
 import { type Changes, createChanges } from './changes/changes.ts';
 import { type Committer, createCommitter } from './commit/committer.ts';
 import { type Address, addressOf } from './connection/address.ts';
@@ -161,6 +162,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
   const peers = startPeers({ send: read.send, schema, process, facts: options.facts ?? {}, observe });
   const commits = createConnection({ ...connecting, name: 'comity commit', timeoutMs });
   const named = new Map(layouts.map((layout) => [layout.table.name, layout]));
+  const lines = new Lines(options);
   const committer = createCommitter({
     connection: commits,
     layouts,
@@ -180,6 +182,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     },
     onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
+    revisions: lines.revisions,
   });
   const place = { url: options.url, schema, connectTimeoutMs };
   const backups = new RunningBackups((to, onProgress) => startBackup(place, to, onProgress));
@@ -192,7 +195,7 @@ function start(options: PostgresOptions, inputs: OpenInputs): Running {
     ...{ changes, listeners, backups },
     process,
     peers,
-    lines: new Lines(options),
+    lines,
   };
 }
 
@@ -207,7 +210,7 @@ function layoutOf(layouts: ReadonlyMap<string, Layout>, table: string): Layout {
 }
 
 function storeOver(running: Running): PostgresStore {
-  const { schema, layouts, ordered, numbers, read, scan, committer, listeners, backups } = running;
+  const { schema, layouts, ordered, numbers, read, scan, committer, listeners, lines, backups } = running;
   const rows = createPointReads(read, ordered, schema);
   const versions = createVersions(read, numbers, schema);
   const tally = createTallies(read, schema);
@@ -218,8 +221,10 @@ function storeOver(running: Running): PostgresStore {
     shared: true,
     processId: running.process,
     hasEnded: running.peers.hasEnded,
-    lines: running.lines,
+    lines,
     read: rows.read,
+    readNewest: (table, id) =>
+      lines.newest(table, id) ?? whenKnown(rows.read(table, id), (row) => ({ row, isProvisional: false })),
     plan(query) {
       const layout = layoutOf(layouts, query.table);
       const tableNumber = numbers.get(query.table) ?? 0;
@@ -227,7 +232,10 @@ function storeOver(running: Running): PostgresStore {
     },
     count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
     version: versions.version,
-    commit: (unit) => committer.commit(unit),
+    commit(unit) {
+      const handed = lines.handOver(unit);
+      return lines.settle(handed, committer.commit(handed));
+    },
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
     head: () => readHead(log),
     onAppend: (listener) => listeners.add(eventsTable, listener),

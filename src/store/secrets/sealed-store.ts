@@ -53,6 +53,12 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
       if (!tables.has(table)) return row;
       return whenKnown(row, (found) => (found === undefined ? undefined : opened(table, found)));
     },
+    readNewest: (table, id) =>
+      whenKnown(store.readNewest(table, id), (newest) =>
+        newest.row === undefined || !tables.has(table)
+          ? newest
+          : { ...newest, row: opened(table, newest.row) },
+      ),
     plan(query) {
       const plan = store.plan(query);
       const { table } = query;

@@ -15,7 +15,8 @@ import { beginPartial, publish } from '../backup-file/write-file.ts';
 import { ChangeListeners } from '../change-listeners.ts';
 import { rowOf } from '../kept-row.ts';
 import { Lines } from '../lines.ts';
-import { eventsTable, type Store, StoreUnavailable, type Table } from '../store.ts';
+import type { ProvisionalRevisions } from '../provisional-revisions.ts';
+import { eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
 import type { Cells } from './cells.ts';
 import { tickSql } from './compile/select.ts';
 import { type ConnectionOptions, connect } from './connection.ts';
@@ -189,11 +190,12 @@ function assemble(options: SqliteOptions, inputs: OpenInputs): SqliteStore {
     { readerThreads: readerThreadsOf(options), readerQueueMax: options.readerQueueMax ?? 256, damage },
   );
   const listeners = new ChangeListeners();
-  const writer = startWriter(options, inputs, { snapshot, listeners, damage });
+  const lines = new Lines(options);
+  const { revisions } = lines;
+  const writer = startWriter(options, inputs, { snapshot, listeners, damage, revisions });
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
   const tally = createTallies(options.clock ?? Date.now);
-  const lines = new Lines(options);
   return storeOver({ snapshot, readers, writer, tableOf, listeners, tally, lines, backups, release });
 }
 
@@ -201,6 +203,7 @@ type WriterHooks = {
   readonly snapshot: Snapshot;
   readonly listeners: ChangeListeners;
   readonly damage: Damage;
+  readonly revisions: ProvisionalRevisions;
 };
 
 /** At least two, so that a scan of one party does not block the others. */
@@ -212,7 +215,7 @@ function readerThreadsOf({ readerThreads = 0 }: SqliteOptions): number {
 function startWriter(
   options: SqliteOptions,
   inputs: OpenInputs,
-  { snapshot, listeners, damage }: WriterHooks,
+  { snapshot, listeners, damage, revisions }: WriterHooks,
 ): WriterQueue {
   const { path, connection, layouts, numbers, observe } = inputs;
   const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
@@ -229,29 +232,32 @@ function startWriter(
       onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
       onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
       damage,
+      revisions,
     },
   );
 }
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
-  const { snapshot, readers, writer, tableOf, listeners, backups } = running;
+  const { snapshot, readers, writer, tableOf, listeners, lines, backups } = running;
   const shapes = createCompiledShapes();
   const processId = randomUUID();
   let closing: Promise<void> | undefined;
+  const read = (table: string, id: string): Row | undefined => {
+    const { readSql } = tableOf(table);
+    return snapshot.run(() => {
+      const cells = snapshot.prepare(readSql).get(id) as unknown as Cells | undefined;
+      return cells === undefined ? undefined : rowOf(cells);
+    });
+  };
   return {
     shared: false,
     processId,
     // This process has the folder to itself, so every other process is a former one.
     hasEnded: (other) => other !== processId,
-    lines: running.lines,
-    read(table, id) {
-      const { readSql } = tableOf(table);
-      return snapshot.run(() => {
-        const cells = snapshot.prepare(readSql).get(id) as unknown as Cells | undefined;
-        return cells === undefined ? undefined : rowOf(cells);
-      });
-    },
+    lines,
+    read,
+    readNewest: (table, id) => lines.newest(table, id) ?? { row: read(table, id), isProvisional: false },
     plan(query) {
       const { layout, tableNumber } = tableOf(query.table);
       return makePlan({ snapshot, readers, layout, tableNumber, shapes }, query);
@@ -264,7 +270,10 @@ function storeOver(running: Running): SqliteStore {
       const { tableNumber } = tableOf(table);
       return snapshot.run(() => snapshot.version(tableNumber));
     },
-    commit: (unit) => writer.commit(unit),
+    commit(unit) {
+      const handed = lines.handOver(unit);
+      return lines.settle(handed, writer.commit(handed));
+    },
     tail(after, filter, limit, { bytesMax = Number.POSITIVE_INFINITY, party } = {}) {
       const query = { after, filter, limit, bytesMax, party };
       return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, query);

@@ -14,6 +14,7 @@ import {
   layoutsOf,
   type TableNumbers,
 } from '../../../src/store/postgres/schema/schema-layout.ts';
+import { ProvisionalRevisions } from '../../../src/store/provisional-revisions.ts';
 import type { Row, Table } from '../../../src/store/store.ts';
 import { tables as contractTables } from '../../contract/fixture.ts';
 import type { Ending } from '../../harness/listening.ts';
@@ -84,6 +85,7 @@ export function startCommitter(
     schema,
     channel,
     writer: randomBytes(8).toString('hex'),
+    revisions: new ProvisionalRevisions(),
     unitsWaitingMax: 10_000,
     unitsWaitingBytesMax: 67_108_864,
     unitsPerTransactionMax: 512,

@@ -1,4 +1,5 @@
 /** What committing needs of each table: counter, references, dependants and statements. Built once when the store opens. */
+import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Change, eventsTable, type Unit } from '../../store.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type Naming, type TableStatements, tableStatements } from './statements.ts';
@@ -80,4 +81,15 @@ export function resolveUnit(unit: Unit, byName: ReadonlyMap<string, CommitTable>
   }
   for (const { doc } of unit.events) characters += doc.length;
   return { unit, changes, characters };
+}
+
+/** Replaces provisional revisions by those that the units got; the ones that stay are of the same batch, or of failed units. */
+export function withRevisions(work: Work, revisions: Pick<ProvisionalRevisions, 'resolve'>): Work {
+  if (work.changes.every(({ change: { expect } }) => !('rev' in expect) || expect.rev >= 0)) return work;
+  const changes = work.changes.map(({ table, change }) => {
+    const { expect } = change;
+    if (!('rev' in expect)) return { table, change };
+    return { table, change: { ...change, expect: { rev: revisions.resolve(expect.rev) } } };
+  });
+  return { ...work, changes };
 }

@@ -6,13 +6,14 @@
  * batch starts the next immediately, before the promises of the last one settle.
  */
 
+import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { quoteName } from '../../quote-name.ts';
 import { type Commit, StoreUnavailable, type Unit } from '../../store.ts';
 import type { Call, Connection } from '../connection/connection.ts';
 import { asUnavailable, unavailable } from '../connection/connection-failure.ts';
 import type { Layout, TableNumbers } from '../schema/schema-layout.ts';
 import { type BatchContext, commitBatch } from './commit-batch.ts';
-import { type CommitTable, commitTables, resolveUnit, type Work } from './commit-table.ts';
+import { type CommitTable, commitTables, resolveUnit, type Work, withRevisions } from './commit-table.ts';
 import { Fence } from './fence.ts';
 import { type CommitContext, transactionMs } from './flight.ts';
 import type { BatchOutcome, Outcome } from './outcome.ts';
@@ -44,6 +45,7 @@ export type CommitterOptions = {
   readonly onBatch: (units: number, durationMs: number) => void;
   /** Called when a batch or purge failed with StoreUnavailable. */
   readonly onFailed: (error: unknown) => void;
+  readonly revisions: ProvisionalRevisions;
 };
 
 export type Committer = {
@@ -229,12 +231,16 @@ class BatchingCommitter implements Committer {
   async #runBatch(batch: readonly Waiting[]): Promise<void> {
     this.#busy = true;
     const started = performance.now();
-    const works = batch.map(({ work }) => work);
+    const { revisions } = this.#options;
+    const works = batch.map(({ work }) => withRevisions(work, revisions));
     const batchOutcome = await commitBatch(this.#context, {
       works,
       endsAt: started + this.#options.timeoutMs,
     });
     this.#busy = false;
+    // Before the next batch is made, in which units may expect revisions of this one.
+    for (const [index, { unit }] of works.entries())
+      settleRevision(revisions, unit, batchOutcome.outcomes[index]);
     this.#next();
     for (const [index, { resolve, reject }] of batch.entries()) {
       const outcome = batchOutcome.outcomes[index] as Outcome;
@@ -264,6 +270,12 @@ class BatchingCommitter implements Committer {
     this.#busy = false;
     this.#next();
   }
+}
+
+function settleRevision(revisions: ProvisionalRevisions, unit: Unit, outcome: Outcome | undefined): void {
+  if (unit.provisional === undefined || outcome === undefined) return;
+  const rev = 'commit' in outcome && outcome.commit.outcome === 'committed' ? outcome.commit.rev : undefined;
+  revisions.settle(unit.provisional, rev);
 }
 
 type PurgeContext = CommitContext & { readonly schema: string; readonly channel: string };

@@ -29,9 +29,10 @@ export function judge(
   const accepted: Work[] = [];
   const touched = new Set<number>();
   const events = eventsOf(tables);
+  const revisions = new Map<number, number>();
   for (const work of works) {
     const place = accepted.length + 1;
-    const refused = judgeUnit(work, { ledger, tables, events, rev: rev + place, place });
+    const refused = judgeUnit(work, { ledger, tables, events, rev: rev + place, place, revisions });
     refusals.push(refused);
     if (refused !== undefined) {
       ledger.undo();
@@ -39,6 +40,7 @@ export function judge(
     }
     ledger.keep();
     accepted.push(work);
+    if (work.unit.provisional !== undefined) revisions.set(work.unit.provisional, rev + place);
     for (const { table, change } of work.changes) if (!isOnlyExpected(change)) touched.add(table.number);
     if (work.unit.events.length > 0) touched.add(events.number);
   }
@@ -52,6 +54,8 @@ type JudgeContext = {
   /** The unit's revision if it is accepted. */
   readonly rev: number;
   readonly place: number;
+  /** Revisions of the units accepted so far, by their provisional ones. */
+  readonly revisions: ReadonlyMap<number, number>;
 };
 
 function judgeUnit({ unit, changes }: Work, context: JudgeContext): Refused | undefined {
@@ -83,11 +87,12 @@ function judgeUnit({ unit, changes }: Work, context: JudgeContext): Refused | un
 function judgeChange(
   { table, change }: Placed,
   at: number,
-  { ledger, tables, rev }: JudgeContext,
+  { ledger, tables, rev, revisions }: JudgeContext,
 ): Refused | undefined {
   const { id, expect, next } = change;
   const { now } = ledger.stateOf(table, id);
-  if (now?.rev !== ('rev' in expect ? expect.rev : undefined)) {
+  const expected = 'rev' in expect ? (revisions.get(expect.rev) ?? expect.rev) : undefined;
+  if (now?.rev !== expected) {
     return { outcome: 'superseded', change: at, current: now };
   }
   if (next !== null && next.deletedAt === null) {

@@ -20,6 +20,8 @@ export type Effects = {
   readonly touched: Map<number, number>;
   /** Statements that changed a row; above 0, a refusal must be undone. */
   written: number;
+  /** Revisions of earlier units of the batch, by their provisional ones. */
+  readonly revisions: ReadonlyMap<number, number>;
 };
 
 /** @returns undefined if the unit was applied */
@@ -67,7 +69,8 @@ function applyChange(
   effects: Effects,
 ): Refused | undefined {
   const id = cells.text();
-  const expected = cells.number();
+  const named = cells.number();
+  const expected = effects.revisions.get(named) ?? named;
   const puts = cells.number() === 1;
   if (!puts) {
     if (expected === absentRev)

@@ -8,6 +8,7 @@
 import { Worker } from 'node:worker_threads';
 import { ownEmitter } from '../../../observe/own-emitter.ts';
 import { isOnlyExpected } from '../../change-listeners.ts';
+import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
 import { workerFile } from '../../worker-file.ts';
 import type { Damage } from '../integrity.ts';
@@ -33,6 +34,7 @@ export type QueueOptions = {
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
   readonly damage: Damage;
+  readonly revisions: ProvisionalRevisions;
 };
 
 type Waiting = {
@@ -174,7 +176,7 @@ export class WriterQueue {
       taken += 1;
       this.#charactersWaiting -= waiting.characters;
       try {
-        encodeUnit(waiting.unit, this.#indexOf, cells);
+        encodeUnit(waiting.unit, { indexOf: this.#indexOf, revisions: this.#options.revisions }, cells);
         units.push(waiting);
         characters += waiting.characters;
       } catch (error) {
@@ -239,6 +241,8 @@ export class WriterQueue {
     this.#underWay = undefined;
     this.#full = undefined;
     this.#options.onCommitted();
+    if (underWay.kind === 'commit' && reply.kind === 'committed')
+      this.#settleRevisions(underWay.units, reply);
     // Sends the next batch before the promises of this one settle, so that the writer never waits for them.
     this.#next();
     if (underWay.kind === 'purge') {
@@ -250,6 +254,19 @@ export class WriterQueue {
       const changed = settle(underWay.units, reply);
       this.#options.onBatch(underWay.units.length, performance.now() - underWay.started);
       if (changed.size > 0) this.#options.onChanged(changed);
+    }
+  }
+
+  /** Before the next batch is encoded, in which units may expect revisions of this one. */
+  #settleRevisions(units: readonly Waiting[], { firstRev, refusals }: Reply & { kind: 'committed' }): void {
+    let refused = 0;
+    for (const [index, { unit }] of units.entries()) {
+      const isRefused = refusals[refused]?.unit === index;
+      if (unit.provisional !== undefined) {
+        const rev = isRefused ? undefined : firstRev + index - refused;
+        this.#options.revisions.settle(unit.provisional, rev);
+      }
+      if (isRefused) refused += 1;
     }
   }
 

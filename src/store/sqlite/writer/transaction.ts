@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { isMistake } from '../sqlite-failure.ts';
 import { applyUnit, type Effects } from './apply.ts';
 import type { Statements } from './statements.ts';
-import { type Cell, CellReader, type Refusal } from './writer-messages.ts';
+import { type Cell, CellReader, noRevision, type Refusal } from './writer-messages.ts';
 
 export type Outcome = {
   readonly firstRev: number;
@@ -46,19 +46,23 @@ function tryBatch(
   careful: boolean,
 ): Outcome | undefined {
   const cells = new CellReader(batch);
-  const effects: Effects = { touched: new Map(), written: 0 };
+  const revisions = new Map<number, number>();
+  const effects: Effects = { touched: new Map(), written: 0, revisions };
   const refusals: Refusal[] = [];
   let rev = before;
   database.exec('BEGIN IMMEDIATE');
   for (let unit = 0; unit < units; unit += 1) {
     const end = cells.number() + cells.position;
     if (careful) database.exec('SAVEPOINT unit');
-    const own: Effects = careful ? { touched: new Map(), written: 0 } : effects;
+    const own: Effects = careful ? { touched: new Map(), written: 0, revisions } : effects;
+    const provisional = cells.number();
     const written = own.written;
     const refusal = applyOne(statements, cells, unit, rev + 1, own, careful);
     if (refusal === 'start over') return undefined;
-    if (refusal === undefined) rev += 1;
-    else {
+    if (refusal === undefined) {
+      rev += 1;
+      if (provisional !== noRevision) revisions.set(provisional, rev);
+    } else {
       if (!careful && own.written > written) return undefined;
       refusals.push(refusal);
       cells.seek(end);

@@ -2,6 +2,8 @@
  * Messages between the calling thread and the writer. Units travel as one flat array per batch, read by position: structured clone of
  * nested objects costs several times as much, and the writer's time limits the commits per second.
  */
+
+import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import type { Commit, EventEntry, StorageFault, Table, Unit } from '../../store.ts';
 import type { ConnectionOptions } from '../connection.ts';
 
@@ -46,24 +48,32 @@ export type Reply =
   | { readonly kind: 'failed'; readonly message: string; readonly fault: StorageFault | undefined }
   | { readonly kind: 'closed' };
 
-/** Encodes `expect: {absent: true}`; revisions are above it. */
+/** Encodes `expect: {absent: true}`; revisions are above it, provisional ones of units of the same batch below. */
 export const absentRev = -1;
 
+/** Encodes a unit without a provisional revision. */
+export const noRevision = 0;
+
+export type Encoding = {
+  /** Index of a table by its name. */
+  readonly indexOf: ReadonlyMap<string, number>;
+  readonly revisions: Pick<ProvisionalRevisions, 'resolve'>;
+};
+
 /**
- * Appends a unit: the number of its cells, its changes, its events, each list preceded by its length.
- * @param indexOf index of a table by its name
+ * Appends a unit: the number of its cells, its provisional revision, its changes, its events, each list preceded by its length.
  * @throws TypeError for an undeclared table; then nothing is appended
  */
-export function encodeUnit(unit: Unit, indexOf: ReadonlyMap<string, number>, cells: Cell[]): void {
+export function encodeUnit(unit: Unit, { indexOf, revisions }: Encoding, cells: Cell[]): void {
   const start = cells.length;
-  cells.push(0, unit.changes.length);
+  cells.push(0, unit.provisional ?? noRevision, unit.changes.length);
   for (const change of unit.changes) {
     const table = indexOf.get(change.table);
     if (table === undefined) {
       cells.length = start;
       throw new TypeError(`no table is named ${change.table}`);
     }
-    cells.push(table, change.id, 'rev' in change.expect ? change.expect.rev : absentRev);
+    cells.push(table, change.id, 'rev' in change.expect ? revisions.resolve(change.expect.rev) : absentRev);
     const { next } = change;
     if (next === null) {
       cells.push(0);

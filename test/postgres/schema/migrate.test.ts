@@ -19,6 +19,7 @@ import { openSession } from '../../../src/store/postgres/schema/session.ts';
 import type { Table } from '../../../src/store/store.ts';
 import { categories, things } from '../../contract/fixture.ts';
 import { type Listening, listen } from '../../harness/listening.ts';
+import { until } from '../../harness/until.ts';
 import { makeSchema, migrateOptions, openOptions, testDatabase, withCategories } from './database.ts';
 
 const database = await testDatabase();
@@ -61,11 +62,14 @@ test('lets one of three migrations do each step while the others wait, and tells
   const onWaiting = (): void => {
     waiting += 1;
   };
-  const runs = await Promise.all(
-    [1, 2, 3].map(() => migrateSchema(address, migrateOptions('crowded', { onWaiting }))),
-  );
+  // Held until all three wait, since one may otherwise be over before another begins.
+  const holder = await openSession(address, 'test', 5000);
+  await lockSchema(holder, 'crowded', 0, () => assert.fail('nobody else has it'));
+  const running = [1, 2, 3].map(() => migrateSchema(address, migrateOptions('crowded', { onWaiting })));
+  await until(() => waiting === 3, 'all three wait');
+  await holder.end();
+  const runs = await Promise.all(running);
   assert.deepEqual(runs.map((steps) => steps.length).sort(), [0, 0, 10]);
-  assert.equal(waiting, 2);
 });
 
 test('gives up on another migration that does not end', async () => {

@@ -78,8 +78,9 @@ for (const [engine, open] of engines) {
 
     const changed = told(stores[1]);
     const rotation = { store: stores[0], clock, random: randomBytes };
-    const { secret } = await rotateSenderSecret(rotation, billing, { overlapMs: 60_000 });
+    // The other process may know of the rotation before this one returns.
     const before = other.secrets.of(billing);
+    const { secret } = await rotateSenderSecret(rotation, billing, { overlapMs: 60_000 });
     await changed;
     await other.secrets.refresh();
     assert.deepEqual(other.secrets.of(billing), [

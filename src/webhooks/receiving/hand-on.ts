@@ -61,7 +61,7 @@ export type ResourceCall =
       readonly tenant: string | undefined;
     };
 
-/** The writes of one attempt of a handler, kept until it ends (handling/transaction.ts). */
+/** The writes of one attempt of a handler, kept until it ends (handler-transaction/transaction.ts). */
 export type Transaction = {
   /** @throws ResourceRefused, StoreUnavailable @returns JSON; undefined for nothing */
   call(call: ResourceCall): Promise<unknown>;

@@ -37,6 +37,13 @@ export type HandedOn =
   /** The program stops: nothing is counted, and the next start tries again. */
   | { readonly outcome: 'aborted' };
 
+export type Failure = Extract<HandedOn, { readonly outcome: 'failed' }>;
+
+/** Returns a failure without a response. */
+export function failure(error: string, message: string, permanent = false): Failure {
+  return { outcome: 'failed', error, message, statusCode: null, permanent, notBefore: null };
+}
+
 /** Rejects only with StoreUnavailable. */
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 

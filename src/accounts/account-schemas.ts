@@ -1,12 +1,22 @@
 /** What several operations of accounts take and answer (§2.3, §5), and who may call those that any credential opens. */
 import { Type } from 'typebox';
+import type { ActionLimits } from '../kernel/action.ts';
 import { named, type Tag } from '../kernel/documentation.ts';
 import type { Permission } from '../model/access.ts';
 import type { Principal } from '../model/principal.ts';
+import type { AddressOf } from './fact-of-ask.ts';
 
 export const accountsTag: Tag = {
   name: 'accounts',
   description: 'Logging in and out, and what stands behind it.',
+};
+
+/** What every route of accounts below `/auth` needs. */
+export type AccountRouteOptions = {
+  /** `/api/v1` */
+  readonly base: string;
+  readonly limits: ActionLimits;
+  readonly addressOf: AddressOf;
 };
 
 /** Settings of these names. */

@@ -5,11 +5,12 @@
 
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';
-import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Scheme } from '../model/principal.ts';
 import type { Services } from '../store/capabilities.ts';
 import {
+  type AccountRouteOptions,
   accountsTag,
   anyCredential,
   examplePassword,
@@ -20,7 +21,6 @@ import {
 import { passwordsTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import { removeCodes } from './mail-code.ts';
 import type { CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
@@ -97,13 +97,10 @@ export function createChangePassword(options: ChangePasswordOptions): ChangePass
 const wrong: Changed = { ok: false, problem: 'invalid_credentials' };
 const unavailable: Changed = { ok: false, problem: 'unavailable' };
 
-type PasswordResourceOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly changePassword: ChangePassword;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
-} & PasswordLimits;
+type PasswordResourceOptions = AccountRouteOptions &
+  PasswordLimits & {
+    readonly changePassword: ChangePassword;
+  };
 
 const schemesOfPeople: ReadonlySet<Scheme> = new Set<Scheme>(['token', 'session-cookie', 'password']);
 

@@ -5,11 +5,12 @@
 
 import { Type } from 'typebox';
 import type { Allowance } from '../http/message.ts';
-import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Services } from '../store/capabilities.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import {
+  type AccountRouteOptions,
   accountsTag,
   cookieSchema,
   emailSchema,
@@ -22,7 +23,6 @@ import { passwordsTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { type Attempted, commitRetried } from './commit-retried.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import type { Checked, CheckPassword } from './passwords/check-password.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { passwordChange, readPassword } from './passwords/password-row.ts';
@@ -130,13 +130,9 @@ async function renew(hasher: Pick<PasswordHasher, 'hash'>, password: string): Pr
   }
 }
 
-type LoginResourceOptions = {
-  /** `/api/v1` */
-  readonly base: string;
+type LoginResourceOptions = AccountRouteOptions & {
   readonly login: Login;
   readonly isCrossSite: CrossSiteCheck;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
   readonly verifiedEmailRequired: boolean;
 };
 

@@ -5,24 +5,20 @@
  */
 import { Type } from 'typebox';
 import { readCookie } from '../http/syntax/cookie.ts';
-import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { tryCommit } from '../store/lines.ts';
 import { type Change, Overtaken, type Store } from '../store/store.ts';
-import { accountsTag, anyCredential } from './account-schemas.ts';
+import { type AccountRouteOptions, accountsTag, anyCredential } from './account-schemas.ts';
 import type { Audit } from './audit-fact.ts';
-import { type AddressOf, factOfAsk } from './fact-of-ask.ts';
+import { factOfAsk } from './fact-of-ask.ts';
 import { sessionCookieName } from './sessions/cookie.ts';
 import type { Sessions } from './sessions/sessions.ts';
 
-export type LogoutOptions = {
-  /** `/api/v1` */
-  readonly base: string;
+export type LogoutOptions = AccountRouteOptions & {
   readonly store: Pick<Store, 'commit'>;
   readonly sessions: Pick<Sessions, 'end' | 'endOfUser' | 'clearCookie'>;
   readonly audit: Pick<Audit, 'entry'>;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
 };
 
 const schema = Type.Object({

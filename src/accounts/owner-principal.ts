@@ -4,13 +4,8 @@
  * endpoint. An expired API key still owns its resources; a revoked one does not.
  */
 import type { ProblemCode } from '../http/problem-registry.ts';
-import {
-  type Authenticated,
-  authenticated,
-  operatorId,
-  type Scheme,
-  type Scope,
-} from '../model/principal.ts';
+import type { StoredRequest } from '../kernel/operations/stored-request.ts';
+import { type Authenticated, authenticated, operatorId, type Scope } from '../model/principal.ts';
 import type { Store } from '../store/store.ts';
 import { keysTable, readUser, usersTable } from './account-tables.ts';
 import { administrator } from './admin-key.ts';
@@ -47,14 +42,7 @@ export function createOwnerPrincipal(store: Pick<Store, 'read'>): OwnerPrincipal
 }
 
 /** The caller of an accepted request, as it was authenticated then. */
-export type EarlierCaller = {
-  readonly id: string;
-  readonly scopes: readonly Scope[];
-  readonly roles: readonly string[];
-  readonly tenant: string | null;
-  readonly scheme?: Scheme;
-  readonly key?: string | null;
-};
+export type EarlierCaller = NonNullable<StoredRequest['principal']>;
 
 /**
  * Returns the caller's current principal: an account must be enabled and has its current roles and scopes; a key must be neither

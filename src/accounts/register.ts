@@ -5,12 +5,13 @@
  */
 
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { actionResource, type Done } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
 import type { AccountMail } from './account-mail.ts';
 import {
+  type AccountRouteOptions,
   accountOutput,
   accountsTag,
   cookieSchema,
@@ -26,7 +27,6 @@ import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
 import { normalizeEmail } from './email.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
 import { passwordChange } from './passwords/password-row.ts';
@@ -119,17 +119,14 @@ function listFaults(email: string | undefined, passwordFault: string | undefined
   return faults;
 }
 
-type RegisterResourceOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly register: Register;
-  /** False: administrators alone make accounts. */
-  readonly registrationOpen: boolean;
-  readonly isCrossSite: CrossSiteCheck;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
-  readonly verifiedEmailRequired: boolean;
-} & PasswordLimits;
+type RegisterResourceOptions = AccountRouteOptions &
+  PasswordLimits & {
+    readonly register: Register;
+    /** False: administrators alone make accounts. */
+    readonly registrationOpen: boolean;
+    readonly isCrossSite: CrossSiteCheck;
+    readonly verifiedEmailRequired: boolean;
+  };
 
 const nameCharactersMax = 200;
 

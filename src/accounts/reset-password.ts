@@ -5,12 +5,13 @@
  */
 
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
 import type { AccountMail } from './account-mail.ts';
 import {
+  type AccountRouteOptions,
   accountsTag,
   codeSchema,
   emailSchema,
@@ -24,7 +25,6 @@ import { passwordsTable, usersTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
 import { normalizeEmail } from './email.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import { createKeysOfOwner, type KeysOfOwner } from './keys/keys-of-owner.ts';
 import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';
@@ -133,14 +133,11 @@ async function buildChanges(options: ResetPasswordOptions, good: Good): Promise<
   ];
 }
 
-type PasswordResetResourcesOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
-  readonly resetPassword: ResetPassword;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
-} & PasswordLimits;
+type PasswordResetResourcesOptions = AccountRouteOptions &
+  PasswordLimits & {
+    readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
+    readonly resetPassword: ResetPassword;
+  };
 
 /**
  * POST /auth/password-reset has a code sent to the address of an account, POST /auth/password-reset/confirm takes it with a new password

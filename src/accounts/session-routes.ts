@@ -3,23 +3,23 @@
  * is asked for. Whatever is wrong with it, the answer is the same 401.
  */
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource } from '../kernel/action.ts';
+import { actionResource } from '../kernel/action.ts';
 import { named } from '../kernel/documentation.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import { type Authenticated, operatorId, type Scheme, scopes } from '../model/principal.ts';
 import type { Store } from '../store/store.ts';
-import { accountId, accountsTag, anyCredential, exampleEmail, tokensOutput } from './account-schemas.ts';
+import {
+  type AccountRouteOptions,
+  accountId,
+  accountsTag,
+  anyCredential,
+  exampleEmail,
+  tokensOutput,
+} from './account-schemas.ts';
 import { readUser, type User, usersTable } from './account-tables.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import type { Sessions } from './sessions/sessions.ts';
 
-export type RefreshOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly sessions: Pick<Sessions, 'refresh'>;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
-};
+export type RefreshOptions = AccountRouteOptions & { readonly sessions: Pick<Sessions, 'refresh'> };
 
 const schema = Type.Object({ refreshToken: Type.String() });
 
@@ -45,12 +45,7 @@ export function refreshResource({ base, sessions, limits, addressOf }: RefreshOp
   );
 }
 
-type MeOptions = {
-  /** `/api/v1` */
-  readonly base: string;
-  readonly store: Pick<Store, 'read'>;
-  readonly limits: ActionLimits;
-};
+type MeOptions = Omit<AccountRouteOptions, 'addressOf'> & { readonly store: Pick<Store, 'read'> };
 
 type Me = {
   readonly id: string;

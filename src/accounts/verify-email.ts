@@ -1,16 +1,22 @@
 /** Verifies an address by the code mailed to it (§5.4): once, before it expires, and only while the account has that address. */
 
 import { Type } from 'typebox';
-import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { AccountMail } from './account-mail.ts';
-import { accountsTag, codeSchema, emailSchema, exampleCode, exampleEmail } from './account-schemas.ts';
+import {
+  type AccountRouteOptions,
+  accountsTag,
+  codeSchema,
+  emailSchema,
+  exampleCode,
+  exampleEmail,
+} from './account-schemas.ts';
 import { usersTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
 import { normalizeEmail } from './email.ts';
-import type { AddressOf } from './fact-of-ask.ts';
 import { findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';
 import { refusedBy } from './refused-by.ts';
@@ -54,13 +60,9 @@ export function createVerifyEmail({ store, findUser, audit, clock }: VerifyEmail
 const invalid = { refused: { ok: false, problem: 'code_invalid' } } as const;
 const unavailable: Verified = { ok: false, problem: 'unavailable' };
 
-type VerificationResourcesOptions = {
-  /** `/api/v1` */
-  readonly base: string;
+type VerificationResourcesOptions = AccountRouteOptions & {
   readonly mail: Pick<AccountMail, 'isConfigured' | 'request'>;
   readonly verifyEmail: VerifyEmail;
-  readonly limits: ActionLimits;
-  readonly addressOf: AddressOf;
 };
 
 /**

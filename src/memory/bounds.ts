@@ -306,7 +306,7 @@ export const memoryBounds = {
     atBound: 'the use is noted next time',
   },
   suspects: {
-    file: 'src/webhooks/receiving/handle/handler-threads.ts',
+    file: 'src/webhooks/receiving/handler-threads/handler-threads.ts',
     name: '#suspects',
     holds: 'messages whose handler ended its thread',
     chosenBy: 'senders with a valid signature',

@@ -64,13 +64,12 @@ function validParameters({ server, parameters, proofs }: Redemption): URLSearchP
   }
 }
 
-async function openIdIdentity(
+function requestTokens(
   { server, proofs, redirectUri, options }: Exchange,
-  { issuer }: OpenIdProvider,
   parameters: URLSearchParams,
-): Promise<ProviderIdentity> {
+): Promise<Response> {
   const { as, client, clientAuth } = server;
-  const response = await authorizationCodeGrantRequest(
+  return authorizationCodeGrantRequest(
     as,
     client,
     clientAuth,
@@ -79,6 +78,16 @@ async function openIdIdentity(
     proofs.codeVerifier,
     options,
   );
+}
+
+async function openIdIdentity(
+  exchange: Exchange,
+  { issuer }: OpenIdProvider,
+  parameters: URLSearchParams,
+): Promise<ProviderIdentity> {
+  const { server, proofs, options } = exchange;
+  const { as, client } = server;
+  const response = await requestTokens(exchange, parameters);
   const tokens = await processAuthorizationCodeResponse(as, client, response, {
     expectedNonce: proofs.nonce,
     requireIdToken: true,
@@ -112,17 +121,8 @@ async function plainIdentity(
   provider: PlainProvider,
   parameters: URLSearchParams,
 ): Promise<ProviderIdentity> {
-  const { server, proofs, redirectUri, options } = exchange;
-  const { as, client, clientAuth } = server;
-  const response = await authorizationCodeGrantRequest(
-    as,
-    client,
-    clientAuth,
-    parameters,
-    redirectUri,
-    proofs.codeVerifier,
-    options,
-  );
+  const { as, client } = exchange.server;
+  const response = await requestTokens(exchange, parameters);
   const { access_token } = await processAuthorizationCodeResponse(as, client, response);
   const person = object(await ask(exchange, access_token, provider.userinfoUrl));
   const address =

@@ -6,11 +6,10 @@
 import type { Received } from '../../model/received.ts';
 import type { Unit } from '../../store/store.ts';
 import { nextAttemptMs } from '../work/schedule.ts';
-import type { HandedOn } from './hand-on.ts';
+import { type Failure, failure, type HandedOn } from './hand-on.ts';
 
 /** An attempt that ended by itself. */
 export type Ended = Exclude<HandedOn, { readonly outcome: 'aborted' }>;
-export type Failure = Extract<HandedOn, { readonly outcome: 'failed' }>;
 
 export type Run = {
   readonly handedOn: Ended;
@@ -111,22 +110,14 @@ export const supersededError = 'superseded';
  */
 export const refusedError = 'refused';
 
-export function superseded(message: string): Failure {
-  return {
-    outcome: 'failed',
-    error: supersededError,
-    message,
-    statusCode: null,
-    permanent: false,
-    notBefore: null,
-  };
-}
-
 function withoutWrites(handedOn: Ended): Ended {
   if (handedOn.outcome === 'failed') return handedOn;
   const { changes, events } = handedOn.unit;
   if (changes.length + events.length === 0) return handedOn;
-  return superseded('the message was marked or processed meanwhile; what this attempt wrote was dropped');
+  return failure(
+    supersededError,
+    'the message was marked or processed meanwhile; what this attempt wrote was dropped',
+  );
 }
 
 function nextDueAt(

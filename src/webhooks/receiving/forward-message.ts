@@ -22,7 +22,7 @@ import {
 import { standardKey, textKey } from '../signature/mac-keys.ts';
 import { retryAfter } from '../work/schedule.ts';
 import { emptyUnit } from './conclude-received.ts';
-import type { Claimed, HandedOn, HandOn } from './hand-on.ts';
+import { type Claimed, failure, type HandedOn, type HandOn } from './hand-on.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
 
 export type ForwardOptions = {
@@ -53,7 +53,7 @@ export function createForward(options: ForwardOptions): HandOn {
     const { handOn: to, name } = claimed.sender;
     if (to.kind !== 'forward') throw new TypeError(`${name} does not forward`);
     const keys = keysOf(claimed.sender, to, clock());
-    if (typeof keys === 'string') return failed('refused', keys);
+    if (typeof keys === 'string') return failure('refused', keys);
     const body = Buffer.from(claimed.content.body, 'base64');
     const timestamp = Math.floor(clock() / 1000);
     const fields = forwardFields(claimed, to, { body, keys, timestamp, version: options.version });
@@ -89,21 +89,17 @@ function createKeys(
 
 function handedOn(outcome: ExchangeOutcome, at: number, retryAfterSecondsMax: number): HandedOn {
   if (outcome.kind === 'failed') {
-    return outcome.failure === 'aborted' ? { outcome: 'aborted' } : failed(outcome.failure, outcome.message);
+    return outcome.failure === 'aborted' ? { outcome: 'aborted' } : failure(outcome.failure, outcome.message);
   }
   const { status, fields, snippet } = outcome;
   if (status >= 200 && status <= 299) {
     return { outcome: 'processed', unit: emptyUnit, statusCode: status };
   }
   return {
-    ...failed('status', snippet === '' ? `answered ${status}` : `answered ${status}: ${snippet}`),
+    ...failure('status', snippet === '' ? `answered ${status}` : `answered ${status}: ${snippet}`),
     statusCode: status,
     notBefore: slowing.has(status) ? retryAfter(fields, at, retryAfterSecondsMax) : null,
   };
-}
-
-function failed(error: string, message: string): Extract<HandedOn, { outcome: 'failed' }> {
-  return { outcome: 'failed', error, message, statusCode: null, permanent: false, notBefore: null };
 }
 
 /*

@@ -37,6 +37,13 @@ export type HandedOn =
   /** The program stops: nothing is counted, and the next start tries again. */
   | { readonly outcome: 'aborted' };
 
+export type Failure = Extract<HandedOn, { readonly outcome: 'failed' }>;
+
+/** Returns a failure without a response. */
+export function failure(error: string, message: string, permanent = false): Failure {
+  return { outcome: 'failed', error, message, statusCode: null, permanent, notBefore: null };
+}
+
 /** Rejects only with StoreUnavailable. */
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 
@@ -61,7 +68,7 @@ export type ResourceCall =
       readonly tenant: string | undefined;
     };
 
-/** The writes of one attempt of a handler, kept until it ends (handling/transaction.ts). */
+/** The writes of one attempt of a handler, kept until it ends (handler-transaction/transaction.ts). */
 export type Transaction = {
   /** @throws ResourceRefused, StoreUnavailable @returns JSON; undefined for nothing */
   call(call: ResourceCall): Promise<unknown>;

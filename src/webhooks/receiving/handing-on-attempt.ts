@@ -11,8 +11,8 @@ import type { Row, Store } from '../../store/store.ts';
 import type { Lanes } from '../work/lanes.ts';
 import type { Timers } from '../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../work/work-engine.ts';
-import { type Failure, type Run, supersededError } from './conclude-received.ts';
-import type { Claimed, HandedOn, HandOn } from './hand-on.ts';
+import { type Run, supersededError } from './conclude-received.ts';
+import { type Claimed, failure, type HandedOn, type HandOn } from './hand-on.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -136,14 +136,7 @@ async function handOnOnce(
 const abortedPauseMs = 1000;
 
 /** The content of a message is kept from its receipt for a fixed time (§4.14, retention). */
-const contentGone: Failure = {
-  outcome: 'failed',
-  error: 'content-gone',
-  message: 'the body of the message is not kept any more',
-  statusCode: null,
-  permanent: true,
-  notBefore: null,
-};
+const contentGone = failure('content-gone', 'the body of the message is not kept any more', true);
 
 type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
 

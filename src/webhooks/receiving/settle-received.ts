@@ -14,14 +14,12 @@ import {
   type Conclusion,
   conclude,
   type Ended,
-  type Failure,
   type Run,
   refusedError,
-  superseded,
   supersededError,
   triggerOf,
 } from './conclude-received.ts';
-import type { Claimed } from './hand-on.ts';
+import { type Claimed, type Failure, failure } from './hand-on.ts';
 import { type ReceivedAttempt, receivedAttemptsTable, receivedCollection } from './received-tables.ts';
 
 export type Settled =
@@ -133,17 +131,9 @@ function messageChange(received: Received, rev: number, at: number): Change {
 /** The store's refusal of a handler's writes, worded as for a client (§7). */
 function refusal(commit: Refused): Failure {
   if (commit.outcome === 'superseded') {
-    return superseded('what the handler read was changed by others each time that it ran');
+    return failure(supersededError, 'what the handler read was changed by others each time that it ran');
   }
-  const message = refusalText(commit);
-  return {
-    outcome: 'failed',
-    error: refusedError,
-    message,
-    statusCode: null,
-    permanent: false,
-    notBefore: null,
-  };
+  return failure(refusedError, refusalText(commit));
 }
 
 function refusalText(commit: Exclude<Refused, { outcome: 'superseded' }>): string {

@@ -13,20 +13,8 @@ import {
   memberStanding,
   memberValidators,
 } from '../../resources/collection/standing.ts';
-import type { MaybePromise } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
-
-/** The start and the greatest length of a page of attempts. */
-export type AttemptsAsked = { readonly afterNumber: number; readonly limit: number };
-
-export type AttemptsPage = {
-  /** Documents, each with its `number`, oldest first. */
-  readonly docs: readonly string[];
-  readonly more: boolean;
-};
-
-/** Reads attempts of a member that the caller may see. */
-export type ReadAttempts = (id: string, asked: AttemptsAsked) => MaybePromise<AttemptsPage>;
+import { type AttemptsAsked, attemptsPage } from '../work/attempt-log.ts';
 
 type Asked = Proposal & AttemptsAsked;
 
@@ -49,17 +37,21 @@ export type AttemptsDocumentation = {
   readonly example: Item;
 };
 
-/** @param limitMax greatest `limit` of a request, the same as for every list */
+/**
+ * @param table the log of attempts
+ * @param limitMax greatest `limit` of a request, the same as for every list
+ */
 export function attemptsResource(
   served: Served,
+  table: string,
   limitMax: number,
   described: AttemptsDocumentation,
-  read: ReadAttempts,
 ): Resource {
-  const { collection } = served;
+  const { collection, store, pageBytesMax: bytesMax } = served;
   const { name, noun, summary, pageDescription, schema, example } = described;
   const page = pageSchema(`${name}s`, pageDescription, named(name, schema));
-  const beginning: Asked = { problem: null, afterNumber: 0, limit: Math.min(limitDefault, limitMax) };
+  const limit = Math.min(limitDefault, limitMax);
+  const beginning: Asked = { problem: null, afterNumber: 0, limit, bytesMax };
   const operation: Operation<MemberStanding, never, Asked> = {
     documentation: {
       id: `list${name}s`,
@@ -70,13 +62,13 @@ export function attemptsResource(
       gives: { representation: json(page, { items: [example], nextCursor: null }) },
       codes: ['query_parameter_invalid'],
     },
-    permission: (principal) => permission(served.collection.access.read, 'read', principal),
+    permission: (principal) => permission(collection.access.read, 'read', principal),
     standing: (ask) => memberStanding(served, ask, 'read'),
     propose: (ask) => (ask.query === undefined ? beginning : readAsked(ask.query, beginning, limitMax)),
     // An attempt is logged in the unit that changes the member, so the member's revision validates the list.
     validators: (_ask, standing) => ({ ...memberValidators(standing), cacheControl }),
     represent: (_ask, standing, proposal = beginning) =>
-      whenKnown(read(standing.id, proposal), ({ docs, more }) => {
+      whenKnown(attemptsPage(store, table, standing.id, proposal), ({ docs, more }) => {
         const next = more ? `"${numberOf(docs.at(-1))}"` : 'null';
         return {
           content: `{"items":[${docs.join(',')}],"nextCursor":${next}}`,

@@ -5,14 +5,8 @@
  */
 import type { ExchangeTiming } from '../../egress/exchange.ts';
 import type { Trigger } from '../../model/delivery.ts';
-import type { Change, MaybePromise, Store } from '../../store/store.ts';
-import {
-  type AttemptsAsked,
-  type AttemptsPage,
-  attemptRowChange,
-  attemptsPage,
-  fittingText,
-} from '../work/attempt-log.ts';
+import type { Change } from '../../store/store.ts';
+import { attemptRowChange, fittingText } from '../work/attempt-log.ts';
 import type { Attempted } from './delivery-claim.ts';
 import { attemptsTable } from './sending-tables.ts';
 
@@ -90,14 +84,6 @@ export function attemptDocument({ number, trigger, attempted, snippetCharacters 
     `"responseSnippet":${snippet},${tail},"responseHeaders":${headersText(outcome.fields)},` +
     `"protocol":"${outcome.protocol}","reused":${outcome.reused},"cut":${cut}}`
   );
-}
-
-export function attemptsOf(
-  store: Pick<Store, 'plan'>,
-  deliveryId: string,
-  asked: AttemptsAsked,
-): MaybePromise<AttemptsPage> {
-  return attemptsPage(store, attemptsTable, deliveryId, asked);
 }
 
 function headersText(fields: readonly (readonly [name: string, value: string])[]): string {

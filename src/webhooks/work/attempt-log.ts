@@ -64,7 +64,18 @@ export async function isAttemptLogged(
   return false;
 }
 
+/** Selects the attempts at one row of work with a number greater than `afterNumber`, from 0. */
+export function attemptsAfter(workId: string, afterNumber: number): Filter {
+  const filters: readonly Filter[] = [
+    { op: 'gt', field: idField, value: attemptId(workId, afterNumber) },
+    // `0` follows `/` in code point order, so this ends the range of ids that begin with `{workId}/`.
+    { op: 'lt', field: idField, value: `${workId}0` },
+  ];
+  return { op: 'and', filters };
+}
+
 export type AttemptsPage = {
+  /** Documents, each with its `number`, oldest first. */
   readonly docs: readonly string[];
   readonly more: boolean;
 };
@@ -83,13 +94,9 @@ export function attemptsPage(
   workId: string,
   { afterNumber, limit, bytesMax }: AttemptsAsked,
 ): MaybePromise<AttemptsPage> {
-  const filters: readonly Filter[] = [
-    { op: 'gt', field: idField, value: attemptId(workId, afterNumber) },
-    // `0` follows `/` in code point order, so this ends the range of ids that begin with `{workId}/`.
-    { op: 'lt', field: idField, value: `${workId}0` },
-  ];
+  const filter = attemptsAfter(workId, afterNumber);
   const bound = bytesMax === undefined ? {} : { bytesMax };
-  const plan = store.plan({ table, filter: { op: 'and', filters }, sort: byId, limit, ...bound });
+  const plan = store.plan({ table, filter, sort: byId, limit, ...bound });
   return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
 }
 

@@ -3,6 +3,7 @@
  * assigns the lanes.
  */
 import { always, byId } from '../../model/filter.ts';
+import { keptRow } from '../../store/kept-row.ts';
 import type { Change, NextRow, Plan, Row, Store } from '../../store/store.ts';
 import { laneCount } from './lanes.ts';
 
@@ -63,7 +64,7 @@ export function processChange(
   { id, rev, holder, joinedAt }: Omit<ProcessRow, 'rev'> & { readonly rev: number | undefined },
   at: number,
 ): Change {
-  return changeTo(id, rev, nextRow(JSON.stringify({ holder, joinedAt }), joinedAt, at));
+  return changeTo(id, rev, keptRow(JSON.stringify({ holder, joinedAt }), null, joinedAt, at));
 }
 
 export function processEnd({ id, rev }: Pick<ProcessRow, 'id' | 'rev'>): Change {
@@ -75,15 +76,11 @@ export function lanesChange(
   lanes: LeaseTable['lanes'],
   at: number,
 ): Change {
-  return changeTo(assignmentId, lanesRev, nextRow(JSON.stringify({ lanes }), at, at));
+  return changeTo(assignmentId, lanesRev, keptRow(JSON.stringify({ lanes }), null, at, at));
 }
 
 function changeTo(id: string, rev: number | undefined, next: NextRow | null): Change {
   return { table: lanesTable, id, expect: rev === undefined ? { absent: true } : { rev }, next };
-}
-
-function nextRow(doc: string, createdAt: number, updatedAt: number): NextRow {
-  return { doc, owner: null, createdAt, updatedAt, deletedAt: null, search: null, references: [] };
 }
 
 export type ProcessWatchOptions = {

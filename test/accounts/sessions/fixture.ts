@@ -6,8 +6,11 @@ import type { AuditFact } from '../../../src/accounts/audit-fact.ts';
 import { createSessions } from '../../../src/accounts/sessions/create-sessions.ts';
 import type { Opened, Sessions, SessionsOptions } from '../../../src/accounts/sessions/sessions.ts';
 import { type AccessTokens, createAccessTokens } from '../../../src/accounts/tokens/access-token.ts';
-import type { SigningAlgorithm } from '../../../src/accounts/tokens/key-ring.ts';
-import { createSigningKeys, type SigningKeys } from '../../../src/accounts/tokens/signing-keys.ts';
+import {
+  createSigningKeys,
+  type SigningAlgorithm,
+  type SigningKeys,
+} from '../../../src/accounts/tokens/signing-keys.ts';
 import type { Good, Verdict } from '../../../src/accounts/verdict.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';

@@ -11,7 +11,7 @@ import {
   SignJWT,
 } from 'jose';
 import type { User } from '../../../src/accounts/account-tables.ts';
-import type { SigningKey } from '../../../src/accounts/tokens/key-ring.ts';
+import type { SigningKey } from '../../../src/accounts/tokens/signing-keys.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import {

@@ -3,47 +3,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose';
 import { signingKeysTable } from '../../../src/accounts/account-tables.ts';
+import { withoutSpent } from '../../../src/accounts/tokens/rotating-keys.ts';
 import {
   importSigningKey,
-  leadMs,
+  keptMs,
   makeSigningKey,
-  nextSignsFrom,
   type StoredKey,
   signingAt,
-  withoutSpent,
-} from '../../../src/accounts/tokens/key-ring.ts';
-
+} from '../../../src/accounts/tokens/signing-keys.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import { dayMs, good, minuteMs, origin, putUser, refused, start, startProcess } from '../sessions/fixture.ts';
 
-const hourMs = 60 * minuteMs;
-const times = { signingKeySeconds: 30 * 86_400, accessTokenSeconds: 900 };
-const name = 'urn:comity:test';
 const ada = { id: 'usr_01jg0000000000000000000000' };
 
 function stored(kid: string, signsFrom: number): StoredKey {
   return { kid, algorithm: 'EdDSA', signsFrom, publicJwk: {}, privateJwk: {} };
 }
-
-test('a key is published a tenth of its period before it signs, an hour at least where the period allows it', () => {
-  assert.equal(leadMs(30 * 86_400), 3 * dayMs);
-  assert.equal(leadMs(10 * 3600), hourMs);
-  assert.equal(leadMs(5 * 3600), hourMs);
-  assert.equal(leadMs(3600), hourMs / 2);
-  assert.equal(leadMs(60), minuteMs / 2);
-});
-
-test('the next key is made when its lead begins, once, and late rather than without a lead', () => {
-  const first = stored('first', start);
-  const due = start + 30 * dayMs;
-  assert.equal(nextSignsFrom({ name, keys: [] }, times, start), start);
-  assert.equal(nextSignsFrom({ name, keys: [first] }, times, due - 3 * dayMs - 1), undefined);
-  assert.equal(nextSignsFrom({ name, keys: [first] }, times, due - 3 * dayMs), due);
-  assert.equal(nextSignsFrom({ name, keys: [first] }, times, due + 100 * dayMs), due + 103 * dayMs);
-  assert.equal(nextSignsFrom({ name, keys: [first, stored('second', due)] }, times, due - 1), undefined);
-});
 
 test('exactly one key signs, and the one before goes when its last token is over', () => {
   const due = start + 30 * dayMs;
@@ -52,8 +29,8 @@ test('exactly one key signs, and the one before goes when its last token is over
   assert.equal(signingAt(keys, due)?.kid, 'second');
   assert.equal(signingAt(keys, start - 1)?.kid, 'first', 'of a process whose clock is behind');
   const over = due + 16 * minuteMs;
-  assert.equal(withoutSpent({ name, keys }, times, over - 1).keys.length, 2);
-  assert.deepEqual(withoutSpent({ name, keys }, times, over).keys, keys.slice(1));
+  assert.equal(withoutSpent(keys, keptMs(900), over - 1), keys);
+  assert.deepEqual(withoutSpent(keys, keptMs(900), over), keys.slice(1));
 });
 
 for (const algorithm of ['EdDSA', 'ES256', 'RS256'] as const) {

@@ -2,17 +2,16 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, randomInt, verify } from 'node:crypto';
 import { test } from 'node:test';
+import { withoutSpent } from '../../../src/accounts/tokens/rotating-keys.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { webhookKeysTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import {
   createWebhookKeys,
-  leadMs,
-  nextSignsFrom,
+  keptMs,
   signingAt,
   type WebhookKeys,
-  withoutSpent,
 } from '../../../src/webhooks/sending/webhook-keys.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 
@@ -47,12 +46,6 @@ async function signers(keys: WebhookKeys): Promise<readonly (string | undefined)
   });
 }
 
-test('a key is published a tenth of its period before it signs, an hour at least where the period allows it', () => {
-  assert.equal(leadMs(period), 3 * dayMs);
-  assert.equal(leadMs(5 * 3600), hourMs);
-  assert.equal(leadMs(3600), hourMs / 2);
-});
-
 test('the key of before goes on signing for a lead, second, and goes ten minutes after that', () => {
   const keys = [{ signsFrom: 0 }, { signsFrom: 30 * dayMs }];
   const [first, second] = keys;
@@ -62,16 +55,8 @@ test('the key of before goes on signing for a lead, second, and goes ten minutes
   assert.deepEqual(at(30 * dayMs), [second, first]);
   assert.deepEqual(at(33 * dayMs - 1), [second, first]);
   assert.deepEqual(at(33 * dayMs), [second]);
-  assert.equal(withoutSpent(keys, period, 33 * dayMs + graceMs - 1), keys);
-  assert.deepEqual(withoutSpent(keys, period, 33 * dayMs + graceMs), [second]);
-});
-
-test('the next key is made when its lead begins, once, and late rather than without a lead', () => {
-  assert.equal(nextSignsFrom([], period, start), start);
-  assert.equal(nextSignsFrom([{ signsFrom: 0 }], period, 27 * dayMs - 1), undefined);
-  assert.equal(nextSignsFrom([{ signsFrom: 0 }], period, 27 * dayMs), 30 * dayMs);
-  assert.equal(nextSignsFrom([{ signsFrom: 0 }], period, 100 * dayMs), 103 * dayMs);
-  assert.equal(nextSignsFrom([{ signsFrom: 0 }, { signsFrom: 30 * dayMs }], period, 29 * dayMs), undefined);
+  assert.equal(withoutSpent(keys, keptMs(period), 33 * dayMs + graceMs - 1), keys);
+  assert.deepEqual(withoutSpent(keys, keptMs(period), 33 * dayMs + graceMs), [second]);
 });
 
 test('processes on one store share a ring, rotate it together, and tell of it once', async (context) => {

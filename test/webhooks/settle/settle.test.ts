@@ -7,11 +7,12 @@ import type { Endpoint } from '../../../src/model/endpoint.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import { type Attempt, attemptsOf } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
+import type { Attempt } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
 import type { Attempted, Claim, Verdict } from '../../../src/webhooks/sending/delivery-claim.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
-import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { attemptsTable, deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
+import { attemptsPage } from '../../../src/webhooks/work/attempt-log.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';
 
@@ -81,7 +82,7 @@ async function standing(store: Store, id: string): Promise<Delivery | undefined>
 }
 
 async function attempts(store: Store, id: string): Promise<readonly Attempt[]> {
-  const { docs } = await attemptsOf(store, id, { afterNumber: 0, limit: 1000 });
+  const { docs } = await attemptsPage(store, attemptsTable, id, { afterNumber: 0, limit: 1000 });
   return docs.map((doc) => JSON.parse(doc) as Attempt);
 }
 
@@ -315,8 +316,8 @@ const cases: readonly Case[] = [
         assert.ok(next !== undefined && row !== undefined);
         current = { ...claim, delivery: next, rev: row.rev };
       }
-      const first = await attemptsOf(one, 'dlv_list', { afterNumber: 0, limit: 5 });
-      const second = await attemptsOf(one, 'dlv_list', { afterNumber: 5, limit: 50 });
+      const first = await attemptsPage(one, attemptsTable, 'dlv_list', { afterNumber: 0, limit: 5 });
+      const second = await attemptsPage(one, attemptsTable, 'dlv_list', { afterNumber: 5, limit: 50 });
       assert.ok(first.more && !second.more);
       const codes = [...first.docs, ...second.docs].map((doc) => (JSON.parse(doc) as Attempt).statusCode);
       assert.deepEqual(

@@ -2,47 +2,12 @@
 
 import type { Item } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
-import { idField } from '../../../model/field.ts';
-import { byId } from '../../../model/filter.ts';
 import type { Served } from '../../../resources/collection/served.ts';
-import type { MaybePromise } from '../../../store/store.ts';
-import { whenKnown } from '../../../store/when-known.ts';
-import {
-  type AttemptsAsked,
-  type AttemptsDocumentation,
-  type AttemptsPage,
-  attemptsResource,
-} from '../../routes/attempt-routes.ts';
+import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
 import { receivedAttemptsTable } from '../received-tables.ts';
 
-/** Digits of the number in an id (webhooks/work/attempt-log.ts). */
-const numberDigits = 6;
-
 export function receivedAttemptsResource(served: Served, limitMax: number): Resource {
-  return attemptsResource(served, limitMax, documentation, (id, asked) => attemptsOf(served, id, asked));
-}
-
-function attemptsOf(
-  { store, pageBytesMax }: Pick<Served, 'store' | 'pageBytesMax'>,
-  id: string,
-  { afterNumber, limit }: AttemptsAsked,
-): MaybePromise<AttemptsPage> {
-  const after = `${id}/${String(afterNumber).padStart(numberDigits, '0')}`;
-  const plan = store.plan({
-    table: receivedAttemptsTable,
-    filter: {
-      op: 'and',
-      filters: [
-        { op: 'gt', field: idField, value: after },
-        // `0` follows `/` in code point order, so this ends the range of ids that begin with `{id}/`.
-        { op: 'lt', field: idField, value: `${id}0` },
-      ],
-    },
-    sort: byId,
-    limit,
-    bytesMax: pageBytesMax,
-  });
-  return whenKnown(plan.page({ from: 'start' }), ({ docs, more }) => ({ docs, more }));
+  return attemptsResource(served, receivedAttemptsTable, limitMax, documentation);
 }
 
 const attemptSchema: Item = {

@@ -1,16 +1,13 @@
 /** `/deliveries`: the log of deliveries (§3, §6), a read-only collection. resend.ts sends a delivery again. */
 
 import type { CollectionOperation, Item } from '../../../kernel/documentation.ts';
-import type { Resource } from '../../../kernel/resource.ts';
-import type { Served } from '../../../resources/collection/served.ts';
 import {
   type ServedCollection,
   type Serving,
   serveCollection,
 } from '../../../resources/collection/serving.ts';
 import { type AttemptsDocumentation, attemptsResource } from '../../routes/attempt-routes.ts';
-import { attemptsOf } from '../delivery-attempt-log.ts';
-import { deliveriesCollection } from '../sending-tables.ts';
+import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
 import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 import { resendResource } from './resend.ts';
 
@@ -31,22 +28,16 @@ export function deliveryResources(options: DeliveryResourcesOptions, serving: Se
     ...plain,
     resources: [
       ...plain.resources,
-      deliveryAttemptsResource(plain.served, serving.queryLimits.listLimitMax),
+      attemptsResource(plain.served, attemptsTable, serving.queryLimits.listLimitMax, documentation),
       resendResource(options, plain.served, limits),
     ],
   };
 }
 
-/** `/deliveries/{id}/attempts`: the attempts of a delivery, oldest first. */
-function deliveryAttemptsResource(served: Served, limitMax: number): Resource {
-  return attemptsResource(served, limitMax, documentation, (id, asked) =>
-    attemptsOf(served.store, id, { ...asked, bytesMax: served.pageBytesMax }),
-  );
-}
-
 const ms = (description: string): Item => ({ type: ['number', 'null'], description });
 const textOrNull: Item = { type: ['string', 'null'] };
 
+/* The resource `/deliveries/{id}/attempts`: the attempts of a delivery, oldest first. */
 const attemptSchema: Item = {
   description: 'One attempt to deliver.',
   type: 'object',

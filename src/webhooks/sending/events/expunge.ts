@@ -31,7 +31,7 @@ import {
   type Store,
   type TailEntry,
 } from '../../../store/store.ts';
-import { attemptId } from '../../work/attempt-log.ts';
+import { attemptsAfter } from '../../work/attempt-log.ts';
 import { expungedError } from '../conclude-delivery.ts';
 import type { Attempt } from '../delivery-attempt-log.ts';
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';
@@ -229,22 +229,9 @@ function deliveryChange({ clock }: Sources, row: Row, emptiesAttempts: boolean):
   };
 }
 
-const idOfRow: Field = { name: 'id', path: ['id'], type: 'string', column: 'id' };
-
 async function emptiedAttempts(store: Store, deliveryId: string): Promise<readonly Change[]> {
-  const query: ListQuery = {
-    table: attemptsTable,
-    filter: {
-      op: 'and',
-      filters: [
-        { op: 'gt', field: idOfRow, value: attemptId(deliveryId, 0) },
-        // `0` follows `/` in the order of ids.
-        { op: 'lt', field: idOfRow, value: `${deliveryId}0` },
-      ],
-    },
-    sort: byId,
-    limit: rowsMax,
-  };
+  const filter = attemptsAfter(deliveryId, 0);
+  const query: ListQuery = { table: attemptsTable, filter, sort: byId, limit: rowsMax };
   const changes: Change[] = [];
   for await (const rows of pagesOf(store, query)) {
     for (const row of rows) {

@@ -5,7 +5,14 @@
  */
 import { ResourceRefused } from '../../../config/handler.ts';
 import { StoreUnavailable } from '../../../store/store.ts';
-import type { Claimed, HandedOn, OpenTransaction, ResourceCall, Transaction } from '../hand-on.ts';
+import {
+  type Claimed,
+  failure,
+  type HandedOn,
+  type OpenTransaction,
+  type ResourceCall,
+  type Transaction,
+} from '../hand-on.ts';
 import {
   type Failure,
   type Refusal,
@@ -101,14 +108,14 @@ export class Run {
     try {
       this.#settle.resolve({ outcome: 'processed', unit: this.#transaction.unit(), statusCode: null });
     } catch (error) {
-      this.#settle.resolve(failed('refused', String(error), false));
+      this.#settle.resolve(failure('refused', String(error)));
     }
   }
 
   fail(error: Failure['error'] | 'timeout' | 'thread-ended', message: string, permanent = false): void {
     if (this.overSince !== undefined) return;
     this.#end();
-    this.#settle.resolve(failed(error, message, permanent));
+    this.#settle.resolve(failure(error, message, permanent));
   }
 
   abort(): void {
@@ -148,8 +155,4 @@ const isOver: Refusal = { code: 'request_timeout', message: 'the time for this m
 
 function waits(): Int32Array {
   return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-}
-
-function failed(error: string, message: string, permanent: boolean): HandedOn {
-  return { outcome: 'failed', error, message, statusCode: null, permanent, notBefore: null };
 }

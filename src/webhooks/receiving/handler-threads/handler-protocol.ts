@@ -2,7 +2,9 @@
  * The protocol between the program and a thread of handlers. A run is one attempt of one message; its number is not
  * reused. Resources and queries travel as JSON text, so that the program need not parse what it only passes on.
  */
+import type { ReceivedMessage } from '../../../config/handler.ts';
 import type { ResourceCall } from '../hand-on.ts';
+import type { ReceivedContent } from '../received-tables.ts';
 
 export type ThreadData = {
   /** URL of the module whose default export is the configuration. */
@@ -20,19 +22,9 @@ export type RunMessage = {
   readonly kind: 'run';
   readonly run: number;
   readonly state: Int32Array;
-  readonly message: {
-    readonly id: string;
-    readonly sender: string;
-    readonly dedupeKey: string;
-    readonly type: string | null;
-    readonly receivedAt: string;
-    readonly attempt: number;
-    readonly contentType: string | null;
-    readonly contentEncoding: string | null;
-    readonly headers: Readonly<Record<string, string>>;
-    /** Base64. */
-    readonly body: string;
-  };
+  /** What the handler gets, with the body as it is stored: in base64, with its content coding. */
+  readonly message: Omit<ReceivedMessage, 'body' | 'json' | 'text' | 'form' | 'signal'> &
+    Pick<ReceivedContent, 'contentEncoding' | 'body'>;
 };
 
 export type Refusal = { readonly code: string; readonly message: string };

@@ -1,4 +1,7 @@
-/** Handlers on real threads (§4.14.5): what they do wrong stays theirs. Transactions are stood in for; test/webhooks/handling has the real ones. */
+/**
+ * Handlers on real threads (§4.14.5): what they do wrong stays theirs. Transactions are stood in for;
+ * test/webhooks/handler-transaction has the real ones.
+ */
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -16,7 +19,7 @@ import type {
 import {
   createHandlerThreads,
   type HandlerThreads,
-} from '../../../src/webhooks/receiving/handle/handler-threads.ts';
+} from '../../../src/webhooks/receiving/handler-threads/handler-threads.ts';
 
 const running = new AbortController().signal;
 const observed: Observation[] = [];

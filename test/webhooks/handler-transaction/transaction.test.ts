@@ -12,7 +12,7 @@ import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts
 import type { Commit, Store } from '../../../src/store/store.ts';
 import { storeTables } from '../../../src/store-tables.ts';
 import type { ResourceCall, Transaction } from '../../../src/webhooks/receiving/hand-on.ts';
-import { createOpenTransaction } from '../../../src/webhooks/receiving/handling/transaction.ts';
+import { createOpenTransaction } from '../../../src/webhooks/receiving/handler-transaction/transaction.ts';
 import { eventTypesOf } from '../../../src/webhooks/sending/event-types/event-types.ts';
 import { databaseWith } from '../../harness/postgres-database.ts';
 import { openEmbedded } from '../../harness/stores.ts';

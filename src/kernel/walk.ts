@@ -274,7 +274,7 @@ export class Walk {
 
   async #gatherResult(): Promise<void> {
     const { act, changes } = this.#operation();
-    if (act === undefined) throw new Error('an unsafe method without an act');
+    if (act === undefined) throw new Error('an operation with an unsafe method requires an act stage');
     this.#turn ??= new WalkTurn(this.#context.lines, this.#request, this.#reading.isConditional);
     const busy = this.#turn.busyAt(changes?.(this.#requireAsk()));
     const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
@@ -342,17 +342,17 @@ export class Walk {
 
   #operation() {
     const { operation } = this.#reading;
-    if (operation === undefined) throw new Error('the walk asked for an operation where none is');
+    if (operation === undefined) throw new Error('the request has no operation');
     return operation;
   }
 
   #requireAsk(): Ask {
-    if (this.#ask === undefined) throw new Error('the walk asked before the principal was known');
+    if (this.#ask === undefined) throw new Error('the principal is not known yet');
     return this.#ask;
   }
 
   #requireStanding(): Standing {
-    if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
+    if (this.#standing === undefined) throw new Error('the standing of the target is not known yet');
     return this.#standing;
   }
 }
@@ -374,7 +374,8 @@ async function takeContent(
   { codings, mediaType, operation, route }: MessageReading,
   ask: Ask,
 ): Promise<Taken> {
-  if (operation?.understand === undefined) throw new Error('content without a meaning');
+  if (operation?.understand === undefined)
+    throw new Error('an operation with content requires an understand stage');
   const received = await request.readContent(contentBytesMax(operation, limits));
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;
@@ -387,7 +388,7 @@ async function takeContent(
     if (bytes.length > (shortBytesMax(operation, limits) ?? bytes.length)) {
       return { ok: false, bytes: undefined, problem: { code: 'content_too_large' } };
     }
-    if (mediaType === undefined) throw new Error('content without a media type');
+    if (mediaType === undefined) throw new Error('content that is parsed requires a media type');
   }
   const begun = loop.begin();
   const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);

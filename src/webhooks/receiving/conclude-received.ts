@@ -126,7 +126,7 @@ function withoutWrites(handedOn: Ended): Ended {
   if (handedOn.outcome === 'failed') return handedOn;
   const { changes, events } = handedOn.unit;
   if (changes.length + events.length === 0) return handedOn;
-  return superseded('the message was marked or processed meanwhile; what this attempt wrote was dropped');
+  return superseded('the message was marked or processed meanwhile; the writes of this attempt were dropped');
 }
 
 function nextDueAt(

@@ -139,7 +139,7 @@ const abortedPauseMs = 1000;
 const contentGone: Failure = {
   outcome: 'failed',
   error: 'content-gone',
-  message: 'the body of the message is not kept any more',
+  message: 'the body of the message is no longer kept',
   statusCode: null,
   permanent: true,
   notBefore: null,

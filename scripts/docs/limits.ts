@@ -77,10 +77,11 @@ function limitOf({ octets, setting, entries, entryOctets, part }: MemoryBound): 
 /** @throws TypeError for a bound that says nothing, or names no setting that is a number */
 function octetsOf({ name, octets, setting, entries, entryOctets = 1, part = 1 }: MemoryBound): number {
   const named = setting === undefined ? undefined : (settings as Record<string, Setting>)[setting];
-  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is no setting`);
+  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is not a setting`);
   const count = named?.kind === 'integer' ? named.default : entries;
   const found = count === undefined ? octets : count * entryOctets;
-  if (found === undefined) throw new TypeError(`the bound of ${name} says nothing`);
+  if (found === undefined)
+    throw new TypeError(`the bound of ${name} has neither octets, nor a setting, nor entries`);
   return found * part;
 }
 

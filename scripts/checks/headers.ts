@@ -23,7 +23,7 @@ export function findHeaderProblems(root: string): readonly Problem[] {
     if (header.join('').length < headerLettersMin) {
       problems.push({ file, line: 1, message: 'The file does not open with a comment that says what it is' });
     } else if (lines > headerLinesMax) {
-      const message = `The header has ${lines} lines, the limit is ${headerLinesMax}: move the rest to what it describes`;
+      const message = `The header has ${lines} lines, the limit is ${headerLinesMax}: move the rest to the code that it describes`;
       problems.push({ file, line: 1, message });
     }
   }

@@ -233,7 +233,8 @@ export function overtaken(
   const change = unit.changes[commit.change];
   if (change !== undefined) return new Overtaken({ table: change.table, id: change.id });
   const event = unit.events[commit.change - unit.changes.length];
-  if (event === undefined) throw new Error('a unit was superseded at a change that it does not have');
+  if (event === undefined)
+    throw new Error('a commit was superseded at a change that is not part of its unit');
   return new Overtaken({ table: eventsTable, id: event.id });
 }
 

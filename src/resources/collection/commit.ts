@@ -51,7 +51,7 @@ export async function leaveAsItIs(
   { id, row }: MemberStanding,
   validated: boolean,
 ): Promise<Result> {
-  if (row === undefined) throw new Error('nothing is there to be left');
+  if (row === undefined) throw new Error('an unchanged resource requires its row');
   const { rev, updatedAt: modifiedAt } = row;
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const result = madeOf(served, ask.principal, row, { created: false, location, modifiedAt, validated });
@@ -111,7 +111,7 @@ function danglingProblem(served: Served, name: string): Problem {
     errors: [
       {
         pointer: formatJsonPointer([name]),
-        message: `names no resource in ${reference?.collection ?? 'its collection'}`,
+        message: `names a resource that does not exist in ${reference?.collection ?? 'its collection'}`,
       },
     ],
   };

@@ -105,8 +105,12 @@ const kinds: readonly { readonly title: string; readonly text: string; readonly 
     text: 'Bounds on one item in memory, on disk or on the wire, or on all items of a kind.',
     is: 'memory',
   },
-  { title: 'Times', text: 'Bounds on how long something may take, or is kept.', is: 'time' },
-  { title: 'Numbers', text: 'Bounds on how many there may be at once, or in a period.', is: 'number' },
+  {
+    title: 'Times',
+    text: 'Bounds on the time that an operation may take, or for which data is kept.',
+    is: 'time',
+  },
+  { title: 'Numbers', text: 'Bounds on the number of items at once, or in a period.', is: 'number' },
 ];
 
 const units: Readonly<Record<string, Kind>> = {

@@ -374,8 +374,7 @@ async function takeContent(
   { codings, mediaType, operation, route }: MessageReading,
   ask: Ask,
 ): Promise<Taken> {
-  if (operation?.understand === undefined)
-    throw new Error('an operation with content requires an understand stage');
+  if (operation?.understand === undefined) throw new Error('the operation has no understand stage');
   const received = await request.readContent(contentBytesMax(operation, limits));
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;

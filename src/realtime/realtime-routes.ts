@@ -81,11 +81,11 @@ const parameters: ReadonlySet<string> = new Set([ticketParameter, keyParameter])
 const converseDocumentation: OperationDocumentation = {
   id: 'openRealtime',
   summary: 'Follow events over a WebSocket',
-  description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are texts of JSON. \
-\`{"subscribe": ["products.*"], "after": "evt_..."}\` adds patterns of event types, from the event on that was seen last, or without \`after\` from now on; \
-\`{"unsubscribe": [...]}\` takes them away; both are answered \`{"subscribed": [...]}\` with the whole list, and what is malformed \`{"error": "..."}\`. Each event about \
-something that the caller may read comes as \`{"event": {...}}\`. Closed with 1001 by a server that stops, 1008 when the credential ends, 1011 when the log cannot be read, \
-1013 when the client falls behind: it resumes after the event that it saw last.`,
+  description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are JSON texts. \
+\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received, or without \`after\` from now on. \
+\`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
+a resource that the caller may read is sent as \`{"event": {...}}\`. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
+1013 if the client is too slow; it can resume after the last event that it received.`,
   parameters: [
     {
       name: ticketParameter,

@@ -268,7 +268,7 @@ describe('a body parser that replaced the raw body is found out', () => {
       // What Hono kept is the text, which has lost its byte order mark.
       [
         (context: { req: { arrayBuffer(): Promise<ArrayBuffer> } }) => context.req.arrayBuffer(),
-        /replaced it/,
+        /serialized again/,
       ],
     ] as const) {
       const app = new Hono();

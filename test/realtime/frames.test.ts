@@ -34,7 +34,7 @@ const refused: readonly (readonly [text: string, sentence: RegExp])[] = [
   ['{"unsubscribe":{"a":1}}', /^unsubscribe must be a list of strings/],
   ['{"subscribe":["a","b","c"]}', /^subscribe may name at most 2 patterns$/],
   ['{"subscribe":["a","b c"]}', /^subscribe\[1\] must be segments/],
-  ['{"subscribe":["*.created"]}', /^subscribe\[0\] may have a star only/],
+  ['{"subscribe":["*.created"]}', /^subscribe\[0\] may have a \* only/],
   [`{"unsubscribe":["${'x'.repeat(256)}"]}`, /^unsubscribe\[0\] must have at most 200 characters$/],
 ];
 

@@ -53,8 +53,8 @@ export function oauthResources(options: OAuthResourcesOptions): readonly Resourc
   });
   const finish = finishOperation(options) as Operation;
   return [
-    resource(pattern, 'SignIn', 'a sign-in by a provider', startOperation(options) as Operation),
-    resource(`${pattern}/callback`, 'SignInCallback', 'the end of a sign-in', finish),
+    resource(pattern, 'SignIn', 'a sign-in with a provider', startOperation(options) as Operation),
+    resource(`${pattern}/callback`, 'SignInCallback', 'the callback of a provider', finish),
   ];
 }
 

@@ -68,7 +68,7 @@ function picked(name: NodeName, target: Target, facts: Facts): Step {
 
 function at(name: NodeName): Linked {
   const node = linked.get(name);
-  if (node === undefined) throw new Error(`there is no node ${name}`);
+  if (node === undefined) throw new Error(`the graph has no node ${name}`);
   return node;
 }
 

@@ -145,7 +145,7 @@ const unusable: Readonly<
     /the response has the status 302/,
   ],
   'an answer that is no JSON': [(response) => void response.end('<html>'), /JSON/],
-  'an answer that is no JWK set': [(response) => void response.end('[]'), /no JWK set/],
+  'an answer that is no JWK set': [(response) => void response.end('[]'), /not a JWK set/],
   'more keys than anyone has': [
     (response) => void response.end(JSON.stringify({ keys: Array.from({ length: 33 }, () => entry(first)) })),
     /more than 32 keys/,

@@ -72,7 +72,7 @@ test('an id must not hold what stands behind it where it is signed, whatever tha
 
 test('a rule that could not be verified by is refused before any message comes', () => {
   const wrong: [Partial<HmacRule>, RegExp][] = [
-    [{ signed: '{boddy}' }, /cannot sign \{boddy\}/],
+    [{ signed: '{boddy}' }, /unknown placeholder \{boddy\}/],
     [{ signed: '' }, /either \{body\} or \{form\}/],
     [{ signed: '{url}' }, /either \{body\} or \{form\}/],
     [{ signed: '{body}{form}' }, /either \{body\} or \{form\}/],

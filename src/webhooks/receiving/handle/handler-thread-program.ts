@@ -133,7 +133,7 @@ function keepProgramAlive(): void {
   const kill = process.kill.bind(process);
   process.kill = (pid, signal) => {
     const isProgram = pid === process.pid || pid <= 0;
-    if (isProgram && signal !== 0) throw new Error('a handler must not send a signal to the program');
+    if (isProgram && signal !== 0) throw new Error('a handler cannot send a signal to the program');
     return kill(pid, signal);
   };
 }

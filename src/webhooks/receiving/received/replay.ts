@@ -28,7 +28,7 @@ export function replayResource(
       id: 'replayReceivedMessage',
       summary: 'Replay a message',
       description:
-        'Regardless of its status: the message becomes pending and due immediately, with the whole schedule of retries. 409 if its body or its sender no longer exists.',
+        'Regardless of its status: the message becomes pending and due immediately, and its schedule of retries restarts. 409 if its body or its sender no longer exists.',
       input: { name: 'ReceivedReplay', schema: Type.Object({}), example: {}, optional: true },
       output: { schema: representationOf(served.collection) },
       answers: 'queued',

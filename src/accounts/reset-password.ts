@@ -180,7 +180,7 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       ...shared,
       path: `${base}/auth/password-reset/confirm`,
       name: 'PasswordResetConfirmation',
-      noun: 'a password that was reset',
+      noun: 'a new password',
       id: 'confirmPasswordReset',
       summary: 'Set a new password with the code',
       description: 'Ends all sessions of the account and verifies its address.',

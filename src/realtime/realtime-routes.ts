@@ -172,7 +172,7 @@ function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
       path: `${options.base}/realtime/tickets`,
       tag: realtimeTag,
       name: 'RealtimeTickets',
-      noun: 'tickets',
+      noun: 'tickets for WebSockets',
       id: 'createRealtimeTicket',
       summary: 'Create a ticket for one WebSocket',
       description:

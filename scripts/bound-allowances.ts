@@ -14,7 +14,7 @@ type Group = {
 const groups: readonly Group[] = [
   {
     reason:
-      'Keyed by the declaration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add nothing.',
+      'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
       ['src/accounts/credential-ends.ts', 'tables'],
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],
@@ -54,12 +54,12 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'Routes times methods times statuses, all of them the program’s own; other methods share one.',
+    reason: 'One entry for each route, method and status of the program; unknown methods share one.',
     at: [['src/observe/request-cells.ts', '#routes']],
   },
   {
     reason:
-      'One for each open connection, stream, WebSocket or tunnel, and what it may have at once; settings bound those: `connectionsMax`, `http2StreamsMax`, `streamsMax`, `realtimePatternsMax`, `tunnelsMax`.',
+      'One entry for each open connection, stream, WebSocket or tunnel, or for an item that it holds. Settings bound these: `connectionsMax`, `http2StreamsMax`, `streamsMax`, `realtimePatternsMax`, `tunnelsMax`.',
     at: [
       ['src/accounts/credential-ends.ts', '#held', '#byRow', 'listeners'],
       ['src/tunnel/open-tunnels.ts', 'cuts', 'waiting'],
@@ -78,11 +78,11 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'One for each use of the memory budget, all of them the program’s own.',
+    reason: 'One entry for each use of the memory budget; the program defines the uses.',
     at: [['src/memory/budget.ts', '#byUse', '#refusals']],
   },
   {
-    reason: 'One for each request under way, or for what it waits for.',
+    reason: 'One entry for each request under way, or for a resource that it waits for.',
     at: [
       ['src/accounts/login-limit.ts', '#gates'],
       ['src/accounts/sessions/create-sessions.ts', 'underWay'],
@@ -95,14 +95,15 @@ const groups: readonly Group[] = [
       ['src/egress/resolve.ts', 'underWay'],
       ['src/webhooks/sending/endpoints/create-endpoint.ts', '#byOwner'],
       ['src/store/backup-file/running-backups.ts', '#stops'],
-      ['src/store/lines.ts', '#lines', '#rows', '#returning', '#waiting', '#holders'],
+      ['src/store/line.ts', '#returning', '#waiting', '#holders'],
+      ['src/store/lines.ts', '#lines', '#rows'],
       ['src/store/postgres/connection/connection.ts', '#sent', '#unsent'],
       ['src/store/postgres/read/point-reads.ts', 'gathered'],
       ['src/webhooks/sending/sent-event.ts', 'reading'],
     ],
   },
   {
-    reason: 'Ends with the request, statement, transaction or turn of the event loop that made it.',
+    reason: 'Released with the request, statement, transaction or turn of the event loop that created it.',
     at: [
       ['src/realtime/websocket/frames.ts', '#deflated'],
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
@@ -126,35 +127,35 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'One for each kind of fact that is logged.',
+    reason: 'One entry for each kind of observation.',
     at: [['src/observe/log.ts', 'seen']],
   },
   {
-    reason: 'Empty, and nothing is added.',
+    reason: 'Always empty.',
     at: [
       ['src/http/syntax/media-type.ts', 'parameters'],
-      ['src/kernel/walk.ts', 'parameters'],
+      ['src/kernel/take-content.ts', 'parameters'],
       ['src/webhooks/receiving/handler-transaction/asking.ts', 'parameters'],
     ],
   },
   {
-    reason: 'The endpoints of one type of event, counted in `eventCandidates` (src/memory/bounds.ts).',
+    reason: 'The endpoints of one event type, counted in `eventCandidates` (src/memory/bounds.ts).',
     at: [['src/webhooks/sending/fan-out/matcher.ts', 'byOwner', 'byTenant', 'asked', '#always']],
   },
   {
-    reason: 'Inside something that is weighed as a whole: an entry of a cache, or the cache itself.',
+    reason: 'Part of a cache or of a cache entry, whose bound includes it.',
     at: [
       ['src/memory/octet-cache.ts', '#young', '#old'],
       ['src/store/postgres/read/postgres-query.ts', 'statements'],
     ],
   },
   {
-    reason: 'Mails on their way: `mailsWaitingMax`.',
+    reason: 'Mails that wait to be sent: `mailsWaitingMax`.',
     at: [['src/mail/smtp.ts', '#paused', '#attempts']],
   },
   {
     reason:
-      'One for each process that shares the database, or for what it declares otherwise; at most 1,000.',
+      'One entry for each process on the database, or for each difference in its configuration; at most 1,000.',
     at: [
       ['src/store/postgres/peers.ts', 'told'],
       ['src/webhooks/work/lanes.ts', 'giving'],
@@ -163,7 +164,7 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'One for each endpoint, or for each tenant or owner of endpoints: `endpointsMax`.',
+    reason: 'One entry for each endpoint, or for each tenant or owner of endpoints: `endpointsMax`.',
     at: [
       ['src/webhooks/work/timers.ts', '#times'],
       ['src/webhooks/sending/delivery-engine.ts', '#asking', '#crowded'],
@@ -183,7 +184,7 @@ const groups: readonly Group[] = [
   },
   {
     reason:
-      'One for each delivery or message that is being sent or handled: `webhookInFlightMax`, `handOnInFlightMax`, and the rows of one read.',
+      'One entry for each delivery or message with a running attempt: `webhookInFlightMax`, `handOnInFlightMax`, and the rows of one read.',
     at: [
       ['src/webhooks/receiving/handing-on-engine.ts', '#held'],
       ['src/webhooks/receiving/handler-threads/handler-thread.ts', 'runs'],

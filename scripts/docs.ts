@@ -16,4 +16,4 @@ for (const { path, text } of await renderGeneratedPages(repositoryRoot)) {
   writeFileSync(join(repositoryRoot, path), text);
   console.log(`${path} written`);
 }
-if (stale.size === 0) console.log('Every generated page is as the code says');
+if (stale.size === 0) console.log('All generated pages are up to date');

@@ -28,7 +28,7 @@ const { values: options, positionals } = parseArgs({
 
 const files = selectFiles(positionals, options);
 if (files.length === 0) {
-  console.error(`No test file is below ${positionals.join(' ')}`);
+  console.error(`There is no test file in ${positionals.join(' ')}`);
   process.exit(1);
 }
 forgetConfiguration();
@@ -58,7 +58,8 @@ async function runAll(): Promise<boolean> {
       signal: interrupted.signal,
       onFile: (result) => {
         // Of many files few hold a title that matches.
-        if (name !== undefined && result.tests.length === 0 && result.problem === 'it holds no test') return;
+        if (name !== undefined && result.tests.length === 0 && result.problem === 'the file has no tests')
+          return;
         results.push(result);
         printFile(result, options.verbose);
       },

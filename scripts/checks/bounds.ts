@@ -45,7 +45,7 @@ export function findBoundsProblems(
     })),
     ...gone.map(({ file, name }) => ({
       file,
-      message: `${registry} or ${allowances} names ${name} here, which is no map, set or cache that outlives a request`,
+      message: `${registry} or ${allowances} names ${name} here, which is not a map, set or cache that outlives a request`,
     })),
   ];
 }

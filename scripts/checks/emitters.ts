@@ -100,7 +100,8 @@ function judgeFile(file: string, text: string, classes: ReadonlySet<string>): re
   const judge = (node: CallExpression | NewExpression) => {
     const maker = makerOf(node, named, classes);
     if (maker === undefined) return;
-    if (!owned.has(node)) add(node, `${maker} makes an emitter: give it to ownEmitter() where it is made`);
+    if (!owned.has(node))
+      add(node, `${maker} creates an emitter: pass it to ownEmitter() where it is created`);
     if (node.arguments.some(isFunction)) add(node, `${maker} has a listener: use onArrival()`);
   };
   new Visitor({

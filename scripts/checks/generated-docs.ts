@@ -15,19 +15,19 @@ import { runAlone } from './problem.ts';
 export async function findGeneratedDocsProblems(root: string): Promise<readonly Problem[]> {
   const pages = await renderGeneratedPages(root);
   if (pages.length === 0)
-    return [{ file: 'scripts/docs', message: 'No renderer is there, so nothing is compared' }];
+    return [{ file: 'scripts/docs', message: 'There is no renderer of a page to compare' }];
   const problems: Problem[] = [];
   for (const { renderer, path, text } of pages) {
     if (!existsSync(join(root, path))) {
       problems.push({
         file: path,
-        message: `${renderer} makes this page, and it is not there: run npm run docs`,
+        message: `${renderer} generates this page, which is missing: run npm run docs`,
       });
       continue;
     }
     const line = firstDifference(readText(root, path), text);
     if (line === undefined) continue;
-    problems.push({ file: path, line, message: `Not what ${renderer} makes of the code: run npm run docs` });
+    problems.push({ file: path, line, message: `Differs from what ${renderer} generates: run npm run docs` });
   }
   return problems;
 }

@@ -21,9 +21,9 @@ export function findHeaderProblems(root: string): readonly Problem[] {
     const header = readHeader(text, parseSource(file, text).comments);
     const lines = header.filter((line) => line !== '').length;
     if (header.join('').length < headerLettersMin) {
-      problems.push({ file, line: 1, message: 'The file does not open with a comment that says what it is' });
+      problems.push({ file, line: 1, message: 'The file does not begin with a comment that describes it' });
     } else if (lines > headerLinesMax) {
-      const message = `The header has ${lines} lines, the limit is ${headerLinesMax}: move the rest to what it describes`;
+      const message = `The header has ${lines} lines, the limit is ${headerLinesMax}: move the rest to the code that it describes`;
       problems.push({ file, line: 1, message });
     }
   }

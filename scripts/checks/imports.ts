@@ -79,10 +79,10 @@ function judge(
 function findTableProblems(root: string, table: readonly FolderRow[]): readonly Problem[] {
   const problems: Problem[] = [];
   const rows = new Map(table.map((row) => [row.folder, row]));
-  if (rows.size < table.length) problems.push({ file: tableFile, message: 'A folder has two rows' });
+  if (rows.size < table.length) problems.push({ file: tableFile, message: 'The folder has two rows' });
   for (const row of table) {
     if (!existsSync(join(root, row.folder))) {
-      problems.push({ file: tableFile, message: `${row.folder} is not there: remove its row` });
+      problems.push({ file: tableFile, message: `The folder ${row.folder} does not exist: remove its row` });
     }
     for (const target of row.may) {
       if (!rows.has(target))
@@ -90,7 +90,7 @@ function findTableProblems(root: string, table: readonly FolderRow[]): readonly 
       else if (reaches(rows, target, row.folder)) {
         problems.push({
           file: tableFile,
-          message: `The arrow from ${row.folder} to ${target} closes a circle`,
+          message: `The edge from ${row.folder} to ${target} closes a cycle`,
         });
       }
     }

@@ -44,7 +44,7 @@ export function findLeafProblems(
     .filter((file) => !leaves.includes(file))
     .map((file) => ({
       file: 'scripts/leaf-exceptions.ts',
-      message: `${file} needs no exception any more`,
+      message: `${file} no longer needs an exception`,
     }));
   return [...found, ...stale];
 }

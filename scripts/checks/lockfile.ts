@@ -21,15 +21,15 @@ export function findLockfileProblems(root: string): readonly Problem[] {
     const wanted = JSON.stringify(manifest[group] ?? {});
     const locked = JSON.stringify(lockfile.packages['']?.[group] ?? {});
     if (inOrder(wanted) === inOrder(locked)) continue;
-    problems.push({ file, message: `The ${group} are not those of package.json: run npm install` });
+    problems.push({ file, message: `The ${group} differ from package.json: run npm install` });
   }
   for (const { parent, name } of findMissingPackages(lockfile)) {
     const needed = parent === '' ? 'package.json' : parent;
-    problems.push({ file, message: `${name}, which ${needed} names, is missing: run npm run lockfile` });
+    problems.push({ file, message: `${name}, which ${needed} requires, is missing: run npm run lockfile` });
   }
   for (const [path, entry] of Object.entries(lockfile.packages)) {
     if (entry.resolved !== undefined && entry.link !== true)
-      problems.push({ file, message: `${path} names the host it came from` });
+      problems.push({ file, message: `${path} names the host of a registry: remove its member resolved` });
   }
   return problems;
 }

@@ -49,16 +49,16 @@ function judgeName(name: string): string | undefined {
   if (!kebabCase.test(name)) return `"${name}" is not kebab-case`;
   const stem = name.split('.')[0] ?? '';
   const ending = stem.split('-').at(-1) ?? '';
-  if (emptyNames.has(stem)) return `"${stem}" says nothing of what is in it`;
+  if (emptyNames.has(stem)) return `"${stem}" does not say what the file contains`;
   if (emptyEndings.has(ending))
-    return `"${stem}" ends in "${ending}", which says nothing: name the thing or the act`;
+    return `"${stem}" ends in "${ending}", which has no meaning: name the thing or the action`;
   return undefined;
 }
 
 function judgeSourceName(path: string, name: string): string | undefined {
   const stem = name.split('.')[0] ?? '';
   if (!path.startsWith('src/') || !name.endsWith('.ts') || !vagueNames.has(stem)) return undefined;
-  return `"${stem}" says what it is only with its folder: name the thing`;
+  return `"${stem}" has a meaning only with its folder: name the thing`;
 }
 
 if (import.meta.main) await runAlone(findNameProblems);

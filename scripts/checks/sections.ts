@@ -40,12 +40,12 @@ export function findSectionProblems(root: string): readonly Problem[] {
       if (missing === undefined) continue;
       tell(
         citation.offset,
-        `\u00a7${missing} is no clause of ${specificationFolder}: name the standard, or write the clause`,
+        `\u00a7${missing} is not a clause of ${specificationFolder}: name the standard, or write the clause`,
       );
     }
     if (file.startsWith(`${specificationFolder}/`)) continue; // Its pages are parts.
     for (const match of text.matchAll(foreignDocument))
-      tell(match.index, `"${match[0]}" points into no document of the repository`);
+      tell(match.index, `"${match[0]}" does not point into a document of the repository`);
   }
   return problems;
 }

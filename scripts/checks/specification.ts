@@ -27,16 +27,16 @@ export function findSpecificationProblems(
   );
   for (const { path, clauses, links } of pages) {
     for (const { to, line } of links) {
-      if (!anchors.has(to)) problems.push({ file: path, line, message: `${to} is not there` });
+      if (!anchors.has(to)) problems.push({ file: path, line, message: `${to} does not exist` });
     }
     for (const clause of clauses) {
       const tell = (message: string) => problems.push({ file: path, line: clause.line, message });
       const proof = prove(clause);
       for (const name of proof.deciders) decided.add(name);
-      if (numbers.has(clause.number)) tell(`The anchor of clause ${clause.number} is there twice`);
+      if (numbers.has(clause.number)) tell(`The anchor of clause ${clause.number} exists twice`);
       numbers.add(clause.number);
       if (clause.promises && clause.label !== clause.number)
-        tell(`The anchor says ${clause.number}, the words behind it ${clause.label}`);
+        tell(`The anchor has the number ${clause.number}, but the text after it ${clause.label}`);
       if (clause.promises && proof.files.length + proof.tests.length === 0)
         tell(
           `No test proves clause ${clause.number}: cite it in a test's header or title, or name a test by its title`,

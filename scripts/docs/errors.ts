@@ -9,17 +9,17 @@ import type { Retry } from '../../src/http/problems/problem-entry.ts';
 export const path = 'docs/reference/errors.md';
 
 const retries: Readonly<Record<Retry, string>> = {
-  no: 'The same request gets the same answer.',
+  no: 'The same request gets the same response.',
   later: 'The same request may succeed after `Retry-After`, or later.',
   'after-reading': 'Read the resource again, then decide.',
-  'with-credentials': 'Send other or new credentials.',
+  'with-credentials': 'Send a different credential.',
 };
 
 const preamble = `# Errors
 
 Rendered from \`src/http/problem-registry.ts\` by \`npm run docs\`.
 
-Every refusal has a JSON body:
+Every error response has a JSON body:
 
 \`\`\`json
 { "error": "validation failed", "code": "validation_failed", "errors": [{ "pointer": "/price", "message": "must be at least 0" }] }

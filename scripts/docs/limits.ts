@@ -77,10 +77,11 @@ function limitOf({ octets, setting, entries, entryOctets, part }: MemoryBound): 
 /** @throws TypeError for a bound that says nothing, or names no setting that is a number */
 function octetsOf({ name, octets, setting, entries, entryOctets = 1, part = 1 }: MemoryBound): number {
   const named = setting === undefined ? undefined : (settings as Record<string, Setting>)[setting];
-  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is no setting`);
+  if (setting !== undefined && named?.kind !== 'integer') throw new TypeError(`${setting} is not a setting`);
   const count = named?.kind === 'integer' ? named.default : entries;
   const found = count === undefined ? octets : count * entryOctets;
-  if (found === undefined) throw new TypeError(`the bound of ${name} says nothing`);
+  if (found === undefined)
+    throw new TypeError(`the bound of ${name} has neither octets, nor a setting, nor entries`);
   return found * part;
 }
 
@@ -104,8 +105,12 @@ const kinds: readonly { readonly title: string; readonly text: string; readonly 
     text: 'Bounds on one item in memory, on disk or on the wire, or on all items of a kind.',
     is: 'memory',
   },
-  { title: 'Times', text: 'Bounds on how long something may take, or is kept.', is: 'time' },
-  { title: 'Numbers', text: 'Bounds on how many there may be at once, or in a period.', is: 'number' },
+  {
+    title: 'Times',
+    text: 'Bounds on the time that an operation may take, or for which data is kept.',
+    is: 'time',
+  },
+  { title: 'Numbers', text: 'Bounds on the number of items at once, or in a period.', is: 'number' },
 ];
 
 const units: Readonly<Record<string, Kind>> = {

@@ -119,8 +119,8 @@ function start(module: string, nodeOptions: readonly string[], options: RunOptio
 /** Resolves with why the process ended. */
 function ended(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
-    child.once('error', (error) => resolve(`its process did not start: ${error.message}`));
-    child.once('close', (code, signal) => resolve(`its process ended with ${signal ?? code}`));
+    child.once('error', (error) => resolve(`the process did not start: ${error.message}`));
+    child.once('close', (code, signal) => resolve(`the process ended with ${signal ?? code}`));
   });
 }
 
@@ -141,7 +141,7 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
   let leftOpen: readonly string[] = [];
   let processorMs: number | undefined;
   const timer = setTimeout(() => {
-    problem = `it has not ended within ${(timeoutMs + graceMs) / 1000} s`;
+    problem = `the process did not end within ${(timeoutMs + graceMs) / 1000} s`;
     child.kill('SIGKILL');
   }, timeoutMs + graceMs);
 
@@ -182,9 +182,9 @@ function watchFile(file: string, child: ChildProcess, { timeoutMs }: RunOptions)
 
 /** A test that failed may not have come to where it closes what it opened. */
 function problemOf(tests: readonly Ended[], leftOpen: readonly string[]): string | undefined {
-  if (tests.length === 0) return 'it holds no test';
+  if (tests.length === 0) return 'the file has no tests';
   const isLeak = leftOpen.length > 0 && tests.every(({ failure }) => failure === undefined);
-  return isLeak ? `it leaves open: ${leftOpen.join(', ')}` : undefined;
+  return isLeak ? `the file leaves open: ${leftOpen.join(', ')}` : undefined;
 }
 
 /** Whether a suite failed for a reason that none of its tests tells. */

@@ -41,7 +41,7 @@ async function start(): Promise<void> {
   const reached = filesThatReach(repositoryRoot, changed);
   const files = selectFiles(paths, { full: false }).filter((file) => reached.has(file));
   if (files.length === 0) {
-    console.log(`No test reaches ${[...changed].join(', ')}`);
+    console.log(`No test file imports ${[...changed].join(', ')}`);
     return changed.clear();
   }
   const abort = new AbortController();

@@ -16,7 +16,7 @@ const scope = Type.Union(scopes.map((name) => Type.Literal(name)));
 const roleName = Type.String({ minLength: 1, maxLength: 64 });
 
 export const usersCollection: Collection = resolveBuiltIn('users', {
-  description: 'Accounts. Administrators see and change all of them, anyone else their own.',
+  description: 'Accounts. Administrators can read and change all of them, other callers only their own.',
   schema: Type.Object({
     email: Type.String({ minLength: 3, maxLength: emailCharactersMax }),
     name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharactersMax })),
@@ -50,7 +50,8 @@ const hostGlobs = (description: string) =>
   });
 
 export const keysCollection: Collection = resolveBuiltIn('keys', {
-  description: 'API keys. A key is shown once, when it is made or rotated; what is kept is its digest.',
+  description:
+    'API keys. The response that creates or rotates a key shows it once; Comity stores only its digest.',
   schema: Type.Object({
     name: Type.String({ minLength: 1, maxLength: nameCharactersMax }),
     kind: Type.Union([Type.Literal('secret'), Type.Literal('publishable')]),
@@ -58,7 +59,7 @@ export const keysCollection: Collection = resolveBuiltIn('keys', {
       Type.Array(scope, {
         uniqueItems: true,
         description:
-          'Never more than the caller has. Without it `read` and `write`; a publishable key has `read` and can have nothing else.',
+          'Must be scopes of the caller. Default: `read` and `write`. A publishable key has only `read`.',
       }),
     ),
     /** Without it, its owner's alone. */
@@ -68,27 +69,25 @@ export const keysCollection: Collection = resolveBuiltIn('keys', {
           mode: Type.Optional(
             Type.Union([Type.Literal('enforce'), Type.Literal('report')], {
               default: 'enforce',
-              description: '`report`: what the lists refuse is let through and logged.',
+              description: '`report`: Comity permits and logs connections that the lists would refuse.',
             }),
           ),
           allow: Type.Optional(
-            hostGlobs(
-              'Hosts that are let through: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Without it, all.',
-            ),
+            hostGlobs('Permitted hosts: `api.example.com`, `*.example.com`, `192.0.2.1`, `*`. Default: all.'),
           ),
-          deny: Type.Optional(hostGlobs('Hosts that are not, whatever is allowed.')),
+          deny: Type.Optional(hostGlobs('Refused hosts, even if `allow` permits them.')),
         },
         {
           additionalProperties: false,
           description:
-            'Hosts that it may tunnel to, besides what holds for its owner; with the scope `tunnel` alone.',
+            'Hosts that the key may tunnel to, in addition to the rules for its owner. Requires the scope `tunnel`.',
         },
       ),
     ),
     expiresAt: Type.Optional(
       Type.String({
         format: 'date-time',
-        description: 'Must lie ahead, and not beyond the end of the key that makes it.',
+        description: 'Must be in the future, and not after the expiry of the key that creates it.',
       }),
     ),
     /** The first characters, so that people know which key it is. */
@@ -103,7 +102,7 @@ export const keysCollection: Collection = resolveBuiltIn('keys', {
 });
 
 export const auditCollection: Collection = resolveBuiltIn('audit', {
-  description: 'What happened to accounts and keys, and who did it.',
+  description: 'The audit trail: changes of accounts and keys, and who made them.',
   schema: Type.Object({
     type: Type.String(),
     actor: Type.Optional(Type.String()),

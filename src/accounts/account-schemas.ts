@@ -8,7 +8,7 @@ import type { AddressOf } from './fact-of-ask.ts';
 
 export const accountsTag: Tag = {
   name: 'accounts',
-  description: 'Logging in and out, and what stands behind it.',
+  description: 'Logins, sessions, passwords and e-mail verification.',
 };
 
 /** What every route of accounts below `/auth` needs. */
@@ -23,12 +23,12 @@ export type AccountRouteOptions = {
 export type PasswordLimits = { readonly passwordCharactersMin: number; readonly passwordBytesMax: number };
 
 export const emailSchema = Type.String({
-  description: 'E-mail address; capitals make no difference.',
+  description: 'E-mail address; upper and lower case are the same.',
 });
 export const passwordSchema = Type.String({ format: 'password' });
-export const codeSchema = Type.String({ description: 'The code of the mail. Good once.' });
+export const codeSchema = Type.String({ description: 'The code from the mail. It works once.' });
 export const cookieSchema = Type.Optional(
-  Type.Boolean({ default: false, description: '`true`: the answer sets a session cookie besides.' }),
+  Type.Boolean({ default: false, description: '`true`: the response also sets a session cookie.' }),
 );
 
 /** The bounds are of characters and of bytes, so no keyword says them. */
@@ -70,10 +70,11 @@ export const tokensOutput = {
     type: 'object',
     properties: {
       token: { type: 'string', description: 'Access token, for `Authorization: Bearer`.' },
-      expiresIn: { type: 'integer', description: 'Seconds until the access token ends.' },
+      expiresIn: { type: 'integer', description: 'Seconds until the access token expires.' },
       refreshToken: {
         type: 'string',
-        description: 'Gets the next pair, once. Sent again, it ends the session: somebody else has it.',
+        description:
+          'Exchange it once for the next pair of tokens. A second use ends the session, because the token may be stolen.',
       },
       user,
     },

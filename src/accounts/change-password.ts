@@ -118,7 +118,7 @@ export function passwordResource(options: PasswordResourceOptions): Resource {
       noun: 'the password',
       id: 'changePassword',
       summary: 'Change the password',
-      description: 'Ends all other sessions of the account. A key may not do this: 403.',
+      description: 'Ends all other sessions of the account. Keys are refused with 403.',
       input: {
         name: 'PasswordChange',
         schema: Type.Object({ currentPassword: passwordSchema, newPassword: newPasswordSchema(options) }),
@@ -129,7 +129,13 @@ export function passwordResource(options: PasswordResourceOptions): Resource {
       permission: anyCredential,
       handler: async ({ known, request }, { currentPassword, newPassword }) => {
         if (known === undefined || !schemesOfPeople.has(known.scheme)) {
-          return { refused: { code: 'forbidden', message: 'this credential may not change a password' } };
+          return {
+            refused: {
+              code: 'forbidden',
+              message:
+                'this credential cannot change a password; use a session or the current password of the account',
+            },
+          };
         }
         const who = { userId: known.principal.id, session: known.session, address: addressOf(request) };
         const changed = await changePassword(who, currentPassword, newPassword);

@@ -154,7 +154,7 @@ export function loginResource(options: LoginResourceOptions): Resource {
       id: 'login',
       summary: 'Log in',
       description:
-        'An unknown address, a wrong password and a disabled account are the same answer. Failed logins are limited for each account and for each address.',
+        'The response is the same for an unknown address, a wrong password and a disabled account. Failed logins are limited by account and by address.',
       input: { name: 'Login', schema, example: { email: exampleEmail, password: examplePassword } },
       output: tokensOutput,
       fields: ['Set-Cookie'],

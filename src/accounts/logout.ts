@@ -36,7 +36,7 @@ export function logoutResource(options: LogoutOptions): Resource {
       id: 'logout',
       summary: 'End the session',
       description:
-        'Access token, refresh token and cookie are dead at once. A key or a password belongs to no session: 403.',
+        'Revokes the access token, the refresh token and the cookie immediately. Requests with a key or a password have no session and are refused with 403.',
       input: { name: 'Logout', schema, example: { everywhere: true }, optional: true },
       fields: ['Set-Cookie'],
       schemes: ['bearer', 'cookieAuth'],
@@ -51,7 +51,7 @@ export function logoutResource(options: LogoutOptions): Resource {
 async function logOut(options: LogoutOptions, ask: Ask, everywhere: boolean): Promise<Done> {
   const session = ask.known?.session ?? null;
   if (session === null) {
-    return { refused: { code: 'forbidden', message: 'this credential belongs to no session' } };
+    return { refused: { code: 'forbidden', message: 'this credential has no session to end' } };
   }
   const ends = everywhere
     ? await options.sessions.endOfUser(ask.principal.kind === 'authenticated' ? ask.principal.id : '', null)

@@ -114,7 +114,8 @@ async function makeAccount(
 
 function listFaults(email: string | undefined, passwordFault: string | undefined): readonly Fault[] {
   const faults: Fault[] = [];
-  if (email === undefined) faults.push({ pointer: '/email', message: 'must be an e-mail address' });
+  if (email === undefined)
+    faults.push({ pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' });
   if (passwordFault !== undefined) faults.push({ pointer: '/password', message: passwordFault });
   return faults;
 }
@@ -149,7 +150,7 @@ export function registerResource(options: RegisterResourceOptions): Resource {
       noun: 'registration',
       ignoresCredentials: true,
       id: 'register',
-      summary: 'Make an account and log in to it',
+      summary: 'Create an account and log in to it',
       input: {
         name: 'Registration',
         schema,
@@ -173,13 +174,13 @@ function registered({ verifiedEmailRequired }: RegisterResourceOptions) {
     return {
       output: accountOutput,
       description:
-        'Sends the mail that verifies the address: until that is done nobody can log in to the account.',
+        'Sends a mail that verifies the address. Logins to the account are refused until it is verified.',
     };
   }
   return {
     output: tokensOutput,
     fields: ['Set-Cookie'],
-    description: 'Sends the mail that verifies the address, where a mail server is configured.',
+    description: 'Sends a mail that verifies the address, if a mail server is configured.',
   } as const;
 }
 

@@ -153,9 +153,9 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       name: 'PasswordReset',
       noun: 'the reset of a password',
       id: 'requestPasswordReset',
-      summary: 'Have a code mailed that sets a new password',
+      summary: 'Request a mail with a code to reset the password',
       description:
-        'The answer does not tell whether there is such an account. 503 where no mail server is configured.',
+        'The response is the same whether the account exists or not. 503 if no mail server is configured.',
       input: {
         name: 'PasswordResetRequest',
         schema: Type.Object({ email: emailSchema }),
@@ -177,10 +177,10 @@ export function passwordResetResources(options: PasswordResetResourcesOptions): 
       ...shared,
       path: `${base}/auth/password-reset/confirm`,
       name: 'PasswordResetConfirmation',
-      noun: 'a password that was reset',
+      noun: 'a new password',
       id: 'confirmPasswordReset',
-      summary: 'Set a new password by the code',
-      description: 'Ends all sessions of the account, and verifies its address.',
+      summary: 'Set a new password with the code',
+      description: 'Ends all sessions of the account and verifies its address.',
       input: {
         name: 'PasswordReset',
         schema: Type.Object({ code: codeSchema, password: newPasswordSchema(options) }),

@@ -32,7 +32,7 @@ export function refreshResource({ base, sessions, limits, addressOf }: RefreshOp
       ignoresCredentials: true,
       id: 'refresh',
       summary: 'Exchange a refresh token for a new pair of tokens',
-      description: 'Each works once. One that comes again ends its session, on every process at once.',
+      description: 'A refresh token works once. A second use ends its session in every process immediately.',
       input: { name: 'Refresh', schema, example: { refreshToken: tokensOutput.example.refreshToken } },
       output: tokensOutput,
       codes: ['invalid_token'],
@@ -63,7 +63,7 @@ const texts = { type: 'array', items: { type: 'string' } };
 
 const me = {
   schema: named('Me', {
-    description: 'Who asks.',
+    description: 'The caller.',
     type: 'object',
     properties: {
       id: { type: 'string' },
@@ -102,7 +102,7 @@ export function meResource(options: MeOptions): Resource {
       name: 'Me',
       noun: 'the caller',
       id: 'readMe',
-      summary: 'Who the credential stands for',
+      summary: 'Read the caller',
       output: me,
       codes: [],
       permission: anyCredential,
@@ -113,7 +113,8 @@ export function meResource(options: MeOptions): Resource {
 }
 
 async function whoAsks({ store }: MeOptions, { principal, known }: Ask): Promise<Me> {
-  if (principal.kind === 'anonymous' || known === undefined) throw new Error('nobody asks who they are');
+  if (principal.kind === 'anonymous' || known === undefined)
+    throw new Error('the caller requires a verified credential');
   const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
   const row = !isPerson ? undefined : await store.read(usersTable, principal.id);
   const user = row === undefined ? undefined : readUser(row.doc);

@@ -78,9 +78,9 @@ export function verificationResources(options: VerificationResourcesOptions): re
       name: 'Verification',
       noun: 'the verification of an address',
       id: 'requestVerification',
-      summary: 'Have a code mailed that verifies the address',
+      summary: 'Request a mail with a code to verify the address',
       description:
-        'To the address of the caller, or without a credential to the one that is named. The answer does not tell whether there is such an account. 503 where no mail server is configured.',
+        'Sends the mail to the address of the caller, or, without a credential, to the address in the content. The response is the same whether the account exists or not. 503 if no mail server is configured.',
       input: {
         name: 'VerificationRequest',
         schema: Type.Object({ email: Type.Optional(emailSchema) }),
@@ -100,7 +100,7 @@ export function verificationResources(options: VerificationResourcesOptions): re
       name: 'VerificationConfirmation',
       noun: 'a verified address',
       id: 'confirmVerification',
-      summary: 'Verify the address by the code',
+      summary: 'Verify the address with the code',
       input: {
         name: 'VerificationCode',
         schema: Type.Object({ code: codeSchema }),
@@ -127,7 +127,7 @@ function wish({ mail, addressOf }: VerificationResourcesOptions, ask: Ask, typed
   } else if (ask.principal.kind === 'authenticated') {
     mail.request({ purpose: 'verification', for: { id: ask.principal.id }, address });
   } else {
-    const errors = [{ pointer: '/email', message: 'is required without a credential' }];
+    const errors = [{ pointer: '/email', message: 'is required in a request without a credential' }];
     return { refused: { code: 'field_missing', errors } };
   }
   return { content: null };

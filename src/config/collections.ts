@@ -216,7 +216,7 @@ function resolveFieldRules(
 
 function resolveRule(rule: Rule, setting: RuleSetting): Rule {
   if (rule === 'tenant') {
-    if (setting.tenantField === undefined) throw new Error('the rule tenant without a tenantField');
+    if (setting.tenantField === undefined) throw new Error('the rule tenant requires a tenantField');
     return { tenantIn: setting.tenantField };
   }
   if (typeof rule === 'string') return rule;

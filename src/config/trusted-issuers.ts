@@ -123,7 +123,7 @@ function inspectIssuer(declared: Readonly<Record<string, unknown>>, refuse: Refu
   const audiences = typeof audience === 'string' ? [audience] : audience;
   if (!isTexts(audiences, audiencesMax) || audiences.length === 0) {
     refuse(
-      `.audience must be a text or a list of 1 to ${audiencesMax}: without it any token of the issuer would do`,
+      `.audience must be a text or a list of 1 to ${audiencesMax}: without it Comity would accept every token of the issuer`,
     );
   }
   if (jwksUri !== undefined && !isUrl(jwksUri)) refuse(`.jwksUri must be an https URL${loopbackToo}`);

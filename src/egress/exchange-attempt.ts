@@ -106,7 +106,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici then takes the request out of its queue and leaves the connection alone.
-    if (this.#mode === 'settled') throw new Error('The exchange was given up in the queue');
+    if (this.#mode === 'settled') throw new Error('The exchange was abandoned in the queue');
     this.#controller = controller;
     this.#connection = this.line?.connection;
     this.#isReused = this.#connection?.isUsed ?? false;

@@ -181,7 +181,7 @@ class KeptOrigins implements Exchanges {
       new Pool(key, {
         allowH2: true,
         // Never called, because the lines dial themselves; without it undici would create its own.
-        connect: (_call, callback) => callback(new Error('A line dials for itself'), null),
+        connect: (_call, callback) => callback(new Error('An origin line opens its own connections'), null),
         factory: (at) => ownEmitter(new OriginLine(at, clientOptions, terms), ignoreError),
       }),
       ignoreError,

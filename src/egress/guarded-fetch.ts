@@ -62,7 +62,12 @@ function connectorOf(dial: Dial): buildConnector.connector {
     dial({ hostname: hostnameOf(origin), port: portOf(origin), ...tls }).then(
       ({ socket }) => callback(null, socket),
       (error: unknown) =>
-        callback(error instanceof Error ? error : new Error('The dial was given up', { cause: error }), null),
+        callback(
+          error instanceof Error
+            ? error
+            : new Error('The connection attempt was abandoned', { cause: error }),
+          null,
+        ),
     );
   };
 }

@@ -65,7 +65,7 @@ export const specialPurposeIpv6: readonly SpecialPurpose[] = [
   {
     block: '64:ff9b:1::/48',
     name: 'local translation',
-    source: 'RFC 8215; where it leads is not known here',
+    source: 'RFC 8215; its destination is not known here',
   },
   { block: '100::/64', name: 'discard only', source: 'RFC 6666' },
   { block: '100:0:0:1::/64', name: 'dummy prefix', source: 'RFC 9780' },

@@ -88,7 +88,12 @@ function connectorOf(origin: URL, state: LineState, terms: LineTerms): Connect {
       },
       (error: unknown) => {
         terms.onConnections(-1);
-        callback(error instanceof Error ? error : new Error('The dial was given up', { cause: error }), null);
+        callback(
+          error instanceof Error
+            ? error
+            : new Error('The connection attempt was abandoned', { cause: error }),
+          null,
+        );
       },
     );
   };

@@ -202,7 +202,8 @@ function readingStages<I extends TObject, S extends Standing>(
       const sound = (await judged?.(ask, standing, content)) ?? { problem: null, fields: {} };
       if (sound.problem !== null) return sound;
       const done = await handler(ask, sound.fields as Static<I>, standing);
-      if (done instanceof Overtaken) throw new Error(`${id} reads, and waits for a change`);
+      if (done instanceof Overtaken)
+        throw new Error(`the action ${id} has a safe method, but its handler returned Overtaken`);
       return 'refused' in done ? { ...sound, problem: done.refused } : { ...sound, done };
     },
     represent: (_ask: Ask, _standing: S, proposal: Sound | undefined): Representation => ({

@@ -86,7 +86,7 @@ function plant(root: Branch, resource: Resource): void {
     at.literals.set(segment, next);
     at = next;
   }
-  if (at.resource !== undefined) throw new Error(`two resources share the pattern ${resource.pattern}`);
+  if (at.resource !== undefined) throw new Error(`two resources have the pattern ${resource.pattern}`);
   at.resource = resource;
 }
 

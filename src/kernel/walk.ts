@@ -19,23 +19,21 @@ import type { NodeName } from '../http/conduct/node.ts';
 import type { Allowance, Request, Response } from '../http/message.ts';
 
 import type { Problem } from '../http/problem.ts';
-import type { MediaType } from '../http/syntax/media-type.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
 import { type MaybePromise, Overtaken } from '../store/store.ts';
 import { settle } from '../store/when-known.ts';
 import { respond } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import {
-  contentBytesMax,
   type MessageReading,
   readMessage,
-  shortBytesMax,
   writeConditions,
   writeResult,
   writeStanding,
   writeSuperseded,
 } from './message-facts.ts';
 import type { Ask, Companion, Made, Proposal, Result, Standing, Validators } from './resource.ts';
+import { takeContent } from './take-content.ts';
 import type { WalkContext } from './walk-context.ts';
 import { type Before, countRequest, type Found, identify, identifySurely } from './walk-start.ts';
 import { WalkTurn } from './walk-turn.ts';
@@ -253,7 +251,7 @@ export class Walk {
 
   async #gatherResult(): Promise<void> {
     const { act, changes } = this.#operation();
-    if (act === undefined) throw new Error('an unsafe method without an act');
+    if (act === undefined) throw new Error('an operation with an unsafe method requires an act stage');
     const busy = this.#beginTurn();
     const row = changes?.(this.#requireAsk());
     const result = busy ?? (await act(this.#requireAsk(), this.#requireStanding(), this.#proposal));
@@ -350,59 +348,17 @@ export class Walk {
 
   #operation() {
     const { operation } = this.#reading;
-    if (operation === undefined) throw new Error('the walk asked for an operation where none is');
+    if (operation === undefined) throw new Error('the request has no operation');
     return operation;
   }
 
   #requireAsk(): Ask {
-    if (this.#ask === undefined) throw new Error('the walk asked before the principal was known');
+    if (this.#ask === undefined) throw new Error('the principal is not known yet');
     return this.#ask;
   }
 
   #requireStanding(): Standing {
-    if (this.#standing === undefined) throw new Error('the walk went on before it knew what stands');
+    if (this.#standing === undefined) throw new Error('the standing of the target is not known yet');
     return this.#standing;
   }
-}
-
-type Taken =
-  | { readonly ok: true; readonly bytes: Uint8Array; readonly content: unknown }
-  /** `bytes`: decoded content, if decoding succeeded. */
-  | { readonly ok: false; readonly bytes: Uint8Array | undefined; readonly problem: Problem };
-
-const octetStream: MediaType = { type: 'application/octet-stream', parameters: new Map() };
-
-/**
- * Takes the content of a request: reads, decodes and parses it (§4.4); with `raw`, leaves the octets as received
- * (§4.14.1).
- */
-async function takeContent(
-  { limits, decodeContent, loop }: WalkContext,
-  request: Request,
-  { codings, mediaType, operation, route }: MessageReading,
-  ask: Ask,
-): Promise<Taken> {
-  if (operation?.understand === undefined) throw new Error('content without a meaning');
-  const received = await request.readContent(contentBytesMax(operation, limits));
-  if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
-  let { bytes } = received;
-  // Only complete content takes a turn, so a slow upload does not delay other requests.
-  await request.memory?.takeTurn(bytes.length);
-  if (operation.raw !== true) {
-    const decoded = await decodeContent(bytes, codings, request.memory);
-    if (!decoded.ok) return { ok: false, bytes: undefined, problem: { code: decoded.code } };
-    bytes = decoded.bytes;
-    if (bytes.length > (shortBytesMax(operation, limits) ?? bytes.length)) {
-      return { ok: false, bytes: undefined, problem: { code: 'content_too_large' } };
-    }
-    if (mediaType === undefined) throw new Error('content without a media type');
-  }
-  const begun = loop.begin();
-  const parsing = operation.understand(ask, bytes, mediaType ?? octetStream);
-  loop.end(begun, request, route?.resource.pattern);
-  // Verifying a signature takes 10 µs: without a promise, the walk saves a turn of the event loop.
-  const understood = parsing instanceof Promise ? await parsing : parsing;
-  return understood.ok
-    ? { ok: true, bytes, content: understood.value }
-    : { ok: false, bytes, problem: understood.problem };
 }

@@ -42,8 +42,8 @@ export function patternsOfType(type: string): readonly string[] {
 const star = 0x2a;
 const dot = 0x2e;
 const wrong =
-  'must be segments of letters, digits, _ and -, joined by dots, and may end with .* or be * alone';
-const misplaced = 'may have a star only after its last dot, as in products.*, or alone';
+  'must be segments of letters, digits, _ and -, joined by dots, and may end with .* or be only *';
+const misplaced = 'may have a * only after the last dot, as in products.*, or as the whole pattern';
 
 function isSegmentCode(code: number): boolean {
   const letter = code | 0x20;

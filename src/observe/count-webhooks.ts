@@ -135,7 +135,7 @@ export function countReceived(
   const registers = [registry];
   const received = new Counter({
     name: 'comity_webhooks_received_total',
-    help: 'Webhooks that senders posted, by sender, outcome and why they were refused.',
+    help: 'Webhooks that senders posted, by sender, outcome and reason of a refusal.',
     labelNames: ['sender', 'outcome', 'reason'],
     registers,
   });
@@ -147,7 +147,7 @@ export function countReceived(
   });
   const lag = new Histogram({
     name: 'comity_received_lag_seconds',
-    help: 'Time from the receipt of a message, or its replay, to its being processed.',
+    help: 'Time from the receipt or the replay of a message until it is processed.',
     labelNames: ['sender'],
     buckets: lagSecondsBuckets,
     registers,
@@ -181,20 +181,22 @@ export function countConnections(
   const registers = [registry];
   const counter = <N extends string>(name: string, help: string, labelNames: readonly N[]) =>
     new Counter({ name, help, labelNames: [...labelNames], registers });
-  const closed = counter('comity_websockets_closed_total', 'WebSockets that ended, by code and by whom.', [
-    'code',
-    'by',
-  ]);
+  const closed = counter(
+    'comity_websockets_closed_total',
+    'Closed WebSockets, by code and by the side that closed them.',
+    ['code', 'by'],
+  );
   const refused = counter('comity_tunnels_refused_total', 'Tunnels refused, by kind and code.', [
     'how',
     'code',
   ]);
-  const reported = counter('comity_tunnels_reported_total', 'Tunnels opened that a list would refuse.', []);
-  const ended = counter('comity_tunnels_closed_total', 'Tunnels that ended, by kind and why.', [
-    'how',
-    'why',
-  ]);
-  const bytes = counter('comity_tunnel_bytes_total', 'Octets that ended tunnels carried, by direction.', [
+  const reported = counter(
+    'comity_tunnels_reported_total',
+    'Opened tunnels that a list of hosts would refuse.',
+    [],
+  );
+  const ended = counter('comity_tunnels_closed_total', 'Closed tunnels, by kind and reason.', ['how', 'why']);
+  const bytes = counter('comity_tunnel_bytes_total', 'Octets in closed tunnels, by direction.', [
     'direction',
   ]);
   const noMemory = counter('comity_memory_refusals_total', 'Refusals for lack of memory, by use.', ['use']);

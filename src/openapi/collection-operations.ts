@@ -62,7 +62,7 @@ function createDescription({ collection, names, examples }: Described): Operatio
   return {
     id: `create${names.singular}`,
     summary: `Create ${names.one}`,
-    description: 'A form whose Accept prefers text/html is answered 303 to the new resource.',
+    description: 'A form whose Accept prefers text/html gets a 303 redirect to the new resource.',
     creates: 'always',
     codes: [
       ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
@@ -84,7 +84,7 @@ function queryDescription({
     id: `query${names.plural}`,
     summary: `Query ${names.many}`,
     description:
-      'The same lists as GET, asked for in the content (RFC 10008): safe, idempotent and cacheable. Location repeats the query with GET, Content-Location is this very result; a query that is too long to be stored has neither. The query component must be empty.',
+      'The same lists as GET, with the query in the content (RFC 10008): safe, idempotent and cacheable. A GET of Location repeats the query; a GET of Content-Location returns this result. A query that is too long to be stored has neither. The query component must be empty.',
     codes: ['content_malformed', 'query_parameter_invalid', 'query_unprocessable'],
     takes: queryContent(collection, names, limits, components),
     gives: { representation: listContent(names, examples) },
@@ -103,7 +103,7 @@ function bulkDeleteDescription({ collection, names, limits }: Described): Operat
     id: `bulkDelete${names.plural}`,
     summary: `Delete several ${names.many}`,
     description:
-      'All in one step. Counts those that existed and that the caller may delete; others count as missing.',
+      'Atomic. The response counts the resources that existed and that the caller may delete; others count as missing.',
     codes: ['field_missing', 'validation_failed', ...storeCodes(collection, 'delete')],
     takes: {
       'application/json': {
@@ -130,11 +130,13 @@ function readDescription({ collection, names, examples }: Described): OperationD
 }
 
 function replaceDescription({ collection, names, examples }: Described): OperationDocumentation {
-  const creates = collection.putCreates ? ' Creates it where nothing stands, under the id of the path.' : '';
+  const creates = collection.putCreates
+    ? ' Creates the resource under the id in the path if it does not exist.'
+    : '';
   return {
     id: `replace${names.singular}`,
     summary: `Replace ${names.one}`,
-    description: `Members left out are removed or reset.${creates}`,
+    description: `Removes members that the content leaves out, or resets them to their defaults.${creates}`,
     member: { collection, action: 'update' },
     codes: [
       ...(['field_missing', 'field_unpatchable', 'validation_failed'] as const),
@@ -153,7 +155,8 @@ function patchDescription({ collection, names, components, examples }: Described
   return {
     id: `patch${names.singular}`,
     summary: `Change ${names.one}`,
-    description: 'Atomic: all of the patch is applied, or none. `application/json` is read as a merge patch.',
+    description:
+      'Atomic: applies the whole patch or nothing. `application/json` is treated as a merge patch.',
     member: { collection, action: 'update' },
     codes: [
       ...(['content_too_large', 'field_unpatchable', 'patch_malformed', 'patch_not_applicable'] as const),
@@ -166,11 +169,11 @@ function patchDescription({ collection, names, components, examples }: Described
 }
 
 function deleteDescription({ collection, names, examples }: Described): OperationDocumentation {
-  const soft = ' The resource is kept with `deletedAt` set and no longer served.';
+  const soft = ' Comity keeps the resource with `deletedAt` set and no longer serves it.';
   return {
     id: `delete${names.singular}`,
     summary: `Delete ${names.one}`,
-    description: `404 the second time.${collection.softDelete ? soft : ''}`,
+    description: `A second request is answered 404.${collection.softDelete ? soft : ''}`,
     member: { collection, action: 'delete' },
     codes: storeCodes(collection, 'delete'),
     gives: {

@@ -125,10 +125,10 @@ const crossOriginFields: readonly FieldName[] = [
   'Vary',
 ];
 
-const preface = `Every answer carries \`API-Version\`. A refusal is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
-\`Accept: application/problem+json\`; [what each code means](/docs/errors). One credential is enough, in any of its places; two are refused. \
-Reads have strong entity tags: send one back in \`If-Match\` and a change never overwrites another's. Lists page by \
-cursor, and \`QUERY\` (RFC 10008) asks for the same lists in the content.`;
+const preface = `Every response has \`API-Version\`. An error response is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \
+\`Accept: application/problem+json\`; see the [list of codes](/docs/errors). Send exactly one credential. \
+Reads have strong entity tags: send one in \`If-Match\`, and a change does not overwrite the change of another client. Lists page by \
+cursor; \`QUERY\` (RFC 10008) takes the query of a list in the content.`;
 
 /** In the order of the paths. */
 function tags(resources: readonly Resource[]): readonly Item[] {
@@ -144,7 +144,7 @@ function tags(resources: readonly Resource[]): readonly Item[] {
 }
 
 const earlierNote =
-  'This is the OpenAPI 3.1 view: 3.1 has no QUERY operation, so each stands under the extension `x-query` of its path. `/openapi.json` has them as 3.2 does.';
+  'This is the OpenAPI 3.1 version. OpenAPI 3.1 has no QUERY operations, so they are under the extension `x-query` of each path; `/openapi.json` has them as OpenAPI 3.2 defines.';
 
 /**
  * Rewrites the document for tools that support only OpenAPI 3.1, which lacks two members of 3.2: `query` of a path item
@@ -180,28 +180,32 @@ const schemes = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An access token of a login or of a trusted issuer, or a key.',
+    description: 'An access token from a login or a trusted issuer, or an API key.',
   },
   basic: {
     type: 'http',
     scheme: 'basic',
     description:
-      'E-mail address and password of an account, or a key as the user name and an empty password.',
+      'E-mail address and password of an account, or an API key as the user name with an empty password.',
   },
-  apiKey: { type: 'http', scheme: 'ApiKey', description: '`Authorization: ApiKey` or `Api-Key` with a key.' },
-  apiKeyHeader: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'A key.' },
+  apiKey: {
+    type: 'http',
+    scheme: 'ApiKey',
+    description: '`Authorization: ApiKey` or `Api-Key` with an API key.',
+  },
+  apiKeyHeader: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
   apiKeyQuery: {
     type: 'apiKey',
     in: 'query',
     name: 'api_key',
-    description: 'A key. Least secure: addresses are logged and remembered.',
+    description: 'An API key. Least secure: URLs are written to logs and histories.',
   },
   cookieAuth: {
     type: 'apiKey',
     in: 'cookie',
     name: '__Host-comity_session',
     description:
-      'The session that a login with `cookie` opened. Ignored beside any other credential; unsafe requests with it are refused when a page of a foreign origin sent them.',
+      'The session of a login with `cookie`. Ignored if the request has another credential. Unsafe requests with it from pages of other origins are refused.',
   },
 } as const satisfies Record<SchemeName, Item>;
 

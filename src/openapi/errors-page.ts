@@ -5,10 +5,10 @@ import { bar, escapeHtml } from './docs-page.ts';
 import { reasonPhrases } from './refusals.ts';
 
 const advice: Readonly<Record<Retry, string>> = {
-  no: 'Sending the same again gives the same answer.',
-  later: 'The same request may succeed later; heed Retry-After where it is sent.',
+  no: 'The same request gets the same response.',
+  later: 'The same request may succeed later; wait for Retry-After if the response has it.',
   'after-reading': 'Read the resource again, then decide.',
-  'with-credentials': 'Send other or new credentials.',
+  'with-credentials': 'Send a different credential.',
 };
 
 /** @param stylePath path of the stylesheet */
@@ -33,8 +33,8 @@ export function errorsPage(title: string, stylePath: string): string {
 ${bar(title, 'errors')}
 <main>
 <h1>Errors</h1>
-<p>A refusal has a JSON body with <code>error</code>, a sentence for people, and <code>code</code>, which is for programs and never changes its meaning.
-With <code>Accept: application/problem+json</code> the same comes as RFC&nbsp;9457. Where content is at fault, <code>errors</code> points at each member.</p>
+<p>Every error response has a JSON body with <code>error</code>, a message for people, and <code>code</code>, which is stable and for programs.
+With <code>Accept: application/problem+json</code> it also has the members of RFC&nbsp;9457. If the content is invalid, <code>errors</code> points to each invalid member.</p>
 ${sections.join('\n')}
 </main>
 </body>

@@ -48,7 +48,7 @@ function operators(field: Field, form: 'text' | 'json'): Item {
     ne: orNull,
     in: form === 'json' ? { type: 'array', items: orNull } : commaList,
     like: pattern,
-    null: { type: 'boolean', description: 'Absent or null, or not.' },
+    null: { type: 'boolean', description: '`true`: absent or null; `false`: neither.' },
   };
   // In JSON, null is a value and needs no operator.
   const taken = operatorsOf(field).filter((operator) => form === 'text' || operator !== 'null');
@@ -62,5 +62,8 @@ export function orNullSchema(field: Field): Item {
   return { ...value, type: [value.type, 'null'] };
 }
 
-const commaList: Item = { type: 'string', description: 'Any of these values, with commas between.' };
-const pattern: Item = { type: 'string', description: '`%` any run, `_` any one character, `\\` escapes.' };
+const commaList: Item = { type: 'string', description: 'Any of these values, separated by commas.' };
+const pattern: Item = {
+  type: 'string',
+  description: '`%` matches any characters, `_` any one character; `\\` escapes.',
+};

@@ -28,8 +28,8 @@ export function listParameters(listed: Listed, limits: ListLimits, components: C
       name: field.name,
       in: 'query',
       description: queryParameters.has(field.name)
-        ? `Filters by \`${field.name}\`, always with an operator: \`${field.name}[eq]=\`.`
-        : `Filters by \`${field.name}\`. \`${field.name}=x\` is short for \`${field.name}[eq]=x\`; given again, any of the values.`,
+        ? `Filters by \`${field.name}\`. Requires an operator: \`${field.name}[eq]=\`.`
+        : `Filters by \`${field.name}\`. \`${field.name}=x\` is short for \`${field.name}[eq]=x\`; if repeated, any of the values matches.`,
       style: 'deepObject',
       explode: true,
       schema: operatorSchema(field, 'text', components),
@@ -52,7 +52,7 @@ export function selectionParameter(fields: Fields): Item {
   return {
     name: 'fields',
     in: 'query',
-    description: 'Only these members. The entity tag stays that of the whole.',
+    description: 'Returns only these members. The entity tag is that of the whole resource.',
     style: 'form',
     explode: false,
     schema: { type: 'array', items: { type: 'string', enum: [...fields.keys()] } },
@@ -68,7 +68,7 @@ function sortParameter(fields: Fields): Item {
   return {
     name: 'sort',
     in: 'query',
-    description: 'Sort keys in order; `-` for descending. The id decides between equals.',
+    description: 'Sort keys in order; `-` sorts in descending order. Equal resources are sorted by id.',
     style: 'form',
     explode: false,
     schema: { type: 'array', items: { type: 'string', enum: sortKeys(fields) } },
@@ -84,7 +84,7 @@ function limitParameters(
     components.add('parameters', 'limit', {
       name: 'limit',
       in: 'query',
-      description: 'Resources on a page.',
+      description: 'Number of resources on a page.',
       schema: { ...schema, default: listLimitDefault },
     }),
     components.add('parameters', 'per_page', {
@@ -99,19 +99,21 @@ function limitParameters(
 const described: Readonly<Record<'page' | 'cursor' | 'order' | 'q', { description: string; schema: Item }>> =
   {
     page: {
-      description: 'Page by number, from 1. A cursor costs the same on every page, a high number does not.',
+      description:
+        'Number of the page, from 1. High numbers cost more; a cursor costs the same on every page.',
       schema: { type: 'integer', minimum: 1 },
     },
     cursor: {
-      description: '`nextCursor` of a page: goes on after it. Bound to its query; an altered one is 400.',
+      description:
+        '`nextCursor` of the previous page. Valid only with the same query; an altered cursor is answered 400.',
       schema: { type: 'string', minLength: 1 },
     },
     order: {
-      description: 'Direction of the sort keys without `-`.',
+      description: 'Sort order of the keys without `-`.',
       schema: { type: 'string', enum: ['asc', 'desc'] },
     },
     q: {
-      description: 'Words that the resource must contain, in any case.',
+      description: 'Words that the resource must contain; upper and lower case are the same.',
       schema: { type: 'string' },
     },
   };

@@ -27,7 +27,7 @@ export type Setting = OperationSetting & {
 
 export function pathItem(described: PathDescription, setting: Setting): Item {
   const [first] = described.operations;
-  if (first === undefined) throw new Error(`${described.path} without an operation`);
+  if (first === undefined) throw new Error(`the path ${described.path} has no operation`);
   const all = [...described.operations, ...kernelOperations(described, first, setting.traceEnabled)];
   const operations = all.map((operation) => {
     const constantFields = [...(operation.constantFields ?? []), ...setting.corsFields];
@@ -51,16 +51,16 @@ function kernelOperations(
   const get = operations.find(({ traits }) => traits.method === 'GET');
   if (get !== undefined) {
     const traits = { ...get.traits, method: 'HEAD', streams: false };
-    found.push({ ...get, id: `head${name}`, summary: `The header fields that GET of ${noun} has`, traits });
+    found.push({ ...get, id: `head${name}`, summary: `Read only the header fields of ${noun}`, traits });
   }
   const traits = { ...plainRead, method: 'OPTIONS', validators: 'none' } as const;
   found.push({
     tag,
     deprecated,
     id: `options${name}`,
-    summary: `What can be done with ${noun}`,
+    summary: `List the methods of ${noun}`,
     description:
-      'Needs no credential. With Origin and Access-Control-Request-Method it is a cross-origin preflight.',
+      'Requires no credential. With Origin and Access-Control-Request-Method it is a cross-origin preflight request.',
     traits,
     constantFields: [...constantFields, ...optionsFields(operations)],
   });
@@ -69,8 +69,8 @@ function kernelOperations(
       tag,
       deprecated,
       id: `trace${name}`,
-      summary: 'The request as it was received',
-      description: 'Fields that carry credentials are left out.',
+      summary: 'Echo the request as received',
+      description: 'Leaves out fields that carry credentials.',
       traits: { ...traits, method: 'TRACE' },
       content: { trace: traceContent },
     });

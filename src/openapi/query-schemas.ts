@@ -43,7 +43,7 @@ export function queryContent(
     'application/sql': {
       schema: {
         type: 'string',
-        description: `One SELECT over the fields of \`${collection.name}\`, with WHERE, ORDER BY, LIMIT and OFFSET. Anything else is 422.`,
+        description: `One SELECT over the fields of \`${collection.name}\`, with WHERE, ORDER BY, LIMIT and OFFSET. Anything else is answered 422.`,
       },
       examples: examples.sql,
     },
@@ -56,7 +56,8 @@ function filterSchema(collection: Collection, name: string, components: Componen
     return [field.name, { anyOf: [orNullSchema(field), operatorSchema(field, 'json', components)] }] as const;
   });
   return {
-    description: 'All of these must hold. A plain value is equality; on an array, membership.',
+    description:
+      'All conditions must hold. A plain value means equality or, for an array, that the array contains it.',
     type: 'object',
     properties: {
       ...Object.fromEntries(fields),
@@ -86,7 +87,7 @@ function jsonSchema(collection: Collection, limits: ListLimits, filter: Item): I
 function formSchema(collection: Collection, limits: ListLimits, components: Components): Item {
   const { fields } = collection;
   return {
-    description: 'The names of the list parameters.',
+    description: 'The parameters of a list.',
     type: 'object',
     properties: {
       // The list's own parameters take precedence over fields of the same name.

@@ -86,15 +86,15 @@ function exampleOf(schema: 'Error' | 'ProblemDetails', code: ProblemCode, compon
 
 export function addErrorSchemas(components: Components): void {
   const members = {
-    error: { type: 'string', description: 'What was wrong, for people.' },
+    error: { type: 'string', description: 'Message for people.' },
     code: {
       type: 'string',
       enum: Object.keys(problems),
-      description: 'What was wrong, for programs. Never changes its meaning.',
+      description: 'Stable code for programs.',
     },
     errors: {
       type: 'array',
-      description: 'Each fault in the content.',
+      description: 'The errors in the content.',
       items: {
         type: 'object',
         properties: {
@@ -106,16 +106,16 @@ export function addErrorSchemas(components: Components): void {
     },
   };
   components.add('schemas', 'Error', {
-    description: 'A refusal. Some codes add members of their own.',
+    description: 'An error. Some codes add members.',
     type: 'object',
     properties: members,
     required: ['error', 'code'],
   });
   components.add('schemas', 'ProblemDetails', {
-    description: 'The same refusal as RFC 9457, for `Accept: application/problem+json`.',
+    description: 'An error as RFC 9457 defines it, for `Accept: application/problem+json`.',
     type: 'object',
     properties: {
-      type: { type: 'string', format: 'uri-reference', description: 'Describes the code.' },
+      type: { type: 'string', format: 'uri-reference', description: 'URI of the description of the code.' },
       title: { type: 'string' },
       status: { type: 'integer' },
       detail: { type: 'string' },

@@ -22,39 +22,41 @@ const described: Readonly<
 > = {
   'Accept-Encoding': {
     description:
-      'Content codings that the client takes; `br` and `gzip` are offered for longer representations.',
+      'Content codings that the client accepts; Comity uses `br` and `gzip` for longer representations.',
     example: 'br, gzip',
   },
   'Content-Encoding': {
-    description: 'The coding of the content: `gzip`, `deflate`, `br` or `zstd`.',
+    description: 'Coding of the content: `gzip`, `deflate`, `br` or `zstd`.',
     example: 'gzip',
   },
   'If-Match': {
     description:
-      'Only if one of these entity tags, compared strongly, is what stands; otherwise 412. `*`: only if anything stands.',
+      'Carries out the request only if the current entity tag is one of these (strong comparison); otherwise 412. `*`: only if the resource exists.',
     example: '"42"',
   },
   'If-Modified-Since': {
-    description: '304 unless changed since. Ignored beside If-None-Match.',
+    description:
+      'Answered 304 unless the resource changed after this time. Ignored if If-None-Match is sent.',
     example: 'Sat, 01 Aug 2026 09:30:00 GMT',
   },
   'If-None-Match': {
     description:
-      'Only if none of these entity tags is what stands: otherwise 304 for a read, 412 for a change. `*` with PUT: only create.',
+      'Carries out the request only if the current entity tag is none of these; otherwise 304 for a read, 412 for a change. `*` with PUT: only creates.',
     example: '"42"',
   },
   'If-Unmodified-Since': {
-    description: 'Only if not changed since; otherwise 412. Ignored beside If-Match.',
+    description:
+      'Carries out the request only if the resource has not changed after this time; otherwise 412. Ignored if If-Match is sent.',
     example: 'Sat, 01 Aug 2026 09:30:00 GMT',
   },
   'Idempotency-Key': {
     description:
-      'Sending the same request again with the same key gives the first answer and does nothing twice. A structured string.',
+      'A repeated request with the same key is carried out only once and gets the first response. A string of RFC 9651, in quotes.',
     example: '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
     schema: { type: 'string', minLength: 1 },
   },
   'Last-Event-ID': {
-    description: 'Where a stream broke off: it goes on after this event.',
+    description: 'Id of the last event received: the stream resumes after it.',
     example: 'evt_01kabcdefghjkmnpqrstvwxyz0',
   },
 };
@@ -84,7 +86,7 @@ function parameter(name: Name, traits: Traits, components: Components): Item {
   if (name !== 'If-Match' || !traits.matchRequired) return components.add('parameters', name, item);
   // A PUT that creates has nothing to match.
   const required = traits.creates === 'never';
-  const demand = 'This collection takes changes only against a known version: 428 without it.';
+  const demand = 'This collection requires it for changes: 428 without it.';
   return components.intern('parameters', 'If-Match.demanded', {
     ...item,
     description: `${description} ${demand}`,
@@ -93,9 +95,9 @@ function parameter(name: Name, traits: Traits, components: Components): Item {
 }
 
 const preferenceMeanings: Readonly<Record<string, string>> = {
-  'return=minimal': 'no content in the answer',
-  'return=representation': 'the representation in the answer',
-  'respond-async': '202 at once, and the change later',
+  'return=minimal': 'no content in the response',
+  'return=representation': 'the representation in the response',
+  'respond-async': '202 immediately, the change later',
   'count=exact': 'the length of the whole list in X-Total-Count',
 };
 
@@ -104,7 +106,7 @@ function prefer(preferences: readonly string[], components: Components): Item {
   return components.intern('parameters', 'Prefer', {
     name: 'Prefer',
     in: 'header',
-    description: `Preferences (RFC 7240), several with commas between. ${lines.join('; ')}.`,
+    description: `Preferences (RFC 7240), separated by commas. ${lines.join('; ')}.`,
     schema: { type: 'string' },
     example: preferences[0],
   });

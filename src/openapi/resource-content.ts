@@ -21,7 +21,7 @@ export function bodyContent(
     form,
     multipart: form,
     text: withExamples(
-      { type: 'string', description: `Becomes \`${collection.textField ?? ''}\`.` },
+      { type: 'string', description: `The value of \`${collection.textField ?? ''}\`.` },
       examples.text,
     ),
   };
@@ -59,7 +59,7 @@ function formEncoding({ fields }: Collection): Item {
 const pointer: Item = { type: 'string', description: 'JSON Pointer (RFC 6901).' };
 
 const jsonPatch: Item = {
-  description: 'A JSON Patch (RFC 6902): operations in order, all or none.',
+  description: 'A JSON Patch (RFC 6902): operations in order; all are applied or none.',
   type: 'array',
   items: {
     oneOf: [

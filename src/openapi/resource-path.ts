@@ -73,7 +73,8 @@ function collectionPath(
   };
   const operations = [...resource.operations].map(([method, operation]) => {
     const name = operationNames[part][method];
-    if (name === undefined) throw new Error(`${method} ${resource.pattern} is no operation of a collection`);
+    if (name === undefined)
+      throw new Error(`${method} ${resource.pattern} is not an operation of a collection`);
     const standard = operation.documentation ?? collectionOperations[name](described);
     const documentation = revise?.[name]?.(standard) ?? standard;
     return describe(resource, method, operation, documentation, shared, naming);
@@ -221,7 +222,7 @@ function place(value: unknown, naming: Naming): unknown {
   const { name } = reference;
   const known = naming.components.get('schemas', name);
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(plain)) {
-    throw new Error(`two schemas are called ${name}`);
+    throw new Error(`two schemas are named ${name}`);
   }
   return naming.components.add('schemas', name, plain);
 }

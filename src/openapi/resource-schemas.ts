@@ -13,7 +13,7 @@ const time: Item = { type: 'string', format: 'date-time', readOnly: true };
 const id: Item = {
   type: 'string',
   readOnly: true,
-  description: 'Made by the server, or by the client where PUT creates.',
+  description: 'Assigned by the server, or by the client if PUT creates the resource.',
 };
 
 export function addResourceSchemas(
@@ -32,7 +32,7 @@ export function addResourceSchemas(
     createdAt: time,
     updatedAt: time,
     ...(collection.softDelete
-      ? { deletedAt: { ...time, description: 'Only in the answer to the deletion itself.' } }
+      ? { deletedAt: { ...time, description: 'Only in the response to the deletion.' } }
       : {}),
   };
   const whole = components.add('schemas', names.singular, {
@@ -42,13 +42,13 @@ export function addResourceSchemas(
     required: ['id', ...alwaysSeen(required, collection), 'createdAt', 'updatedAt'],
   });
   const selected = components.add('schemas', `${names.singular}Selection`, {
-    description: 'The members that `fields` selected.',
+    description: 'The members that `fields` selects.',
     type: 'object',
     properties: members,
   });
   components.add('schemas', `${names.singular}Input`, {
     description:
-      'A complete resource. PUT leaves out what it does not name, and may repeat the members that the server made as they stand.',
+      'A complete resource. PUT removes members that it leaves out; it may contain members that the server sets, with their current values.',
     ...closed(sent(declared, required, collection)),
   });
   components.add(
@@ -57,11 +57,14 @@ export function addResourceSchemas(
     patchSchema(collection, closed(declared), properties, required),
   );
   components.add('schemas', `${names.singular}List`, {
-    description: 'A page.',
+    description: 'A page of the list.',
     type: 'object',
     properties: {
       items: { type: 'array', items: { anyOf: [whole, selected] } },
-      nextCursor: { type: ['string', 'null'], description: 'For the next page; null on the last.' },
+      nextCursor: {
+        type: ['string', 'null'],
+        description: 'Cursor of the next page; null on the last page.',
+      },
     },
     required: ['items', 'nextCursor'],
   });
@@ -86,14 +89,15 @@ function patchSchema(
     ([name, schema]): [string, unknown] => {
       if (required.includes(name)) return [name, schema];
       const nullable = { anyOf: [schema, { type: 'null' }] };
-      const fixed = 'Fixed at creation: may be repeated, not changed.';
+      const fixed = 'Cannot be changed after creation; a patch may contain the current value.';
       return [name, unpatchable.has(name) ? { ...nullable, description: fixed } : nullable];
     },
   );
   const { required: _required, ...rest } = declared;
   return {
     ...rest,
-    description: 'A merge patch (RFC 7396): members that are named are set, null removes, the rest stays.',
+    description:
+      'A merge patch (RFC 7396): sets the members that it contains, removes those that are null and keeps the others.',
     properties: Object.fromEntries(members),
   };
 }
@@ -170,9 +174,10 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
 
 type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField'>;
 
-const readOnlyNote = 'Read-only for most callers, who are answered 400 when they change it.';
-const hiddenNote = 'Absent for callers who may not see it.';
-const tenantNote = 'The tenant of who creates the resource, unless an administrator names one; fixed then.';
+const readOnlyNote = 'Read-only for most callers: a change is answered 400.';
+const hiddenNote = 'Absent for callers who are not permitted to see it.';
+const tenantNote =
+  'Tenant of the resource: that of its creator, unless an administrator sets another. Cannot be changed after creation.';
 
 /** @param properties of the declared schema, by name */
 function withConduct(properties: Item, collection: Conduct): Item {

@@ -61,8 +61,8 @@ function operation(
       },
     },
     responses: {
-      '2XX': { description: 'Received. The content is not looked at.' },
-      default: { description: 'Not received: tried again as the policy of the endpoint says.' },
+      '2XX': { description: 'Received. Comity ignores the content of the response.' },
+      default: { description: 'Not received: Comity retries by the schedule of the endpoint.' },
     },
     // The receiver authenticates a delivery by its signature; the request has no credential.
     security: [],
@@ -91,7 +91,7 @@ function standardMessage(type: string, object: Item): Item {
     type: 'object',
     properties: {
       type: { const: type },
-      timestamp: { type: 'string', format: 'date-time', description: 'When it happened.' },
+      timestamp: { type: 'string', format: 'date-time', description: 'Time of the event.' },
       data: object,
     },
     required: ['type', 'timestamp', 'data'],
@@ -118,11 +118,11 @@ const signatureFields = [
     'Scheme timestamped: `t=<Unix seconds>,v1=<hex>`, one `v1` for each active secret.',
   ),
   field('X-Hub-Signature-256', 'Scheme plain: `sha256=<hex>`.'),
-  field('X-Hub-Signature-256-Previous', 'Scheme plain: the same by secrets that are being replaced.'),
-  field('X-Service-Event', 'Scheme plain: the type.'),
-  field('X-Service-Delivery', 'Scheme plain: the delivery, the same on every attempt.'),
-  field('webhook-id', 'Scheme standard: the event, the same on every attempt.'),
-  field('webhook-timestamp', 'Scheme standard: Unix seconds of the attempt.'),
+  field('X-Hub-Signature-256-Previous', 'Scheme plain: the same for secrets that are being replaced.'),
+  field('X-Service-Event', 'Scheme plain: the type of the event.'),
+  field('X-Service-Delivery', 'Scheme plain: the id of the delivery, the same for every attempt.'),
+  field('webhook-id', 'Scheme standard: the id of the event, the same for every attempt.'),
+  field('webhook-timestamp', 'Scheme standard: Unix time of the attempt in seconds.'),
   field(
     'webhook-signature',
     'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`).',

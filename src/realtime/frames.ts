@@ -31,12 +31,12 @@ export function readClientFrame(text: string, patternsMax: number): ReadFrame {
   if (!parsed.ok) return wrong(`a frame must be JSON: ${parsed.message} at character ${parsed.offset}`);
   const { value } = parsed;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return wrong('a frame must be an object, as in {"subscribe":["products.*"]}');
+    return wrong('a frame must be an object, such as {"subscribe":["products.*"]}');
   }
   const unknown = Object.keys(value).find((name) => !members.has(name));
   if (unknown !== undefined) {
     return wrong(
-      `${JSON.stringify(unknown.slice(0, 64))} is no member of a frame; subscribe, unsubscribe and after are`,
+      `unknown member ${JSON.stringify(unknown.slice(0, 64))}; a frame may have the members subscribe, unsubscribe and after`,
     );
   }
   return readMembers(value, patternsMax);
@@ -62,17 +62,17 @@ function readMembers(value: { readonly [name: string]: Json }, patternsMax: numb
   if ((subscribe === undefined) === (unsubscribe === undefined)) {
     return wrong('a frame must have either subscribe or unsubscribe');
   }
-  if (after !== undefined && subscribe === undefined) return wrong('after goes with subscribe alone');
+  if (after !== undefined && subscribe === undefined) return wrong('after requires subscribe');
   if (after !== undefined && !isId(after)) {
     return wrong(`after must be the id of an event, a string of 1 to ${idCharactersMax} characters`);
   }
   const kind = subscribe === undefined ? 'unsubscribe' : 'subscribe';
   const patterns = value[kind];
-  if (!isTexts(patterns)) return wrong(`${kind} must be a list of strings, as in ["products.*"]`);
+  if (!isTexts(patterns)) return wrong(`${kind} must be a list of strings, such as ["products.*"]`);
   if (patterns.length > patternsMax) return wrong(`${kind} may name at most ${patternsMax} patterns`);
   for (const [index, pattern] of patterns.entries()) {
     const fault = eventPatternFault(pattern);
-    if (fault !== undefined) return wrong(`${kind}[${index}]: a pattern ${fault}`);
+    if (fault !== undefined) return wrong(`${kind}[${index}] ${fault}`);
   }
   return {
     ok: true,

@@ -81,16 +81,17 @@ const parameters: ReadonlySet<string> = new Set([ticketParameter, keyParameter])
 const converseDocumentation: OperationDocumentation = {
   id: 'openRealtime',
   summary: 'Follow events over a WebSocket',
-  description: `The opening handshake of RFC 6455, over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are texts of JSON. \
-\`{"subscribe": ["products.*"], "after": "evt_..."}\` adds patterns of event types, from the event on that was seen last, or without \`after\` from now on; \
-\`{"unsubscribe": [...]}\` takes them away; both are answered \`{"subscribed": [...]}\` with the whole list, and what is malformed \`{"error": "..."}\`. Each event about \
-something that the caller may read comes as \`{"event": {...}}\`. Closed with 1001 by a server that stops, 1008 when the credential ends, 1011 when the log cannot be read, \
-1013 when the client falls behind: it resumes after the event that it saw last.`,
+  description: `The opening handshake of RFC 6455, or over HTTP/2 an extended CONNECT (RFC 8441); the subprotocol is \`comity.v1\`. Frames are JSON texts. \
+\`{"subscribe": ["products.*"], "after": "evt_..."}\` subscribes to patterns of event types: after the last event that the client received, or without \`after\` from now on. \
+\`{"unsubscribe": [...]}\` removes patterns. Both are answered \`{"subscribed": [...]}\` with all patterns, and malformed frames \`{"error": "..."}\`. Each event about \
+a resource that the caller may read is sent as \`{"event": {...}}\`. Close codes: 1001 if the server stops, 1008 if the credential is no longer valid, 1011 if the event log cannot be read, \
+1013 if the client is too slow; it can resume after the last event that it received.`,
   parameters: [
     {
       name: ticketParameter,
       in: 'query',
-      description: 'Takes the place of a credential, for clients that can send no header fields. Works once.',
+      description:
+        'A ticket in place of a credential, for clients that cannot send header fields. It works once.',
       schema: { type: 'string' },
     },
   ],
@@ -147,7 +148,7 @@ function refuseSubprotocols(request: Request): Problem | null {
   if (requested.length === 0 || requested.includes(realtimeSubprotocol)) return null;
   return {
     code: 'handshake_invalid',
-    message: `the subprotocol that is spoken here is ${realtimeSubprotocol}`,
+    message: `Sec-WebSocket-Protocol must include ${realtimeSubprotocol}, or be absent`,
   };
 }
 
@@ -159,7 +160,7 @@ function refuseParameters(query: string | undefined): Problem | null {
     code: 'query_parameter_invalid',
     message:
       unknown === undefined
-        ? 'the query string cannot be read'
+        ? 'malformed query string'
         : `unknown query parameter: ${unknown[0].slice(0, 64)}`,
   };
 }
@@ -171,11 +172,11 @@ function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
       path: `${options.base}/realtime/tickets`,
       tag: realtimeTag,
       name: 'RealtimeTickets',
-      noun: 'tickets',
+      noun: 'tickets for WebSockets',
       id: 'createRealtimeTicket',
-      summary: 'Get a ticket for one WebSocket',
+      summary: 'Create a ticket for one WebSocket',
       description:
-        'For browsers, whose scripts can send no `Authorization` with a WebSocket: `?ticket=` in its place opens one, once, as long as the credential of this request is good.',
+        'For browsers, whose scripts cannot send `Authorization` with a WebSocket: open it with `?ticket=`. A ticket works once, while the credential of this request is valid.',
       output: realtimeTicket,
       codes: [],
       permission: (principal) => (principal.kind === 'authenticated' ? 'granted' : 'denied'),
@@ -192,11 +193,11 @@ function ticketResource(options: RealtimeOptions, tickets: Tickets): Resource {
 
 const realtimeTicket = {
   schema: named('RealtimeTicket', {
-    description: 'Opens one WebSocket as the caller.',
+    description: 'A ticket, which opens one WebSocket as the caller.',
     type: 'object',
     properties: {
       ticket: { type: 'string' },
-      expiresIn: { type: 'integer', description: 'Seconds until it is over.' },
+      expiresIn: { type: 'integer', description: 'Seconds until the ticket expires.' },
     },
     required: ['ticket', 'expiresIn'],
   }),

@@ -102,7 +102,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
   }
 
   fail(): void {
-    this.#close(1011, 'the event log cannot be read; come back');
+    this.#close(1011, 'the event log cannot be read; reconnect later');
   }
 
   /** @returns the reason if the frame is refused */
@@ -114,7 +114,7 @@ export class RealtimeSocket implements Listener, ConversationListener {
     const { realtimePatternsMax } = this.#options.limits;
     const fresh = new Set(frame.patterns.filter((pattern) => !this.#subscriptions.has(pattern)));
     if (this.#subscriptions.size + fresh.size > realtimePatternsMax) {
-      return `at most ${realtimePatternsMax} patterns may be subscribed to`;
+      return `a WebSocket may subscribe to at most ${realtimePatternsMax} patterns (COMITY_REALTIME_PATTERNS_MAX)`;
     }
     this.#subscribe(fresh, frame.after);
     return undefined;

@@ -56,7 +56,8 @@ export function createTickets({ store, clock, random, seconds }: TicketsOptions)
       const next = keptRow(JSON.stringify(row), null, now, now);
       const change = { table: realtimeTicketsTable, id, expect: { absent: true }, next } as const;
       const { outcome } = await store.commit({ changes: [change], events: [] });
-      if (outcome !== 'committed') throw new Error('a ticket of 256 random bits was there already');
+      if (outcome !== 'committed')
+        throw new Error('a new ticket of 256 random bits exists already: the random source is broken');
       return ticket;
     },
     async use(ticket) {

@@ -142,7 +142,8 @@ export function createListener(options: ListenerOptions): Listener {
       tunnels: context.proxy?.count() ?? 0,
     }),
     async listen(host, portNumber, tls) {
-      if (state !== 'idle') throw new Error(`a listener that is ${state} cannot listen`);
+      if (state !== 'idle')
+        throw new Error(`listen() was called on a listener in the state ${state}; it can be called once`);
       const opened = await openPorts(context, options.behindProxy === true, { host, port: portNumber, tls });
       ports = opened.ports;
       const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;

@@ -147,7 +147,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
    * @throws {Error} when called twice: a defect of the caller
    */
   async readContent(bytesMax: number): Promise<ReceivedContent> {
-    if (this.reading !== undefined) throw new Error('the content of a request is read once');
+    if (this.reading !== undefined) throw new Error('the content of a request can be read only once');
     if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
     if (!this.announcesContent) return nothing;
     if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };

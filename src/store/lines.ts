@@ -6,6 +6,7 @@
  * retries at once.
  */
 import { isOnlyExpected } from './change-listeners.ts';
+import { Line, type Place } from './line.ts';
 import { ProvisionalRevisions } from './provisional-revisions.ts';
 import {
   type Change,
@@ -264,119 +265,6 @@ class HeldTurn implements Turn {
   }
 }
 
-type Place = {
-  readonly shared: boolean;
-  chains: boolean;
-  /** True once its unit is handed to the engine, which lets the next place of a chain in. */
-  hasYielded: boolean;
-  /** Of the texts of that unit. */
-  characters: number;
-  admit: (() => void) | undefined;
-};
-
-/** A row as a unit under way leaves it. */
-type RowUnderWay = { readonly provisional: number; readonly row: Row | undefined };
-
-/** Units of one chain under way: the failure of one repeats those behind it. */
-const chainMax = 256;
-/** Characters of their texts: a chain leaves room in the engine's queue for other writes. */
-const chainCharactersMax = 1_048_576;
-
-/**
- * Held by one exclusive place, by any number of shared ones, or by a chain: exclusive places of which all but the last have yielded. The
- * others wait in order of arrival, behind those that return.
- *
- * The head of a line that chains lets the next one in as soon as its unit is handed to the engine. The next one computes its change
- * from that unit (`newest`) and expects its provisional revision, so many changes of one row are committed by one transaction. If the unit
- * fails, the units that were computed from it are superseded, and return to the front of the line.
- */
-class Line {
-  readonly #returning = new Set<Place>();
-  readonly #waiting = new Set<Place>();
-  readonly #holders = new Set<Place>();
-  /** The holder that came last. */
-  #last: Place | undefined;
-  #characters = 0;
-  newest: RowUnderWay | undefined;
-  /** Counts the chains: units of an earlier one are computed from a unit that failed, and will fail too. */
-  #chain = 0;
-
-  get isEmpty(): boolean {
-    return this.#holders.size === 0 && this.#waiting.size === 0 && this.#returning.size === 0;
-  }
-
-  /** True if the last holder has not handed its unit over and lets others in when it does. */
-  get isChaining(): boolean {
-    return this.#last?.chains === true && !this.#last.hasYielded && this.#holders.has(this.#last);
-  }
-
-  enter(place: Place): void {
-    this.#waiting.add(place);
-    this.#admit();
-  }
-
-  rejoin(place: Place): void {
-    this.#giveUp(place);
-    place.hasYielded = false;
-    place.characters = 0;
-    this.#returning.add(place);
-    this.#admit();
-  }
-
-  /** @returns what to call when the unit fails */
-  handOver(newest: RowUnderWay, characters: number): () => void {
-    const chain = this.#chain;
-    this.newest = newest;
-    if (this.#last !== undefined) {
-      this.#last.hasYielded = true;
-      this.#last.characters = characters;
-      this.#characters += characters;
-    }
-    this.#admit();
-    return () => {
-      if (chain !== this.#chain) return;
-      this.#chain += 1;
-      this.newest = undefined;
-    };
-  }
-
-  holds(place: Place): boolean {
-    return this.#holders.has(place);
-  }
-
-  leave(place: Place): void {
-    this.#returning.delete(place);
-    this.#waiting.delete(place);
-    this.#giveUp(place);
-    this.#admit();
-  }
-
-  #giveUp(place: Place): void {
-    if (this.#holders.delete(place)) this.#characters -= place.characters;
-  }
-
-  #admit(): void {
-    for (const places of [this.#returning, this.#waiting]) {
-      for (const place of places) {
-        if (!this.#letsIn(place)) return;
-        places.delete(place);
-        this.#holders.add(place);
-        this.#last = place;
-        place.admit?.();
-      }
-    }
-  }
-
-  #letsIn(place: Place): boolean {
-    if (this.#holders.size === 0) return true;
-    const last = this.#last;
-    if (last === undefined) return false;
-    if (place.shared) return last.shared;
-    if (!place.chains || !last.hasYielded) return false;
-    return this.#holders.size < chainMax && this.#characters < chainCharactersMax;
-  }
-}
-
 function rowAfter({ id, next }: Change, provisional: number): Row | undefined {
   if (next === null) return undefined;
   const { doc, owner, createdAt, updatedAt, deletedAt } = next;
@@ -411,7 +299,8 @@ export function overtaken(
   const change = unit.changes[commit.change];
   if (change !== undefined) return new Overtaken({ table: change.table, id: change.id });
   const event = unit.events[commit.change - unit.changes.length];
-  if (event === undefined) throw new Error('a unit was superseded at a change that it does not have');
+  if (event === undefined)
+    throw new Error('a commit was superseded at a change that is not part of its unit');
   return new Overtaken({ table: eventsTable, id: event.id });
 }
 

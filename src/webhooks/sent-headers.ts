@@ -101,12 +101,13 @@ export function refuseHeaders(
     if (name.length > headerNameCharactersMax || !isToken(name))
       return `${shown} is not the name of a header field`;
     const folded = name.toLowerCase();
-    if (reservedHeaderNames.has(folded)) return `${shown} is a field that the sender makes itself`;
+    if (reservedHeaderNames.has(folded)) return `${shown} is a field that Comity sets itself`;
     if (seen.has(folded)) return `${shown} is declared twice`;
     seen.add(folded);
     if (value.length > valueCharactersMax)
       return `the value of ${shown} has more than ${valueCharactersMax} characters`;
-    if (!isFieldValue(value)) return `the value of ${shown} has a character that no header field can hold`;
+    if (!isFieldValue(value))
+      return `the value of ${shown} has a character that is not allowed in a header field`;
   }
   return undefined;
 }

@@ -97,7 +97,10 @@ test('rotates a secret and prints it alone on stdout, this once', async () => {
   ]);
   const fixed = await comity('senders', 'rotate-secret', 'fixed');
   assert.equal(fixed.code, 1);
-  assert.match(fixed.stderr, /^comity: the secrets of this sender are set by FIXED_WEBHOOK_SECRET; /);
+  assert.match(
+    fixed.stderr,
+    /^comity: the environment variable FIXED_WEBHOOK_SECRET sets the secrets of this sender; /,
+  );
 });
 
 test('takes the secret that a sender gave from stdin, and does not print it again', async () => {

@@ -146,7 +146,10 @@ test('deletes an account', async () => {
 
 test('tells what the server refuses in one line', async () => {
   for (const [args, sentence] of [
-    [['create', 'nowhere', '--no-password'], 'validation failed: email is not an e-mail address'],
+    [
+      ['create', 'nowhere', '--no-password'],
+      'validation failed: email must be an e-mail address, such as ada@example.com',
+    ],
     [['create', 'ada@shop.example', '--no-password'], 'email is already in use: email already in use'],
     [['show', 'usr_none'], 'there is no account usr_none'],
     [['show', 'x@'], 'there is no account x@'],

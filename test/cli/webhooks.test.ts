@@ -171,7 +171,7 @@ test('lists, shows and resends deliveries', async () => {
   await came(3);
 });
 
-test('lists the types of events, with schemas and samples as JSON', async () => {
+test('lists the event types, with schemas and samples as JSON', async () => {
   const { code, stdout } = await comity('events', 'types');
   assert.equal(code, 0);
   assert.match(stdout, /^products\.created {2,}\S/m);

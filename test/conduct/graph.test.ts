@@ -92,7 +92,7 @@ test('asks for each fact only when the walk needs it, and goes on where it stopp
 
 test('a refusal without a code is reported as the defect it is', () => {
   const facts: Facts = { ...plainWrite, result: 'refused', resultProblem: undefined };
-  assert.throws(() => decide(facts, []), /refused at change_made without a code/);
+  assert.throws(() => decide(facts, []), /change_made refused the request without a code/);
 });
 
 test('every edge of every node has a case', () => {

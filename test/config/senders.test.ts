@@ -209,7 +209,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [signed({ prefix: 'é' }), `signature.prefix ${noPrefix}`],
   [
     signed({ prefix: 'v1,', separator: ',' }),
-    'signature.prefix holds the separator, at which it would be cut',
+    'signature.prefix contains the separator, at which Comity splits the field',
   ],
   [
     signed({ asymmetricPrefix: '', prefix: 'v1=' }),
@@ -246,7 +246,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     signed({ signed: '{timestamp}.{body}{form}' }),
-    'signature.signed may hold one of {body} and {form}: each is the whole body',
+    'signature.signed must have either {body} or {form}, not both: each is the whole body',
   ],
   [
     signed({ signed: '{id}.{timestamp}.{body}' }),

@@ -34,7 +34,7 @@ async function makeSlow(by: ReturnType<typeof resolverByHand>, names: readonly s
   await Promise.all(found);
 }
 
-test('looks up names whose last lookup was slow one at a time, and others beside them', async () => {
+test('looks up host names whose last lookup was slow one at a time, and others beside them', async () => {
   const by = resolverByHand();
   await makeSlow(by, ['a.slow', 'b.slow', 'c.slow']);
   const found = ['a.slow', 'b.slow', 'c.slow', 'd.quick', 'e.quick'].map((name) => by.resolve(name, signal));

@@ -131,7 +131,7 @@ test('has a name for its schema that no other schema has', () => {
   const twice = [roll, { ...odds, operations: new Map([['QUERY', rolledOtherwise()]]) }];
   const options = { title: 'Games', apiVersion: '1', resources: twice, version: '3.2' } as const;
   const setUp = { traceEnabled: false, corsEnabled: false, verifiedEmailRequired: false };
-  assert.throws(() => openApiDocument({ ...options, ...setUp }), /two schemas are called Roll/);
+  assert.throws(() => openApiDocument({ ...options, ...setUp }), /two schemas are named Roll/);
 });
 
 function rolledOtherwise(): Operation {

@@ -64,5 +64,5 @@ test('a bad escape or a dot segment is no path at all', () => {
 });
 
 test('two resources may not share a pattern', () => {
-  assert.throws(() => createRouter([resource('/a'), resource('/a')]), /share the pattern \/a/);
+  assert.throws(() => createRouter([resource('/a'), resource('/a')]), /have the pattern \/a/);
 });

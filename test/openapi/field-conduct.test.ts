@@ -36,10 +36,7 @@ const propertyOf = (document: Item, name: string, field: string) =>
 test('says of a field that it is read-only, hidden or the tenant, besides what its schema says', () => {
   assert.match(String(propertyOf(guarded, 'Offer', 'margin').description), /^What we earn\. Absent for/);
   assert.match(String(propertyOf(guarded, 'Offer', 'state').description), /^Read-only for/);
-  assert.match(
-    String(propertyOf(guarded, 'OfferInput', 'company').description),
-    / The tenant of who creates/,
-  );
+  assert.match(String(propertyOf(guarded, 'OfferInput', 'company').description), / Tenant of the resource/);
   assert.equal(propertyOf(guarded, 'Offer', 'title').description, undefined);
 });
 

@@ -167,7 +167,7 @@ describe('what parses and is not taken', () => {
     ['SELECT * FROM products; DROP TABLE products', /^only one statement is allowed$/],
     ['SELECT * FROM users', /^unknown table "users"; this resource is products$/],
     ['SELECT * FROM public.products', /^unknown table "public.products"/],
-    ['SELECT * FROM products, users', /^a join is not allowed; FROM takes products alone$/],
+    ['SELECT * FROM products, users', /^a join is not allowed; FROM takes only products$/],
     ['SELECT * FROM products JOIN users ON true', /^JOIN is not allowed/],
     ['SELECT * FROM (SELECT * FROM products) p', /^a subquery is not allowed/],
     ['SELECT * FROM generate_series(1, 2)', /^the function generate_series is not allowed/],

@@ -305,7 +305,9 @@ test('bounds the patterns of a socket and the frames of a minute', async (contex
   const peer = await connected(context, store, { realtimePatternsMax: 2, clock: () => now });
   peer.say({ subscribe: ['a', 'b'] });
   peer.say({ subscribe: ['b', 'c'] });
-  assert.deepEqual(last(peer), { error: 'at most 2 patterns may be subscribed to' });
+  assert.deepEqual(last(peer), {
+    error: 'a WebSocket may subscribe to at most 2 patterns (COMITY_REALTIME_PATTERNS_MAX)',
+  });
   peer.say({ subscribe: ['b'] });
   assert.deepEqual(last(peer), { subscribed: ['a', 'b'] });
   for (let at = 3; at < framesPerMinuteMax; at += 1) peer.say({ unsubscribe: [] });

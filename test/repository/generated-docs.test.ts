@@ -30,7 +30,7 @@ const pages: Readonly<Record<string, readonly [page: string, line: number]>> = {
 for (const [fault, [page, line]] of Object.entries(pages)) {
   test(`finds a page with ${fault}, and the line`, async (t) => {
     const root = makeTree(t, { 'scripts/docs/errors.ts': renderer, 'docs/reference/errors.md': page });
-    const message = 'Not what scripts/docs/errors.ts makes of the code: run npm run docs';
+    const message = 'Differs from what scripts/docs/errors.ts generates: run npm run docs';
     assert.deepEqual(await findGeneratedDocsProblems(root), [
       { file: 'docs/reference/errors.md', line, message },
     ]);

@@ -105,7 +105,7 @@ test('finds a row whose folder is gone', (t) => {
   const found = findImportProblems(makeTree(t, sound), [...table, gone]);
   assert.deepEqual(
     found.map(({ message }) => message),
-    ['src/egress is not there: remove its row'],
+    ['The folder src/egress does not exist: remove its row'],
   );
 });
 
@@ -123,7 +123,7 @@ test('finds an arrow to a row that does not exist', (t) => {
 test('finds arrows that close a circle', (t) => {
   const rows = table.map((row) => (row.folder === 'src/http/syntax' ? { ...row, may: ['src/store'] } : row));
   const found = findImportProblems(makeTree(t, sound), rows).map(({ message }) => message);
-  assert.ok(found.includes('The arrow from src/http/syntax to src/store closes a circle'), found.join('\n'));
+  assert.ok(found.includes('The edge from src/http/syntax to src/store closes a cycle'), found.join('\n'));
 });
 
 test('finds a package that a row allows and none of its files imports', (t) => {

@@ -35,15 +35,15 @@ const faults: Readonly<Record<string, readonly [clauses: readonly string[], mess
   ],
   'an anchor that is there twice': [
     [clause('4.5.1', 'A.\n<!-- test: replaces -->'), clause('4.5.1', 'B.\n<!-- test: replaces -->')],
-    /^The anchor of clause 4\.5\.1 is there twice/,
+    /^The anchor of clause 4\.5\.1 exists twice/,
   ],
   'a link to an anchor that is not there': [
     [clause('4.5.1', 'As [there](#s4-5) and [there](4-methods.md#s4-6).\n<!-- test: replaces -->')],
-    /^4-methods\.md#s4-6 is not there$/,
+    /^4-methods\.md#s4-6 does not exist$/,
   ],
   'an anchor of another number': [
     ['<a id="s4-5-1"></a>**4.5.2** A.\n<!-- test: replaces -->'],
-    /^The anchor says 4\.5\.1, the words behind it 4\.5\.2/,
+    /^The anchor has the number 4\.5\.1, but the text after it 4\.5\.2/,
   ],
 };
 

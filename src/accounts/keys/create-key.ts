@@ -25,9 +25,9 @@ export function createKeyOperation(options: KeyResourcesOptions, served: Served)
   return actionOperation(
     {
       id: 'createKey',
-      summary: 'Make an API key',
+      summary: 'Create an API key',
       description:
-        'The answer shows the key, this once; what is kept is its digest. A key that an account makes acts for that account. A repetition under one Idempotency-Key with the same credential shows it again.',
+        'Only this response shows the key; Comity stores its digest. A key that an account creates acts for that account. A repeated request with the same Idempotency-Key and the same credential shows the key again.',
       input: {
         name: 'KeyCreation',
         schema,
@@ -53,7 +53,7 @@ export const madeKey = {
       representationOf(keysCollection),
       {
         type: 'object',
-        properties: { key: { type: 'string', description: 'The key itself. It is shown this once.' } },
+        properties: { key: { type: 'string', description: 'The key. Only this response shows it.' } },
         required: ['key'],
       },
     ],
@@ -111,10 +111,10 @@ async function create(
   if (commit.outcome === 'committed') return done;
   // A companion that was superseded means that another process took this request over: it answers, not we.
   if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
-  throw new Error(`a new key could not be kept: ${commit.outcome}`);
+  throw new Error(`the new key could not be stored: ${commit.outcome}`);
 }
 
-const message = 'keys are made by accounts of this server and with its own keys';
+const message = 'only accounts and keys of this server can create keys, not tokens of other issuers';
 
 function ownerOf(known: Known, id: string): string {
   return known.principal.id === operatorId ? id : known.principal.id;

@@ -38,25 +38,25 @@ export function rotateResource(options: KeyResourcesOptions, served: Served): Re
         minimum: 0,
         maximum: options.keyOverlapSecondsMax,
         default: 0,
-        description: 'How long the text that is replaced stays good beside the new one.',
+        description: 'Seconds for which the replaced key stays valid beside the new one.',
       }),
     ),
   });
   const secrets = createSecretsOfKey(served.store);
   return actionResource(
     {
-      ...onMember(served, 'rotate', 'update', 'Of the key.'),
+      ...onMember(served, 'rotate', 'update', 'Id of the key.'),
       noun: 'the rotation of an API key',
       id: 'rotateKey',
-      summary: 'Give an API key a new text',
+      summary: 'Rotate an API key',
       description:
-        'The answer shows it, this once. The text that it replaces is dead at once, or after `overlapSeconds`.',
+        'Replaces the secret of the key; its id and its members stay. Only this response shows the new one. The previous one is revoked immediately, or after `overlapSeconds`.',
       input: { name: 'KeyRotation', schema, example: { overlapSeconds: 3600 }, optional: true },
       output: madeKey,
       codes: ['forbidden'],
       changes: ({ captures }) => ({ table: served.collection.name, id: captures[0] ?? '' }),
       handler: (ask, { overlapSeconds = 0 }, { row }) => {
-        if (row === undefined) throw new Error('a rotation of nothing');
+        if (row === undefined) throw new Error('the rotation of a key requires its row');
         return rotate(options, served, secrets, { ask, row, overlapMs: overlapSeconds * 1000 });
       },
     },
@@ -100,7 +100,7 @@ async function rotate(
 
 async function refusal(served: Served, ask: Ask, key: Key, at: number): Promise<Done | undefined> {
   if (ask.known !== undefined && (await exceeds(served.store, ask.known, key))) {
-    const message = 'a key cannot rotate one that may do more or ends later than itself';
+    const message = 'a key cannot rotate a key that has more rights or expires later than itself';
     return { refused: { code: 'forbidden', message } };
   }
   if (key.expiresAt === undefined || Date.parse(key.expiresAt) > at) return undefined;

@@ -72,7 +72,8 @@ function decideRegistration(identity: ProviderIdentity, rules: AccountRules): Ac
   if (rules.registration === 'closed') {
     return refuse('no account belongs to this identity, and registration is closed', null, 'forbidden');
   }
-  if (email === undefined) return refuse('the provider sent no e-mail address, which an account needs', null);
+  if (email === undefined)
+    return refuse('the provider sent no e-mail address, and an account requires one', null);
   if (rules.verifiedEmailRequired && !emailVerified) return refuse(unverified, null, 'email_unverified');
   return { decision: 'register', email };
 }

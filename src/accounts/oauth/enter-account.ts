@@ -138,7 +138,7 @@ async function find(options: EnterAccountOptions, arrival: Arrival): Promise<Fou
 
 /** Writes the account unchanged, so that the unit fails if it changed after the decision. */
 function expectUnchanged(user: User, { accountRow: read }: Found): Change {
-  if (read?.id !== user.id) throw new Error('an account was decided on without its row');
+  if (read?.id !== user.id) throw new Error('the chosen account requires its row');
   const next = userRow(user.id, user, read.createdAt, read.updatedAt);
   return { table: usersTable, id: user.id, expect: { rev: read.rev }, next };
 }

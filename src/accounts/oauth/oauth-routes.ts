@@ -53,24 +53,25 @@ export function oauthResources(options: OAuthResourcesOptions): readonly Resourc
   });
   const finish = finishOperation(options) as Operation;
   return [
-    resource(pattern, 'SignIn', 'a sign-in by a provider', startOperation(options) as Operation),
-    resource(`${pattern}/callback`, 'SignInCallback', 'the end of a sign-in', finish),
+    resource(pattern, 'SignIn', 'a sign-in with a provider', startOperation(options) as Operation),
+    resource(`${pattern}/callback`, 'SignInCallback', 'the callback of a provider', finish),
   ];
 }
 
 const startDocumentation: OperationDocumentation = {
   id: 'startSignIn',
-  summary: 'Go to the provider',
-  description: '303 to its authorization page (OAuth 2.0 code flow with PKCE, state and nonce).',
+  summary: 'Start a sign-in with a provider',
+  description:
+    'Redirects with 303 to the authorization page of the provider (OAuth 2.0 code flow with PKCE, state and nonce).',
   parameters: [
     queryParameter('redirect', {
       description:
-        'Where the browser goes after the callback, with a session cookie: a path of this origin, or an address at an origin that may read answers with credentials. Without it the callback answers with tokens.',
+        'Target of the redirect after the callback, which then sets a session cookie: a path of this origin, or a URL of an origin that may read responses with credentials. Without it, the callback returns tokens.',
       schema: { type: 'string' },
     }),
     queryParameter('link', {
       description:
-        'Links the identity to the account that is logged in, by its session: 403 by any other credential or from a page of another site.',
+        'Links the identity to the account of the current session. Other credentials, and requests from a page of another site, are refused with 403.',
       schema: { const: 'true' },
     }),
   ],
@@ -84,11 +85,11 @@ const startDocumentation: OperationDocumentation = {
 
 const finishDocumentation: OperationDocumentation = {
   id: 'finishSignIn',
-  summary: 'Come back from the provider',
+  summary: 'Finish a sign-in with a provider',
   description:
-    'Where the provider sends the browser. 303 to where the sign-in was to lead, with a session cookie; 200 with tokens where it was to lead nowhere, or with the account alone where an identity was linked to it. A HEAD finishes nothing: 400.',
+    'The provider redirects the browser here. With a `redirect` at the start, the response is 303 to it, with a session cookie; without one, 200 with tokens, or with only the account if an identity was linked to it. HEAD does not finish a sign-in and is refused with 400.',
   parameters: ['code', 'state', 'iss', 'error', 'error_description'].map((name) =>
-    queryParameter(name, { description: 'From the provider.', schema: { type: 'string' } }),
+    queryParameter(name, { description: 'Sent by the provider.', schema: { type: 'string' } }),
   ),
   mayBeMissing: true,
   redirects: 'sometimes',
@@ -165,7 +166,8 @@ function finishOperation({ oauth, addressOf }: OAuthResourcesOptions): Operation
 }
 
 function represent(proposal: Finishing | undefined): Representation {
-  if (proposal?.content === undefined) throw new Error('a sign-in ended without an answer');
+  if (proposal?.content === undefined)
+    throw new Error('a finished sign-in requires content for its response');
   return {
     content: JSON.stringify(proposal.content),
     mediaType: 'application/json',
@@ -176,18 +178,20 @@ function represent(proposal: Finishing | undefined): Representation {
 
 function readStart(query: string | undefined, origins: ReadonlySet<string>): Asked {
   const parameters = readOnce(query);
-  if (parameters === undefined) return invalid('each parameter may come once');
+  if (parameters === undefined)
+    return invalid('the query string is malformed or repeats a parameter; send each parameter at most once');
   let redirect: string | null = null;
   let link = false;
   for (const [name, value] of parameters) {
     if (name === 'redirect') {
       const target = redirectTarget(value, origins);
-      if (target === undefined) return invalid('redirect must be a path, or a page of an allowed origin');
+      if (target === undefined) return invalid('redirect must be a path, or a URL of an allowed origin');
       redirect = target;
     } else if (name === 'link') {
       if (value !== 'true') return invalid('link must be true');
       link = true;
-    } else if (name !== 'api_key') return invalid('only redirect and link are parameters here');
+    } else if (name !== 'api_key')
+      return invalid('unknown query parameter; the parameters are redirect and link');
   }
   return { redirect, link };
 }
@@ -216,7 +220,8 @@ function mayLink({ request, known }: Ask, crossSite: OAuthResourcesOptions['cros
 }
 
 function linkOf({ known }: Ask): Start['link'] {
-  if (known === undefined || known.session === null) throw new Error('a link was begun without a session');
+  if (known === undefined || known.session === null)
+    throw new Error('linking an identity requires a session');
   return { user: known.principal.id, session: known.session };
 }
 

@@ -65,7 +65,8 @@ export function createSignIns({ store, clock, random, signInSeconds }: SignInsOp
       ],
       events: [],
     });
-    if (commit.outcome !== 'committed') throw new Error('a state of 256 random bits was drawn twice');
+    if (commit.outcome !== 'committed')
+      throw new Error('a new state of 256 random bits exists already: the random source is broken');
     return deriveProofs(state, browser);
   }
 

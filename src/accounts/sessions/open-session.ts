@@ -108,7 +108,7 @@ type ContentParts = {
 export async function tokenContent(tokens: AccessTokens, parts: ContentParts): Promise<TokenContent> {
   const { user, session, refreshToken, at, endsAt } = parts;
   const principal = principalOf(user);
-  if (principal === undefined) throw new Error('a token for a disabled account');
+  if (principal === undefined) throw new Error('an access token requires an active account');
   const claims = { user: user.id, session, scopes: [...principal.scopes] };
   const { token, expiresIn } = await tokens.sign(claims, at, endsAt);
   return { token, expiresIn, refreshToken, user: { id: user.id, email: user.email } };

@@ -22,7 +22,8 @@ const standing: Standing = { exists: true, visible: true, permitted: true };
 
 const jwkSet = {
   schema: named('JwkSet', {
-    description: 'Keys that sign access tokens and deliveries now, did so lately, or will soon.',
+    description:
+      'Public keys of access tokens and deliveries: the current ones, the previous ones and the next ones.',
     type: 'object',
     properties: {
       keys: {
@@ -62,7 +63,7 @@ export function jwksResource(rings: readonly PublishedKeys[]): Resource {
   const operation: Operation<Standing, never, Set_> = {
     documentation: {
       id: 'readJwkSet',
-      summary: 'The keys that verify access tokens and deliveries',
+      summary: 'Read the public keys that verify access tokens and deliveries',
       gives: { representation: Object.fromEntries(offers.map((type) => [type, jwkSet])) },
     },
     permission: () => 'granted',

@@ -140,7 +140,7 @@ export async function importSigningKey(stored: StoredKey): Promise<SigningKey> {
     importJWK(privateJwk, algorithm),
   ]);
   if (publicKey instanceof Uint8Array || privateKey instanceof Uint8Array) {
-    throw new Error('a signing key is a pair, not a shared secret');
+    throw new Error('a signing key must be a key pair, not a shared secret');
   }
   const published = { ...publicMembers(publicJwk), kid, alg: algorithm, use: 'sig' };
   return { kid, algorithm, signsFrom, publicKey, privateKey, published };

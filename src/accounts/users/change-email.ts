@@ -10,7 +10,7 @@ import { normalizeEmail } from '../email.ts';
 export const reviseEmail: Revise = ({ before, content, fields }) => {
   const email = normalizeEmail(String(fields.email));
   if (email === undefined) {
-    const errors = [{ pointer: '/email', message: 'is not an e-mail address' }];
+    const errors = [{ pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' }];
     return { refused: { code: 'validation_failed', errors } };
   }
   if (before === undefined) return { fields: { ...fields, email } };

@@ -73,7 +73,7 @@ function clearing(
   idsOf: IdsOf,
 ): Operation {
   const { act } = operation;
-  if (act === undefined) throw new Error('a deletion without an act');
+  if (act === undefined) throw new Error('a deletion requires an act stage');
   return {
     ...operation,
     act: async (ask, standing, proposal) => {
@@ -182,14 +182,14 @@ function setPasswordResource(options: UserResourcesOptions, served: Served, leav
   return actionResource(
     {
       path: `${served.path}/{id}/password`,
-      parameters: [pathParameter('id', 'Of the account.')],
+      parameters: [pathParameter('id', 'Id of the account.')],
       tag: served.collection,
       name: 'UserPassword',
       noun: 'the password of an account',
       id: 'setUserPassword',
       summary: 'Set the password of an account',
       description:
-        'Administrators only. Ends all sessions of the account and makes the codes void that were mailed to it.',
+        'Administrators only. Ends all sessions of the account and revokes the codes that were mailed to it.',
       input: {
         name: 'PasswordSet',
         schema: Type.Object({ password: newPasswordSchema(options) }),

@@ -135,7 +135,7 @@ function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault:
   ].filter((entry): entry is [string, string] => typeof entry[1] === 'string');
   for (const [name, text] of beginnings) {
     if (typeof separator === 'string' && text.includes(separator)) {
-      fault(`${name} holds the separator, at which it would be cut`);
+      fault(`${name} contains the separator, at which Comity splits the field`);
     }
     const other = beginnings.find(([each, start]) => each !== name && text.startsWith(start));
     if (other !== undefined) fault(`${name} begins like ${other[0]}, and one could be taken for the other`);
@@ -182,7 +182,7 @@ function inspectSigned(rule: Readonly<Record<string, unknown>>, fault: Refuse): 
     fault('signed must hold {body} or {form}: a signature without the content does not prove it');
   }
   if (names.has('body') && names.has('form'))
-    fault('signed may hold one of {body} and {form}: each is the whole body');
+    fault('signed must have either {body} or {form}, not both: each is the whole body');
   for (const name of ['timestamp', 'id'] as const) {
     if (names.has(name) && rule[name] === undefined) {
       fault(`signed holds {${name}}, which needs ${name} to name its field`);

@@ -130,12 +130,12 @@ export const mailSettings = section('Mail', {
   mailVerificationUrl: text(
     undefined,
     { charactersMax: 2000, refuse: refuseMailUrl },
-    'Page of the application that verifies an address, with `{code}` where the code goes. Without it the mail holds the code alone.',
+    'Page of the application that verifies an address, with `{code}` in place of the code. Without it, the mail has only the code.',
   ),
   mailResetUrl: text(
     undefined,
     { charactersMax: 2000, refuse: refuseMailUrl },
-    'Page of the application that sets a new password, with `{code}` where the code goes. Without it the mail holds the code alone.',
+    'Page of the application that sets a new password, with `{code}` in place of the code. Without it, the mail has only the code.',
   ),
   mailTimeoutMs: integer(
     { unit: 'ms', default: 15_000, least: 100, most: 600_000 },

@@ -84,7 +84,7 @@ export const postgresSettings = section('PostgreSQL', {
   ),
   databaseTimeoutMs: integer(
     { unit: 'ms', default: 5000, least: 100, most: 600_000 },
-    'Time for the database to answer a read by id, a page or a commit; then 503. Scans have `scanTimeoutMs`.',
+    'Time for the database to respond to a read by id, a page or a commit; then 503. Scans have `scanTimeoutMs`.',
   ),
   databaseReadConnections: integer(
     { unit: 'connections', default: 2, least: 1, most: 64 },

@@ -1,10 +1,10 @@
 /** The successful ends of the decision graph. With the refusals of problem.ts, they are every status of a resource request (§7). */
 
 export const answers = {
-  server_options: { status: 204, section: '§4.8.1', meaning: 'What the server as a whole supports.' },
+  server_options: { status: 204, section: '§4.8.1', meaning: 'The capabilities of the server.' },
   trace: { status: 200, section: '§4.11.2', meaning: 'The received request as message/http.' },
-  preflight: { status: 204, section: '§4.8.2', meaning: 'What a page of that origin may send.' },
-  options: { status: 204, section: '§4.8.1', meaning: 'What this resource supports.' },
+  preflight: { status: 204, section: '§4.8.2', meaning: 'The requests that a page of the origin may send.' },
+  options: { status: 204, section: '§4.8.1', meaning: 'The capabilities of the resource.' },
   stream: { status: 200, section: '§6.2', meaning: 'Events as they happen, text/event-stream.' },
   conversation: {
     status: 101,

@@ -47,7 +47,8 @@ export function decide(facts: Facts, trace?: NodeName[], from: NodeName = start)
   for (let passed = 0; passed < nodesMax; passed += 1) {
     const said = node.ask(facts);
     if (said === undefined) {
-      if (node.wanted === undefined) throw new Error(`the walk reached ${node.name} without its fact`);
+      if (node.wanted === undefined)
+        throw new Error(`the walk reached the node ${node.name} before its fact was known`);
       return node.wanted;
     }
     trace?.push(node.name);
@@ -60,13 +61,14 @@ export function decide(facts: Facts, trace?: NodeName[], from: NodeName = start)
 
 function picked(name: NodeName, target: Target, facts: Facts): Step {
   const code = target.pick?.(facts);
-  if (code === undefined || code === null) throw new Error(`the walk was refused at ${name} without a code`);
+  if (code === undefined || code === null)
+    throw new Error(`the node ${name} refused the request without a code`);
   return { kind: 'refuse', code };
 }
 
 function at(name: NodeName): Linked {
   const node = linked.get(name);
-  if (node === undefined) throw new Error(`there is no node ${name}`);
+  if (node === undefined) throw new Error(`the graph has no node ${name}`);
   return node;
 }
 

@@ -89,7 +89,7 @@ export const badRequestProblems = {
     status: 400,
     message: 'request content is not allowed',
     retry: 'no',
-    meaning: 'TRACE came with content (RFC 9110 §9.3.8).',
+    meaning: 'A TRACE request has content (RFC 9110 §9.3.8).',
   },
   content_malformed: {
     status: 400,
@@ -102,7 +102,7 @@ export const badRequestProblems = {
     status: 400,
     message: 'Content-Type is required',
     retry: 'no',
-    meaning: 'A QUERY came without Content-Type (RFC 10008 §2).',
+    meaning: 'A QUERY request has no Content-Type (RFC 10008 §2).',
   },
   field_missing: {
     status: 400,

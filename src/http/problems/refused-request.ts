@@ -30,7 +30,7 @@ export const refusedRequestProblems = {
     status: 409,
     message: 'already exists',
     retry: 'no',
-    meaning: 'Another resource holds this value of a unique field.',
+    meaning: 'Another resource has this value of a unique field.',
   },
   account_exists: {
     status: 409,
@@ -72,7 +72,7 @@ export const refusedRequestProblems = {
   },
   endpoint_unavailable: {
     status: 409,
-    message: 'the endpoint is gone or disabled',
+    message: 'the endpoint was deleted or is disabled',
     retry: 'after-reading',
     meaning: 'The endpoint is deleted or disabled. A PATCH of its `status` enables a disabled one.',
   },
@@ -132,7 +132,7 @@ export const refusedRequestProblems = {
     status: 413,
     message: 'request content is too large',
     retry: 'no',
-    meaning: 'The content, or what it decompresses to, is over the limit.',
+    meaning: 'The content is over the limit, as sent or after decompression.',
   },
   target_too_long: {
     status: 414,
@@ -189,7 +189,7 @@ export const refusedRequestProblems = {
     status: 422,
     message: 'Idempotency-Key was used for another request',
     retry: 'no',
-    meaning: 'The same key came with another method, target or content.',
+    meaning: 'An earlier request with this key had another method, target or content.',
   },
   precondition_required: {
     status: 428,

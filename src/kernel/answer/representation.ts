@@ -23,7 +23,7 @@ export function representationResponse(
   const { operation } = ended.reading;
   const { ask, standing } = ended;
   if (operation?.represent === undefined || ask === undefined || standing === undefined) {
-    throw new Error('a read without a representation');
+    throw new Error('a response with a representation requires a represent stage');
   }
   const representation = operation.represent(ask, standing, ended.proposal);
   return representation instanceof Promise
@@ -193,6 +193,6 @@ function preferencesApplied(ended: Ended): readonly string[] {
 }
 
 function resultOf(ended: Ended): { readonly made: Made; readonly rev: number } {
-  if (ended.made === undefined) throw new Error('an answer to a change without its result');
+  if (ended.made === undefined) throw new Error('the response to a change requires its result');
   return ended.made;
 }

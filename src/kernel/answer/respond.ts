@@ -85,7 +85,8 @@ function complete(context: WalkContext, ended: Ended, response: Response): Respo
 
 /** 202 (§4.1, RFC 7240 §4.1): the request is stored durably and performed after the response. */
 async function acceptedResponse(status: number, context: WalkContext, ended: Ended): Promise<Response> {
-  if (ended.ask === undefined) throw new Error('an asynchronous answer without a request');
+  if (ended.ask === undefined)
+    throw new Error('a 202 response requires the request that is carried out later');
   const operation = await context.operations.accept(ended.ask, ended.bytes);
   return {
     status,
@@ -110,7 +111,7 @@ async function acceptedResponse(status: number, context: WalkContext, ended: End
 function conversationResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
   if (operation?.converse === undefined || ended.ask === undefined || ended.standing === undefined) {
-    throw new Error('a conversation without anybody to speak to');
+    throw new Error('a conversation requires a converse stage');
   }
   const conversation = operation.converse(ended.ask, ended.standing);
   return conversation instanceof Promise
@@ -129,7 +130,7 @@ function answer(status: number, conversation: Conversation, { principal }: Ended
 function streamResponse(status: number, ended: Ended): MaybePromise<Response> {
   const { operation } = ended.reading;
   if (operation?.stream === undefined || ended.ask === undefined || ended.standing === undefined) {
-    throw new Error('a stream without a source');
+    throw new Error('an event stream requires a stream stage');
   }
   const stream = operation.stream(ended.ask, ended.standing);
   return stream instanceof Promise

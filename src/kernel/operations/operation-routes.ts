@@ -15,15 +15,15 @@ const cacheControl = 'private, no-store';
 const retryAfterSeconds = '1';
 
 export const operationSchema = named('Operation', {
-  description: 'How an asynchronous request goes.',
+  description: 'The progress of an asynchronous request.',
   type: 'object',
   properties: {
     id: { type: 'string' },
     status: { enum: ['pending', 'succeeded', 'failed'] },
     createdAt: { type: 'string', format: 'date-time' },
     updatedAt: { type: 'string', format: 'date-time' },
-    result: { type: 'string', format: 'uri-reference', description: 'Where the result lies.' },
-    outcome: { description: 'The representation after the change, or the error body.' },
+    result: { type: 'string', format: 'uri-reference', description: 'URI of the result.' },
+    outcome: { description: 'The representation after the change, or the error body of a refusal.' },
   },
   required: ['id', 'status', 'createdAt', 'updatedAt'],
 });
@@ -33,8 +33,9 @@ const pending = { id: 'op_01k1jx7v2mh5s8b4c9d0e6f3ga', status: 'pending', create
 
 const readDocumentation: OperationDocumentation = {
   id: 'readOperation',
-  summary: 'Follow an asynchronous request',
-  description: '303 to the result once it has succeeded. Only who asked, and an administrator, sees it.',
+  summary: 'Read the progress of an asynchronous request',
+  description:
+    'Redirects with 303 to the result once the request has succeeded. Visible only to the caller that sent the request and to administrators.',
   mayBeMissing: true,
   mayBeHidden: true,
   redirects: 'sometimes',
@@ -44,16 +45,16 @@ const readDocumentation: OperationDocumentation = {
 
 const resultDocumentation: OperationDocumentation = {
   id: 'readOperationResult',
-  summary: 'Read what came of an asynchronous request',
-  description: 'For requests whose result has no address of its own. 404 while it is pending.',
+  summary: 'Read the result of an asynchronous request',
+  description: 'For requests whose result has no URI of its own. 404 while the request is pending.',
   mayBeMissing: true,
   mayBeHidden: true,
   gives: { representation: json({}) },
   representationFields: ['ETag'],
 };
 
-const tag = { name: 'operations', description: 'Requests that were answered 202 and are carried out later.' };
-const parameters = [pathParameter('id', 'From Location of a 202.')];
+const tag = { name: 'operations', description: 'Asynchronous requests: answered 202 and carried out later.' };
+const parameters = [pathParameter('id', 'Id from the Location of a 202 response.')];
 
 export function operationResources(store: Store, path: string): readonly Resource[] {
   const read: Operation<OperationStanding> = {

@@ -88,7 +88,10 @@ class ProcessOperations implements Operations {
     const stored = storedRequest(id, ask, bytes);
     const octets = octetsOfValue(stored);
     if (this.#octets + octets > memoryBounds.operations.octets) {
-      throw new StoreUnavailable('too many requests are being carried out', { retryAfterSeconds: 1 });
+      throw new StoreUnavailable(
+        'the memory for asynchronous requests is used up; retry later, or send the request without Prefer: respond-async',
+        { retryAfterSeconds: 1 },
+      );
     }
     const owner = ask.principal.kind === 'authenticated' ? ask.principal.id : null;
     const row = keptRow(JSON.stringify(doc), owner, at, at);
@@ -102,7 +105,7 @@ class ProcessOperations implements Operations {
     const commit = await store.commit({ changes, events: [] }).finally(() => {
       this.#octets -= octets;
     });
-    if (commit.outcome !== 'committed') throw new Error('an operation id was not new');
+    if (commit.outcome !== 'committed') throw new Error('a new operation id exists already');
     const { rev } = commit;
     void this.#begin(stored, { ...row, rev }, new Lease(store, stored, this.#holder, { ...waiting, rev }));
     return { location: `${path}/${id}`, doc: row.doc };

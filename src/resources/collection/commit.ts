@@ -51,7 +51,7 @@ export async function leaveAsItIs(
   { id, row, isProvisional }: MemberStanding,
   validated: boolean,
 ): Promise<Result> {
-  if (row === undefined) throw new Error('nothing is there to be left');
+  if (row === undefined) throw new Error('an unchanged resource requires its row');
   // Its revision is part of the response.
   if (isProvisional === true) return new Overtaken({ table: served.collection.name, id }, true);
   const { rev, updatedAt: modifiedAt } = row;
@@ -113,7 +113,7 @@ function danglingProblem(served: Served, name: string): Problem {
     errors: [
       {
         pointer: formatJsonPointer([name]),
-        message: `names no resource in ${reference?.collection ?? 'its collection'}`,
+        message: `names a resource that does not exist in ${reference?.collection ?? 'its collection'}`,
       },
     ],
   };

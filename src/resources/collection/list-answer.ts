@@ -127,7 +127,7 @@ export function listOperation(options: ListOptions): Operation<Standing, never, 
       fields: varyByPreference,
     }),
     represent: (ask, _standing, proposal) => {
-      if (proposal?.list === undefined) throw new Error('a list without a query');
+      if (proposal?.list === undefined) throw new Error('a list requires its query');
       return representList(ask, { listing, cacheControl, ...proposal.list });
     },
   };

@@ -109,7 +109,7 @@ function proposalOf(proposed: Proposed): FieldsProposal {
 
 function writtenOf(outcome: Outcome): FieldsProposal {
   if (!outcome.ok) return { problem: outcome.problem, fields: {} };
-  if (outcome.fields === undefined) throw new Error('a thread proposed nothing');
+  if (outcome.fields === undefined) throw new Error('a content thread returned neither a problem nor fields');
   return { problem: null, fields: new WrittenFields(outcome.fields), unchanged: outcome.unchanged };
 }
 
@@ -182,7 +182,8 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
     chains: chains(served),
     standing: (ask) => memberStanding(served, ask, 'update'),
     propose: (ask, { id, row }, content) => {
-      if (content === undefined || row === undefined) throw new Error('a patch of nothing');
+      if (content === undefined || row === undefined)
+        throw new Error('a patch requires the row of its resource');
       const { doc: current, owner } = row;
       return proposeFields(served, ask, { change: 'patch', id, current, owner }, content);
     },
@@ -196,7 +197,7 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
 
 function write(served: Served, ask: Ask, standing: MemberStanding, fields: FieldsOrWritten) {
   const { id, row } = standing;
-  if (row === undefined) throw new Error('a patch of nothing');
+  if (row === undefined) throw new Error('a patch requires the row of its resource');
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
     id,

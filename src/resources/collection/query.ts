@@ -81,7 +81,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         const message = 'a QUERY takes its parameters in the content, not in the query component';
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
-      if (content === undefined) throw new Error('a QUERY without content');
+      if (content === undefined) throw new Error('a QUERY requires content');
       return keepQuery(options, ask, proposeQuery(options, content, ask.principal));
     },
     validators: async (ask, _standing, proposal) => {
@@ -94,7 +94,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
       };
     },
     represent: (ask, _standing, proposal) => {
-      if (proposal?.query === undefined) throw new Error('a query result without a query');
+      if (proposal?.query === undefined) throw new Error('a query result requires its query');
       const { prepared, position, stored, location } = proposal.query;
       const answer = representList(ask, {
         listing,

@@ -26,7 +26,7 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {
       const { id, row } = standing;
-      if (row === undefined) throw new Error('a deletion of nothing');
+      if (row === undefined) throw new Error('a deletion requires the row of its resource');
       const removed = removal(served, row);
       const gone = { created: false, location: null, modifiedAt: null, validated: false };
       const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);

@@ -35,7 +35,7 @@ function saysTheSame(fields: NewFields, { doc, deletedAt }: Row): boolean {
 /** @param operation POST, PUT or PATCH of a collection, whose proposals have `fields` */
 export function revised(operation: Operation, revise: Revise): Operation {
   const { propose } = operation;
-  if (propose === undefined) throw new Error('only an operation that proposes fields can be revised');
+  if (propose === undefined) throw new Error('a revised operation requires a propose stage');
   return {
     ...operation,
     // A revision may depend on other rows as they are committed.

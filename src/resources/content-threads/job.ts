@@ -101,7 +101,7 @@ export function propose(
   if (change === 'create') return proposeCreate(collection, validator, content, writer);
   const standing = current === undefined ? undefined : (JSON.parse(current) as Record<string, unknown>);
   if (change === 'replace') return proposeReplace(collection, validator, id, standing, content, writer);
-  if (standing === undefined) throw new Error('a patch of nothing');
+  if (standing === undefined) throw new Error('a patch requires the document of its resource');
   return proposePatch(collection, validator, standing, content as PatchContent, patchLimits, writer);
 }
 

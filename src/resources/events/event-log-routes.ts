@@ -60,7 +60,7 @@ export function eventResources(options: EventsOptions): readonly Resource[] {
         name: 'Event',
         noun: 'an event',
         tag: eventsTag,
-        parameters: [pathParameter('id', 'Of the event.')],
+        parameters: [pathParameter('id', 'Id of the event.')],
       },
       operations: new Map([['GET', eventOperation(options) as Operation]]),
       constantFields: [],
@@ -70,7 +70,7 @@ export function eventResources(options: EventsOptions): readonly Resource[] {
 }
 
 function logDocumentation(limits: ListOptions['limits']): OperationDocumentation {
-  const page = pageSchema('EventLog', 'A page of the log.', eventSchema);
+  const page = pageSchema('EventLog', 'A page of the event log.', eventSchema);
   // OpenAPI 3.2 describes each item of a stream; the 3.1 view describes text.
   const itemSchema = {
     type: 'object',
@@ -85,7 +85,7 @@ function logDocumentation(limits: ListOptions['limits']): OperationDocumentation
     id: 'listEvents',
     summary: 'List or follow events',
     description:
-      '`Accept: text/event-stream` follows the log as it grows, from Last-Event-ID or from now on. Only events about resources that the caller may read are shown.',
+      'With `Accept: text/event-stream` the response streams new events, after Last-Event-ID or from now on. Contains only events about resources that the caller may read.',
     listed: { fields: eventFields, limits },
     gives: {
       representation: json(page, { items: [eventExample], nextCursor: null }),

@@ -3,24 +3,30 @@ import { named, type Tag } from '../../kernel/documentation.ts';
 
 export const eventsTag: Tag = {
   name: 'events',
-  description: 'Everything that happened, as a list and as a stream.',
+  description: 'The event log, as a list and as a stream.',
 };
 
 export const eventSchema = named('Event', {
-  description: 'Something that happened.',
+  description: 'An event.',
   type: 'object',
   properties: {
     id: { type: 'string' },
     object: { const: 'event' },
     type: {
       type: 'string',
-      description: '`{collection}.created`, `.updated` or `.deleted`; `endpoint.*`; or as it was posted.',
+      description:
+        '`{collection}.created`, `.updated` or `.deleted`; `endpoint.*`; or the type of a posted event.',
     },
     created: { type: 'integer', description: 'Unix time in seconds.' },
-    tenant: { type: 'string', description: 'Whom it concerns, where it was posted for a tenant.' },
+    tenant: { type: 'string', description: 'Tenant of the event, if it was posted for one.' },
     data: {
       type: 'object',
-      properties: { object: { type: 'object', description: 'The resource as it then was.' } },
+      properties: {
+        object: {
+          type: 'object',
+          description: 'The resource at the time of the event, or the object of a posted event.',
+        },
+      },
       required: ['object'],
     },
   },

@@ -20,7 +20,7 @@ export type Document =
   /** The query string requests something that does not exist. */
   | { readonly refused: string };
 
-export const serviceTag: Tag = { name: 'service', description: 'What the program tells about itself.' };
+export const serviceTag: Tag = { name: 'service', description: 'Health, metrics and this document.' };
 
 export type DocumentOptions = {
   readonly documentation?: Omit<PathDocumentation, 'tag'> & { readonly read: OperationDocumentation };

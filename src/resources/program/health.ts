@@ -25,7 +25,7 @@ export function healthResources(store: Store, isDraining: () => boolean): readon
         noun: 'liveness',
         read: {
           id: 'checkLive',
-          summary: 'Whether the process answers',
+          summary: 'Check that the process responds',
           gives: { representation: json(healthSchema, { status: 'live' }) },
         },
       },
@@ -39,8 +39,8 @@ export function healthResources(store: Store, isDraining: () => boolean): readon
         noun: 'readiness',
         read: {
           id: 'checkReady',
-          summary: 'Whether requests can be served',
-          description: '503 while the store cannot answer or the server drains.',
+          summary: 'Check that the process can serve requests',
+          description: '503 while the store does not respond or the server drains.',
           gives: { representation: json(healthSchema, { status: 'ready' }) },
         },
       },

@@ -39,7 +39,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
         noun: 'metrics',
         read: {
           id: 'readMetrics',
-          summary: 'Metrics in the Prometheus text format',
+          summary: 'Read metrics in the Prometheus text format',
           description: 'Administrators only.',
           gives: { representation: { 'text/plain': { schema: { type: 'string' } } } },
         },
@@ -57,7 +57,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
         noun: 'this document',
         read: {
           id: 'readOpenApi',
-          summary: 'This document',
+          summary: 'Read this document',
           parameters: [
             {
               name: 'version',
@@ -75,7 +75,7 @@ export function programResources(options: ProgramOptions): readonly Resource[] {
       cacheControl: 'no-cache',
       read: (ask: Ask) => {
         const version = versionOf(ask.query);
-        return openApi(version) ?? { refused: `there is no OpenAPI ${version} here; versions: 3.2, 3.1` };
+        return openApi(version) ?? { refused: `version must be 3.2 or 3.1, not ${version}` };
       },
     }),
     ...options.assets.map((asset) => documentResource({ ...asset, read: readOnce(asset) })),

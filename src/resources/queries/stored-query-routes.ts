@@ -60,7 +60,7 @@ export function queryResources(
         name: 'QueryResult',
         noun: 'the result of a query',
         tag,
-        parameters: [token, pathParameter('version', 'From Content-Location of a QUERY.')],
+        parameters: [token, pathParameter('version', 'Id from the Content-Location of a QUERY response.')],
       },
       operations: new Map([['GET', { ...result, documentation: { ...resultDocumentation, mayBeClosed } }]]),
     },
@@ -68,7 +68,7 @@ export function queryResources(
 }
 
 const tag = { name: 'queries', description: 'Stored queries and their results.' };
-const token = pathParameter('token', 'From Location of a QUERY.');
+const token = pathParameter('token', 'Id from the Location of a QUERY response.');
 
 const page = json(
   pageSchema('QueryResult', 'A page of the collection that was queried.', { type: 'object' }),
@@ -77,7 +77,7 @@ const page = json(
 const repeatDocumentation: OperationDocumentation = {
   id: 'repeatQuery',
   summary: 'Repeat a stored query',
-  description: 'Where Location of a QUERY leads: the same query, on what stands now, page by page.',
+  description: 'The Location of a QUERY response: runs the same query on the current state, page by page.',
   paged: 'as-stored',
   mayBeMissing: true,
   gives: { representation: page },
@@ -88,7 +88,8 @@ const repeatDocumentation: OperationDocumentation = {
 const resultDocumentation: OperationDocumentation = {
   id: 'readQueryResult',
   summary: 'Read the result of a query',
-  description: 'Where Content-Location of a QUERY leads: that very result, while it still stands or is kept.',
+  description:
+    'The Content-Location of a QUERY response: returns that result while it is current or Comity keeps it.',
   mayBeMissing: true,
   gives: { representation: page },
   representationFields: ['ETag', 'Link'],
@@ -176,7 +177,7 @@ function proposeRepeat(
   const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
   const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');
   if (foreign !== undefined) {
-    const message = `a stored query takes only cursor and page, not ${JSON.stringify(foreign[0].slice(0, 64))}`;
+    const message = `unknown query parameter ${JSON.stringify(foreign[0].slice(0, 64))}; a stored query has the parameters cursor and page`;
     return { problem: parameterProblem([{ kind: 'malformed', message }]), query: undefined };
   }
   const moved = compileForm(pairs, options.listing.listable, options.limits);
@@ -190,7 +191,7 @@ function proposeRepeat(
 }
 
 function represent(path: string, ask: Ask, { options }: Found, proposal: QueryProposal | undefined) {
-  if (proposal?.query === undefined) throw new Error('a stored query without its query');
+  if (proposal?.query === undefined) throw new Error('a stored query requires its query');
   const { prepared, position } = proposal.query;
   return representList(ask, {
     listing: options.listing,
@@ -207,6 +208,6 @@ function sameAudience(a: string, b: string): boolean {
 }
 
 function present(found: Found | undefined): Found {
-  if (found === undefined) throw new Error('a stored query that is not there');
+  if (found === undefined) throw new Error('the stored query does not exist');
   return found;
 }

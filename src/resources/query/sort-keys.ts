@@ -56,7 +56,7 @@ export function totalOrder(keys: readonly Sort[], fields: Fields, descending: bo
 
 function idField(fields: Fields): Field {
   const field = fields.get('id') ?? madeId;
-  if (field === undefined) throw new Error('a collection without an id');
+  if (field === undefined) throw new Error('a sortable collection requires a field id');
   return field;
 }
 

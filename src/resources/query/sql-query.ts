@@ -112,12 +112,12 @@ function readFrom(
   }
   const [from, ...others] = select.from ?? [];
   if (from === undefined) faults.unprocessable(`FROM ${target.table} is missing`);
-  else if (others.length > 0) faults.unprocessable(`a join is not allowed; FROM takes ${target.table} alone`);
+  else if (others.length > 0) faults.unprocessable(`a join is not allowed; FROM takes only ${target.table}`);
   else if (from.type !== 'table') {
     const what = from.type === 'call' ? 'a function' : 'a subquery';
-    faults.unprocessable(`${what} is not allowed; FROM takes ${target.table} alone`);
+    faults.unprocessable(`${what} is not allowed; FROM takes only ${target.table}`);
   } else if (from.join || from.lateral) {
-    faults.unprocessable(`a join is not allowed; FROM takes ${target.table} alone`);
+    faults.unprocessable(`a join is not allowed; FROM takes only ${target.table}`);
   } else if (from.name.schema !== undefined || !isTable(from.name.name, target)) {
     const name = from.name.schema === undefined ? from.name.name : `${from.name.schema}.${from.name.name}`;
     faults.unprocessable(`unknown table ${quote(name)}; this resource is ${target.table}`);
@@ -158,7 +158,9 @@ function readOrder(order: readonly OrderByStatement[], { fields, target, faults 
     const field = fields.find(by);
     const descending = direction === 'DESC';
     if (!isNothing(nulls) && (nulls === 'LAST') !== descending) {
-      faults.unprocessable('null sorts before every value: NULLS FIRST goes with ASC, NULLS LAST with DESC');
+      faults.unprocessable(
+        'null sorts before every value: use NULLS FIRST with ASC and NULLS LAST with DESC',
+      );
     }
     if (field === undefined) faults.unprocessable(unknownField(nameOf(by), fields.fields));
     else addKey({ field, direction: descending ? 'desc' : 'asc' }, into);

@@ -51,7 +51,7 @@ export function acceptH2c(call: H2cHandOver): void {
     } else if (held.length > heldBytesMax) cut('the preface is too long');
   };
   const onEnd = () => cut('the client ended before its preface');
-  const timer = setTimeout(() => cut('no connection preface came in time'), timeoutMs).unref();
+  const timer = setTimeout(() => cut('the connection preface did not arrive in time'), timeoutMs).unref();
   socket.on('close', leave);
   socket.on('end', onEnd);
   socket.write(switching, 'latin1');
@@ -90,7 +90,8 @@ type FirstFrames =
 export function readFirstFrames(octets: Uint8Array): FirstFrames {
   const known = Math.min(octets.length, preface.length);
   for (let index = 0; index < known; index += 1) {
-    if (octets[index] !== preface[index]) return { kind: 'wrong', why: 'no connection preface came' };
+    if (octets[index] !== preface[index])
+      return { kind: 'wrong', why: 'the connection preface did not arrive' };
   }
   if (octets.length < preface.length + frameHeadBytes) return { kind: 'more' };
   const head = octets.subarray(preface.length, preface.length + frameHeadBytes);
@@ -98,7 +99,7 @@ export function readFirstFrames(octets: Uint8Array): FirstFrames {
   const onConnection = head.subarray(5).every((octet, index) => (index === 0 ? octet & 0x7f : octet) === 0);
   const isSettings = head[3] === frameType.settings && ((head[4] ?? 0) & flag.ack) === 0 && onConnection;
   if (!isSettings || length % settingBytes !== 0 || length > framePayloadBytesMax) {
-    return { kind: 'wrong', why: 'the preface did not go on with SETTINGS' };
+    return { kind: 'wrong', why: 'the connection preface has no SETTINGS frame' };
   }
   const start = preface.length + frameHeadBytes;
   if (octets.length < start + length) return { kind: 'more' };

@@ -39,19 +39,19 @@ export function judgeH2cUpgrade(request: H2cRequest, bounds: H2cBounds): H2cJudg
     return no('Connection does not name both Upgrade and HTTP2-Settings');
   }
   const settings = readSettings(valuesOf(rawFields, 'http2-settings'));
-  if (settings === undefined) return no('HTTP2-Settings is not one sound list of settings');
-  if (request.method === 'CONNECT') return no('CONNECT has its own answer');
+  if (settings === undefined) return no('HTTP2-Settings must be one valid list of settings');
+  if (request.method === 'CONNECT') return no('CONNECT is handled separately');
   if (!request.target.startsWith('/') && request.target !== '*') return no('the target is not a path');
   const hosts = valuesOf(rawFields, 'host');
   const [authority = ''] = hosts;
-  if (hosts.length !== 1 || authority === '' || !isHost(authority)) return no('Host is not one sound host');
+  if (hosts.length !== 1 || authority === '' || !isHost(authority)) return no('Host must be one valid host');
   if (valuesOf(rawFields, 'transfer-encoding').length > 0) return no('the length of the content is unknown');
-  if (valuesOf(rawFields, 'expect').length > 0) return no('the client waits for its expectation');
+  if (valuesOf(rawFields, 'expect').length > 0) return no('the client waits for 100 (Continue)');
   const lengths = valuesOf(rawFields, 'content-length');
   if (lengths.length > 1 || Number(lengths[0] ?? 0) > bounds.contentBytesMax)
-    return no('the content is long');
+    return no('the content is too long');
   if (rawFields.length > 2 * fieldPairsMax || listBytes(request) > bounds.fieldsBytesMax) {
-    return no('the fields are many');
+    return no('there are too many header fields');
   }
   return { ok: true, settings, authority };
 }

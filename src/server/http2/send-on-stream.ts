@@ -87,7 +87,7 @@ function converse(exchange: StreamRequest, response: Response): void {
   const { context, peer } = exchange;
   const { conversation } = response;
   if (conversation === undefined || exchange.converse === undefined) {
-    throw new Error('a conversation for a request that asked for none');
+    throw new Error('a conversation requires a request that opens one');
   }
   let socket: OpenSocket | undefined;
   let closed = false;

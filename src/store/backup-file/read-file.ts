@@ -90,7 +90,7 @@ function refuseOthers(path: string): void {
     const log = `${path}${suffix}`;
     if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) continue;
     throw new UnfitBackup(
-      `${path} is incomplete without the log beside it (${log}), as while a server runs; make a backup with "comity backup" and restore that`,
+      `${path} is incomplete without its write-ahead log (${log}), as while a server runs; make a backup with "comity backup" and restore that`,
     );
   }
 }

@@ -66,7 +66,7 @@ function sealedStore<S extends Store>(store: S, ring: KeyRing, { tables }: SealO
       return {
         bounded: plan.bounded,
         page() {
-          throw new TypeError(`${table} is read by rows: its pages are sealed`);
+          throw new TypeError(`${table} cannot be read by pages, because its rows are encrypted; read rows`);
         },
         rows: (position, limit) =>
           whenKnown(plan.rows(position, limit), (rows) => rows.map((row) => opened(table, row))),

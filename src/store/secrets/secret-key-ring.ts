@@ -151,7 +151,7 @@ export class KeyRing {
   }
 
   #first(): SecretKey {
-    if (this.#preferred === undefined) throw new Error('there is no key');
+    if (this.#preferred === undefined) throw new Error('the ring of keys is empty');
     return this.#preferred;
   }
 

@@ -54,7 +54,8 @@ const secondsDefault = 3 * 24 * 3600;
 /** @throws TypeError for bounds that are not positive numbers */
 export function memoryStore(options: MemoryStoreOptions = {}): MessageStore {
   const { max = maxDefault, seconds = secondsDefault, nowMs = Date.now } = options;
-  if (!(max >= 1) || !(seconds > 0)) throw new TypeError('max and seconds must be positive numbers');
+  if (!(max >= 1) || !(seconds > 0))
+    throw new TypeError('max and seconds of memoryStore must be positive numbers');
   /** Time of receipt by key, the oldest first. */
   const known = new Map<string, number>();
 

@@ -30,10 +30,10 @@ export type RawBody = string | Uint8Array | ArrayBuffer | FetchRequest | NodeReq
 export type Given = 'octets' | 'text' | 'nothing';
 
 const remedy =
-  'Express: pass the request itself, with express.json() and express.urlencoded() behind this route and not before it, or request.body ' +
-  'from express.raw({ type: () => true, inflate: false }) on this route. Fastify: request.body, with removeAllContentTypeParsers() and ' +
-  "addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => done(null, body)) in a scope of its own. Hono, Next.js and " +
-  'others of fetch: the Request itself, before anything else reads it.';
+  'Express: register this route before express.json() and express.urlencoded() and pass the request itself, or pass request.body ' +
+  'from express.raw({ type: () => true, inflate: false }) on this route. Fastify: pass request.body, with removeAllContentTypeParsers() and ' +
+  "addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => done(null, body)) in a separate scope. Hono, Next.js and " +
+  'other frameworks with fetch: pass the Request itself, before anything else reads it.';
 
 /**
  * Undefined: more than `bytesMax`.
@@ -65,11 +65,13 @@ function absentBody(header: Message['header']): Uint8Array {
   const length = header('content-length');
   const chunked = header('transfer-encoding');
   if (chunked === undefined && (length === undefined || length === '0')) return new Uint8Array();
-  throw notRaw('got no body of a request that had one: no body parser took it, or another took it away');
+  throw notRaw(
+    'got no body, although the request had one: no body parser read it, or another one consumed it',
+  );
 }
 
 async function readFetchRequest(request: FetchRequest, bytesMax: number): Promise<Uint8Array | undefined> {
-  if (request.bodyUsed) throw notRaw('got a Request whose body was read before');
+  if (request.bodyUsed) throw notRaw('got a Request whose body was already read');
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();
   let length = 0;
@@ -90,7 +92,7 @@ async function readFetchRequest(request: FetchRequest, bytesMax: number): Promis
 }
 
 async function readNodeRequest(request: NodeRequest, bytesMax: number): Promise<Uint8Array | undefined> {
-  if (request.readableDidRead) throw notRaw('got a request whose body was read before');
+  if (request.readableDidRead) throw notRaw('got a request whose body was already read');
   // Not destroyed before its end, because the response uses the same connection.
   const chunks = request.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   const reader: BodyReader = {
@@ -106,11 +108,11 @@ async function readNodeRequest(request: NodeRequest, bytesMax: number): Promise<
 }
 
 function parsedBody(source: unknown): TypeError {
-  return notRaw(`got ${kindOf(source)}, which is what a body parser made of them`);
+  return notRaw(`got ${kindOf(source)}, the result of a body parser`);
 }
 
 function notRaw(found: string): TypeError {
-  return new TypeError(`receive() needs the octets as they travelled, and ${found}. ${remedy}`);
+  return new TypeError(`receive() requires the body exactly as it was sent, but ${found}. ${remedy}`);
 }
 
 function isFetchRequest(source: object): source is FetchRequest {

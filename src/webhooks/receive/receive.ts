@@ -161,7 +161,7 @@ async function verifyMessage(
 ): Promise<RuleVerdict> {
   const ed25519 = ed25519By(publicKeys.map(publicKeyOf), discovery);
   if (secrets === undefined && ed25519 === undefined) {
-    throw new TypeError('secrets must be an array of at least one, unless there are public keys');
+    throw new TypeError('secrets must be an array of at least one secret, unless publicKeys are given');
   }
   const keys = prepareKeys(rule, secrets ?? [], webPrimitives);
   return verifyByRule(rule, { ...message, url }, keys, { primitives: webPrimitives, nowMs, ed25519 });
@@ -229,7 +229,8 @@ function likelyCause(
   message: Message,
   given: { readonly as: Given; readonly text: string },
 ): string | undefined {
-  if (given.as === 'nothing') return 'No body was given, and the signature is over one: pass the raw body.';
+  if (given.as === 'nothing')
+    return 'receive() got no body, but the signature covers one: pass the raw body.';
   return (
     causeInLength(message, given.text) ?? (given.as === 'text' ? causeInText(message, given.text) : undefined)
   );
@@ -239,25 +240,25 @@ function causeInLength(message: Message, text: string): string | undefined {
   const declared = fieldText(message, 'content-length');
   const length = message.body.length;
   if (declared === undefined || Number(declared) === length) return undefined;
-  const lengths = `The body that was given has ${length} octets, and the request had ${declared}`;
+  const lengths = `The body passed to receive() has ${length} octets, but the Content-Length of the request is ${declared}`;
   if (fieldText(message, 'content-encoding') !== undefined) {
-    return `${lengths}: its content coding was taken off, and the signature is over what travelled. With express.raw say inflate: false.`;
+    return `${lengths}: it was decompressed, but the signature covers the compressed body. With express.raw, set inflate: false.`;
   }
   if (isBase64Of(text, Number(declared))) {
-    return `${lengths}: it was given in base64, as some serverless platforms hand it out (isBase64Encoded). Decode it first.`;
+    return `${lengths}: it is in base64, as some serverless platforms pass it (isBase64Encoded). Decode it first.`;
   }
-  return `${lengths}: a body parser replaced it, and what it was parsed to was written anew. The signature is over the raw body.`;
+  return `${lengths}: a body parser parsed it, and it was serialized again. The signature covers the raw body: pass that.`;
 }
 
 function causeInText(message: Message, text: string): string | undefined {
   if (!text.isWellFormed()) {
-    return 'The body was given as a text with lone surrogates, which no octets stand for. Give the octets.';
+    return 'The body is a text with lone surrogates, which cannot be encoded. Pass the octets.';
   }
   if (text.includes('\ufffd')) {
-    return 'The body was given as a text with replacement characters (U+FFFD): octets that are no UTF-8 were lost. Give the octets.';
+    return 'The body is a text with replacement characters (U+FFFD): octets that are not UTF-8 were lost. Pass the octets.';
   }
   if (fieldText(message, 'content-length') !== undefined || !isWrittenAnew(text)) return undefined;
-  return 'The body was given as a text just as JSON.stringify writes it: if a body parser read it before, it may be other octets than travelled.';
+  return 'The body is a text exactly as JSON.stringify writes it: if a body parser read the request, these may not be the octets that were sent. Pass the raw body.';
 }
 
 function isBase64Of(text: string, length: number): boolean {

@@ -21,7 +21,7 @@ export function ruleOf(sender: Sender): SenderRule {
   if (typeof sender === 'string') return presetOf(sender);
   if ('preset' in sender) return adjusted(presetOf(sender.preset), sender);
   if (typeof sender !== 'object' || sender === null || typeof sender.signature !== 'object') {
-    throw new TypeError(`sender must be a rule, or a preset: ${presetNames.join(', ')}`);
+    throw new TypeError(`sender must be a rule or a preset; the presets are ${presetNames.join(', ')}`);
   }
   return sender;
 }
@@ -34,8 +34,7 @@ export function nameOf(sender: Sender): string {
 
 function presetOf(name: string): SenderRule {
   const known = presetNames.find((each) => each === name);
-  if (known === undefined)
-    throw new TypeError(`no preset is called that; there are ${presetNames.join(', ')}`);
+  if (known === undefined) throw new TypeError(`unknown preset; the presets are ${presetNames.join(', ')}`);
   return presets[known];
 }
 
@@ -55,5 +54,7 @@ function adjustedSignature(preset: SignatureRule, adjustment: AdjustedPreset): S
   const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
   if (preset.kind === 'hmac') return { ...preset, ...signature, ...tolerance };
   if (signature.kind === undefined && toleranceSeconds === undefined) return preset;
-  throw new TypeError('the preset takes a token, which has no parts of a signature: write a rule instead');
+  throw new TypeError(
+    'the preset uses a token, so the members of a signature have no effect: pass a rule instead',
+  );
 }

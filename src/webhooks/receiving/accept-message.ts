@@ -95,7 +95,7 @@ export function createAccept(options: AcceptOptions): Accept {
         return observed('accepted');
       }
       if (commit.outcome === 'superseded' && commit.change === 0) return observed('duplicate');
-      throw new Error(`a message could not be kept: ${commit.outcome}`);
+      throw new Error(`the message could not be stored: ${commit.outcome}`);
 
       function observed<O extends 'accepted' | 'duplicate'>(outcome: O): O {
         observe({ kind: 'webhook-received', sender: sender.name, outcome, reason: undefined });

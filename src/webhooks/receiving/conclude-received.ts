@@ -116,7 +116,7 @@ function withoutWrites(handedOn: Ended): Ended {
   if (changes.length + events.length === 0) return handedOn;
   return failure(
     supersededError,
-    'the message was marked or processed meanwhile; what this attempt wrote was dropped',
+    'the message was marked or processed meanwhile; the writes of this attempt were dropped',
   );
 }
 

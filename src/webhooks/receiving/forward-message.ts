@@ -51,7 +51,7 @@ export function createForward(options: ForwardOptions): HandOn {
   const keysOf = createKeys(options.secrets);
   return async (claimed, signal) => {
     const { handOn: to, name } = claimed.sender;
-    if (to.kind !== 'forward') throw new TypeError(`${name} does not forward`);
+    if (to.kind !== 'forward') throw new TypeError(`the sender ${name} has no forward`);
     const keys = keysOf(claimed.sender, to, clock());
     if (typeof keys === 'string') return failure('refused', keys);
     const body = Buffer.from(claimed.content.body, 'base64');
@@ -78,12 +78,12 @@ function createKeys(
       try {
         keys = all.map(({ secret, until }) => ({ key: createSecretKey(keyOf(secret)), until }));
       } catch (error) {
-        return error instanceof Error ? error.message : 'a secret cannot be used';
+        return error instanceof Error ? error.message : 'the forward secret is not valid for the scheme';
       }
       made.set(all, keys);
     }
     const active = keys.filter(({ until }) => until === null || until > now).map(({ key }) => key);
-    return active.length === 0 ? 'there is no secret to sign with' : active;
+    return active.length === 0 ? 'the sender has no secret to sign with' : active;
   };
 }
 

@@ -136,7 +136,7 @@ async function handOnOnce(
 const abortedPauseMs = 1000;
 
 /** The content of a message is kept from its receipt for a fixed time (§4.14, retention). */
-const contentGone = failure('content-gone', 'the body of the message is not kept any more', true);
+const contentGone = failure('content-gone', 'the body of the message is no longer kept', true);
 
 type Found = { readonly claimed: Claimed; readonly hasContent: boolean };
 

@@ -166,7 +166,7 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
   }
 
   failed(doing: 'reading' | 'settling', error: unknown): void {
-    const what = doing === 'reading' ? 'reading messages' : 'writing down an attempt';
+    const what = doing === 'reading' ? 'reading messages' : 'storing the outcome of an attempt';
     this.#options.observe({ kind: 'receiving-failed', what, error });
   }
 

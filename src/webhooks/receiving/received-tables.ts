@@ -64,7 +64,7 @@ const time = Type.String({ format: 'date-time' });
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
 
 export const receivedCollection: Collection = resolveBuiltIn('received', {
-  description: 'Webhooks that senders posted here: verified, stored once, and handed on.',
+  description: 'The inbox: webhooks that senders posted, verified, stored once and handed on.',
   schema: Type.Object({
     sender: Type.String(),
     dedupeKey: Type.String(),

@@ -51,7 +51,7 @@ export function receiveResources(options: ReceiveOptions): readonly Resource[] {
 
 const tag: Tag = {
   name: 'webhooks',
-  description: 'Where senders of webhooks post, each to a path of its own.',
+  description: 'The paths where senders post webhooks, one for each sender.',
 };
 
 /** Describes what the sender posts, how it signs, and the responses. */
@@ -59,11 +59,11 @@ function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDoc
   const { name, description, rule } = sender;
   const { challenge } = rule;
   const asks =
-    challenge === undefined ? '' : ' A challenge is answered 200 with what it asks for, and not kept.';
+    challenge === undefined ? '' : ' A challenge is answered 200 with the requested value and not stored.';
   return {
     id: `receive${pascal(name)}`,
-    summary: `Post a webhook of ${name}`,
-    description: `${description === '' ? '' : `${description} `}For the sender ${name} alone, which signs what it posts. 204 when the message is kept, also for one that was kept before and for types that nobody handles; what is done with it comes after.${asks} At most ${bytesMax} octets, of any media type.`,
+    summary: `Post a webhook as ${name}`,
+    description: `${description === '' ? '' : `${description} `}Only for the sender ${name}, which signs its messages. Answered 204 when the message is stored, also for a repeated message and for types that no handler processes; processing follows.${asks} At most ${bytesMax} octets, of any media type.`,
     parameters: signatureFields(sender),
     takes: { '*/*': {} },
     // Only senders with a challenge get content.
@@ -82,14 +82,14 @@ function challengeContent(answer: string): Content {
 }
 
 function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
-  if (signature.kind === 'token') return [field(signature.header, 'The secret itself.')];
+  if (signature.kind === 'token') return [field(signature.header, 'The secret.')];
   const { header, hash, encoding, prefix, signed, timestamp, id } = signature;
   const before = prefix === '' ? '' : ` behind \`${prefix}\``;
   const fields = [field(header, `HMAC ${hash} of \`${signed}\` as ${encoding}${before}.`)];
   if (timestamp !== undefined && 'header' in timestamp) {
-    fields.push(field(timestamp.header, 'When it was signed, in Unix seconds.'));
+    fields.push(field(timestamp.header, 'Time of the signature: Unix time in seconds.'));
   }
-  if (id !== undefined) fields.push(field(id, 'Id of the message, the same on every attempt.'));
+  if (id !== undefined) fields.push(field(id, 'Id of the message, the same for every attempt.'));
   return fields;
 }
 
@@ -134,7 +134,7 @@ function postOperation(
     standing: () => open,
     propose: (_ask, _standing, judged) => ({ problem: null, judged }),
     async act(_ask, _standing, proposal) {
-      if (proposal?.judged === undefined) throw new Error('a message that was not judged');
+      if (proposal?.judged === undefined) throw new Error('a stored message requires its verdict');
       return take(accept, sender, proposal.judged);
     },
   };

@@ -62,7 +62,7 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   // Set when the collections are served, which is before any message is processed.
   let openTransaction: OpenTransaction | undefined;
   const threads = threadsOf(options, () => {
-    if (openTransaction === undefined) throw new Error('a handler ran before the collections were served');
+    if (openTransaction === undefined) throw new Error('handlers require the collections to be served');
     return openTransaction();
   });
   const engine = engineOf(options, secrets, threads);

@@ -131,7 +131,7 @@ function messageChange(received: Received, rev: number, at: number): Change {
 /** The store's refusal of a handler's writes, worded as for a client (§7). */
 function refusal(commit: Refused): Failure {
   if (commit.outcome === 'superseded') {
-    return failure(supersededError, 'what the handler read was changed by others each time that it ran');
+    return failure(supersededError, 'other changes overtook the reads of the handler each time that it ran');
   }
   return failure(refusedError, refusalText(commit));
 }
@@ -141,7 +141,7 @@ function refusalText(commit: Exclude<Refused, { outcome: 'superseded' }>): strin
     case 'taken':
       return `${commit.field} is already in use`;
     case 'dangling':
-      return `${commit.field} names no resource that is there`;
+      return `${commit.field} names a resource that does not exist`;
     case 'depended-on':
       return `in use by ${commit.count} ${commit.count === 1 ? 'resource' : 'resources'} of ${commit.table}`;
   }

@@ -98,13 +98,13 @@ function attemptsParameters(limitMax: number): readonly Item[] {
     {
       name: 'limit',
       in: 'query',
-      description: 'Attempts on a page.',
+      description: 'Number of attempts on a page.',
       schema: { ...schema, default: Math.min(limitDefault, limitMax) },
     },
     {
       name: 'cursor',
       in: 'query',
-      description: '`nextCursor` of a page: goes on after it.',
+      description: '`nextCursor` of the previous page.',
       schema: { type: 'string', minLength: 1 },
     },
   ];
@@ -133,7 +133,7 @@ function readAsked(query: string, beginning: Asked, limitMax: number): Asked {
       if (number === 0) return { ...asked, problem: problem('cursor must be the nextCursor of a page') };
       asked = { ...asked, afterNumber: number };
     } else {
-      return { ...asked, problem: problem('attempts take the parameters limit and cursor alone') };
+      return { ...asked, problem: problem('unknown query parameter; the parameters are limit and cursor') };
     }
   }
   return asked;

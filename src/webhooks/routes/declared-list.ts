@@ -94,7 +94,7 @@ function readAsked(query: string, limits: QueryLimits): Asked | { readonly probl
     return { problem: { code: 'query_parameter_invalid', message: 'malformed query string' } };
   const other = pairs.find(([name]) => !parameters.has(name));
   if (other !== undefined) {
-    const message = 'this list takes the parameters limit, page and cursor alone';
+    const message = 'unknown query parameter; the parameters are limit, page and cursor';
     return { problem: { code: 'query_parameter_invalid', message } };
   }
   const compiled = compileForm(pairs, listed, limits);

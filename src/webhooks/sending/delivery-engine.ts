@@ -181,7 +181,8 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
   attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): Promise<void> {
     const { delivery, rev, owner } = due;
     const endpoint = this.#options.directory.get(queue.id);
-    if (endpoint === undefined) throw new Error(`an attempt began to ${queue.id}, which mayWork did not see`);
+    if (endpoint === undefined)
+      throw new Error(`an attempt began for the endpoint ${queue.id}, which the directory does not have`);
     const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
     const made = attempt(this.#parts, queue, claim, probe);
     // If reading takes time, read while there is still something to send.
@@ -217,7 +218,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
   }
 
   failed(doing: 'reading' | 'settling', error: unknown): void {
-    const what = doing === 'reading' ? 'reading deliveries' : 'writing down an attempt';
+    const what = doing === 'reading' ? 'reading deliveries' : 'storing the outcome of an attempt';
     this.#options.observe({ kind: 'sending-failed', what, error });
   }
 

@@ -151,7 +151,7 @@ function ownerless(): ExchangeOutcome {
   return {
     kind: 'failed',
     failure: 'refused',
-    message: 'the owner of the endpoint is gone or disabled',
+    message: 'the owner of the endpoint was deleted or disabled',
     timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 },
   };
 }

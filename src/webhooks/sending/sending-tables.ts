@@ -82,7 +82,7 @@ const timeOrNull = Type.Union([time, Type.Null()]);
 
 export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
   description:
-    'Where events are sent. The secret is shown when it is made and when it is rotated, and never again. So is the value of a header field: `********` stands in its place, and keeps it when it is sent back. The deliveries of one that is deleted stay in the log, and are not tried again.',
+    'Webhook endpoints. Only the responses that create or rotate a secret show it. Values of header fields are write-only: responses show `********`, and a request with `********` keeps the stored value. The deliveries of a deleted endpoint stay in the log and are not retried.',
   schema: Type.Object({
     url: Type.String({ minLength: 1, maxLength: urlCharactersMax }),
     description: Type.Optional(Type.String({ maxLength: 500 })),
@@ -117,8 +117,7 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
 });
 
 export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
-  description:
-    'The log of what was sent to which endpoint, what became of it, and when it will be tried next.',
+  description: 'The deliveries of events to endpoints, with their status and their next attempt.',
   schema: Type.Object({
     eventId: Type.String(),
     eventType: Type.String(),
@@ -138,7 +137,7 @@ export const deliveriesCollection: Collection = resolveBuiltIn('deliveries', {
 });
 
 export const recoveriesCollection: Collection = resolveBuiltIn('recoveries', {
-  description: 'Requests to send again what an endpoint missed, and how far each has come.',
+  description: 'Recoveries of missed events of endpoints, with their progress.',
   schema: Type.Object({
     endpointId: Type.String(),
     since: time,

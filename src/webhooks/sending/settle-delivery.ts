@@ -38,7 +38,8 @@ export function createSettle(options: SettleOptions): Settle {
     const settled = await settleByRevision(store, settlementOf(options, claim, attempted), {
       ...{ work, rev, owner },
     });
-    if (settled.kind === 'refused') throw new Error('a settlement of a delivery has no other changes');
+    if (settled.kind === 'refused')
+      throw new Error('the settlement of a delivery must not be refused: it has no other changes');
     const { verdict, isLogged } = settled.conclusion;
     if (verdict.gone) await health.disable(endpoint, 'gone', attempted.endedAt);
     health.note(endpoint, verdict, attempted.endedAt);

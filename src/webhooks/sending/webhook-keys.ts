@@ -118,7 +118,7 @@ type WebhookKey = Pick<StoredKey, 'kid' | 'signsFrom'> & {
 function makeWebhookKey(kid: string, createdAt: number, signsFrom: number): StoredKey {
   const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
   if (x === undefined || d === undefined)
-    throw new Error('a key of the curve Ed25519 has a member x and a member d');
+    throw new Error('a private key of the curve Ed25519 must have the members x and d');
   return { kid, createdAt, signsFrom, privateJwk: { x, d } };
 }
 

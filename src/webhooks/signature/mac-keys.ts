@@ -49,7 +49,7 @@ const prefix = 'whsec_';
 /** @throws TypeError for an empty one */
 export function textKey(secret: string): Uint8Array {
   if (typeof secret !== 'string' || secret === '')
-    throw new TypeError('a secret must be a text, and not empty');
+    throw new TypeError('a secret must be a string that is not empty');
   return octetsOf(secret);
 }
 
@@ -58,7 +58,7 @@ export function textKey(secret: string): Uint8Array {
  * @throws TypeError for invalid base64, missing padding, and an empty secret
  */
 export function standardKey(secret: string): Uint8Array {
-  if (typeof secret !== 'string') throw new TypeError('a secret must be a text');
+  if (typeof secret !== 'string') throw new TypeError('a secret must be a string');
   const key = decodeBase64(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret);
   if (key === undefined || key.length === 0) {
     throw new TypeError('a secret of Standard Webhooks must be "whsec_" and base64 with its padding');
@@ -72,7 +72,7 @@ export function standardKey(secret: string): Uint8Array {
  */
 export function keysOf(secrets: readonly string[], keyOf: (secret: string) => Uint8Array): Uint8Array[] {
   if (!Array.isArray(secrets) || secrets.length === 0) {
-    throw new TypeError('secrets must be an array of at least one');
+    throw new TypeError('secrets must be an array of at least one secret');
   }
   return secrets.map(keyOf);
 }

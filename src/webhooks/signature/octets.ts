@@ -17,7 +17,7 @@ export function octetsOf(body: Body): Uint8Array {
   if (typeof body === 'string') return encoder.encode(body);
   if (body instanceof Uint8Array) return body;
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
-  throw new TypeError('the body must be the text or the bytes as they travel, not what they were parsed to');
+  throw new TypeError('the body must be the text or the bytes as sent, not the parsed value');
 }
 
 /** Returns the prefix in UTF-8, followed by the body. */

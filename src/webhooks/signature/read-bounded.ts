@@ -17,7 +17,7 @@ export async function readBounded(reader: BodyReader, bytesMax: number): Promise
     length += value.length;
     if (length > bytesMax) {
       await reader.cancel();
-      throw new Error(`the answer has more than ${bytesMax} bytes`);
+      throw new Error(`the response has more than ${bytesMax} bytes`);
     }
     chunks.push(value);
   }

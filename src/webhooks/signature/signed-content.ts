@@ -45,7 +45,7 @@ export function signedContents(
   cover: BodyCover,
 ): readonly SignedContent[] | 'malformed' {
   if (template.signsUrl && message.url === undefined) {
-    throw new TypeError('this sender signs the URL that it called: it must be given');
+    throw new TypeError('this sender signs the URL of its request: pass url');
   }
   if (cover === 'nothing') return [];
   const octets = cover === 'form' ? signedParameters(message.body) : cover === 'body' ? [message.body] : [];
@@ -118,14 +118,14 @@ export function readTemplate(rule: HmacRule): SignedTemplate {
   const pieces = piecesOf(rule.signed);
   const has = (part: SignedPart) => pieces.some((piece) => 'part' in piece && piece.part === part);
   if (has('timestamp') !== (rule.timestamp !== undefined)) {
-    throw new TypeError('a rule signs {timestamp} and says where it stands, or does neither');
+    throw new TypeError('a rule must have both {timestamp} in signed and the member timestamp, or neither');
   }
   if (has('id') !== (rule.id !== undefined)) {
-    throw new TypeError('a rule signs {id} and says where it stands, or does neither');
+    throw new TypeError('a rule must have both {id} in signed and the member id, or neither');
   }
   if (has('body') === has('form')) throw new TypeError('a rule must sign either {body} or {form}');
   if (rule.bodyDigestParameter !== undefined && !(has('url') && has('form'))) {
-    throw new TypeError('a digest in the URL says something where {url} and {form} are signed');
+    throw new TypeError('bodyDigestParameter requires {url} and {form} in signed');
   }
   return { pieces, idEnd: idEndOf(pieces), signsUrl: has('url'), signsForm: has('form') };
 }
@@ -138,7 +138,7 @@ function piecesOf(signed: string): readonly (SignedPiece | SignedText)[] {
     const close = signed.indexOf('}', open);
     if (open < 0 || close < 0) break;
     const name = signed.slice(open + 1, close);
-    if (!isPart(name)) throw new TypeError(`a rule cannot sign {${name}}`);
+    if (!isPart(name)) throw new TypeError(`signed has the unknown placeholder {${name}}`);
     if (open > from) pieces.push({ text: signed.slice(from, open) });
     pieces.push({ part: name });
     from = close + 1;

@@ -151,7 +151,9 @@ export function timestampOf(seconds: number = Math.floor(Date.now() / 1000)): nu
 export function refuseTime(timestamp: number, window: TimeWindow): 'stale' | 'ahead' | undefined {
   const { toleranceSeconds = toleranceSecondsDefault, nowMs = Date.now() } = window;
   if (!(toleranceSeconds >= 0) || !Number.isFinite(nowMs)) {
-    throw new TypeError('toleranceSeconds and nowMs must be numbers, the tolerance not negative');
+    throw new TypeError(
+      'toleranceSeconds and nowMs must be numbers, and toleranceSeconds must not be negative',
+    );
   }
   if (toleranceSeconds === 0) return undefined;
   const age = Math.floor(nowMs / 1000) - timestamp;

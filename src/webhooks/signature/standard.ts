@@ -136,7 +136,7 @@ export async function verifyStandard(options: VerifyStandard): Promise<StandardV
 function secretsOf({ secrets }: VerifyStandard, hasKeys: boolean): readonly string[] {
   if (secrets === undefined && hasKeys) return [];
   if (!Array.isArray(secrets) || secrets.length === 0) {
-    throw new TypeError('secrets must be an array of at least one');
+    throw new TypeError('secrets must be an array of at least one secret');
   }
   return secrets;
 }

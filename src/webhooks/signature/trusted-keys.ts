@@ -106,7 +106,7 @@ export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
       knownAt = askedAt;
       failure = undefined;
     } catch (error) {
-      failure = new KeyDiscoveryError(`no keys could be had from ${options.url}`, { cause: error });
+      failure = new KeyDiscoveryError(`the keys cannot be fetched from ${options.url}`, { cause: error });
     }
   }
 
@@ -139,7 +139,7 @@ async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = 5000 }: KeyDisco
   const reader = answer.body?.getReader();
   if (answer.status !== 200) {
     await reader?.cancel();
-    throw new Error(`the answer was ${answer.status}`);
+    throw new Error(`the response has the status ${answer.status}`);
   }
   const content = reader === undefined ? new Uint8Array() : await readBounded(reader, answerBytesMax);
   return readKeySet(JSON.parse(new TextDecoder().decode(content)));
@@ -147,7 +147,7 @@ async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = 5000 }: KeyDisco
 
 function readKeySet(set: unknown): readonly Uint8Array[] {
   const keys: unknown = isRecord(set) ? set.keys : undefined;
-  if (!Array.isArray(keys)) throw new Error('the answer is no JWK set');
+  if (!Array.isArray(keys)) throw new Error('the response is not a JWK set');
   const found = keys.map(signingKeyOf).filter((key) => key !== undefined);
   if (found.length > keysMax)
     throw new Error(`the JWK set has more than ${keysMax} keys of the curve Ed25519`);

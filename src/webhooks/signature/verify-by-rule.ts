@@ -17,7 +17,7 @@ import {
 } from './signed-content.ts';
 import { readSignedFields, refuseTime, type SignedFields } from './signed-fields.ts';
 
-const otherRule = 'these keys were prepared for another rule';
+const otherRule = 'the keys were prepared for another rule';
 const sha256Bytes = 32;
 
 export type VerifyByRule<Key> = {

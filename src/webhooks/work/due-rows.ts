@@ -23,7 +23,8 @@ const everyTime = '0001-01-01T00:00:00.000Z';
 /** @throws RangeError if the collection lacks one of the fields */
 export function dueIndexOf({ name: table, fields }: Collection, by: string, rowsMax: number): DueIndex {
   const [field, dueAt] = [fields.get(by), fields.get('dueAt')];
-  if (field === undefined || dueAt === undefined) throw new RangeError(`${table} is no queue by ${by}`);
+  if (field === undefined || dueAt === undefined)
+    throw new RangeError(`the collection ${table} lacks the field ${by} or dueAt`);
   return { table, field, dueAt, rowsMax };
 }
 

@@ -87,7 +87,7 @@ class Leases implements Omit<Lanes, 'need'> {
     this.#ownMs = webhookLeaseMs - Math.ceil(webhookTimeoutMs * (1 + afterAnswerShare));
     if (this.#ownMs <= 0) {
       throw new RangeError(
-        `a lease of ${webhookLeaseMs} ms leaves no time to begin attempts of ${webhookTimeoutMs} ms in`,
+        `a lease of ${webhookLeaseMs} ms is too short for attempts of up to ${webhookTimeoutMs} ms`,
       );
     }
     this.#renewMs = Math.floor(Math.min(webhookLeaseMs / renewalsPerLease, this.#ownMs / 2));

@@ -68,7 +68,7 @@ test('tells all faults of a registration at once', async (context) => {
     ok: false,
     problem: 'validation_failed',
     faults: [
-      { pointer: '/email', message: 'must be an e-mail address' },
+      { pointer: '/email', message: 'must be an e-mail address, such as ada@example.com' },
       { pointer: '/password', message: 'must be at least 8 characters long' },
     ],
   });

@@ -58,7 +58,7 @@ for (const [declared, sentence] of [
   [[{ ...good, issuer: 'https://login.example/?a=b' }], /\.issuer must be/],
   [[{ ...good, issuer: `https://login.example/${'x'.repeat(255)}` }], /\.issuer must be/],
   [[{ audience }], /\.issuer must be/],
-  [[{ issuer }], /\.audience must be .* any token of the issuer would do$/],
+  [[{ issuer }], /\.audience must be .* every token of the issuer$/],
   [[{ ...good, audience: [] }], /\.audience must be/],
   [[{ ...good, audience: '' }], /\.audience must be/],
   [[{ ...good, audience: [7] }], /\.audience must be/],

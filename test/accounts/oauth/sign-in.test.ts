@@ -357,7 +357,7 @@ test('opens no account without an address, nor without a verified one where that
   const page = await new Browser().follow(comity.startOf('oidc'));
   assert.deepEqual(
     [page.status, page.json().error],
-    [400, 'the provider sent no e-mail address, which an account needs'],
+    [400, 'the provider sent no e-mail address, and an account requires one'],
   );
   const strict = await open(context, { settings: { verifiedEmailRequired: true } });
   strict.op.signedIn = { ...ada, email_verified: false };

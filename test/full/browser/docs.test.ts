@@ -60,7 +60,7 @@ for (const [label, viewport] of widths) {
   test(`shows QUERY with its description on ${label}, without a complaint or another host`, async () => {
     await visit('/docs', viewport, async (page) => {
       await page.getByText('Query products', { exact: true }).first().click();
-      await page.getByText('Location repeats the query with GET').first().waitFor();
+      await page.getByText('A GET of Location repeats the query').first().waitFor();
       await page.getByText('ProductsFilter').first().waitFor();
     });
   });

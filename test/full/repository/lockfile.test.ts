@@ -25,20 +25,20 @@ test('a sound lockfile is left alone, also where a package is locked above its p
 
 test('finds a lockfile that does not agree with package.json', (t) => {
   const root = makeTree(t, treeOf(packages, { ...manifest, dependencies: { a: '1.0.1' } }));
-  const message = 'The dependencies are not those of package.json: run npm install';
+  const message = 'The dependencies differ from package.json: run npm install';
   assert.deepEqual(findLockfileProblems(root), [{ file: 'package-lock.json', message }]);
 });
 
 test('finds the host that a package was fetched from', (t) => {
   const resolved = { ...packages['node_modules/c'], resolved: 'https://example.com/c-3.1.0.tgz' };
   const root = makeTree(t, treeOf({ ...packages, 'node_modules/c': resolved }));
-  const message = 'node_modules/c names the host it came from';
+  const message = 'node_modules/c names the host of a registry: remove its member resolved';
   assert.deepEqual(findLockfileProblems(root), [{ file: 'package-lock.json', message }]);
 });
 
 test('finds packages that are named and not locked', (t) => {
   const { 'node_modules/c': _, ...others } = packages;
-  const message = 'c, which node_modules/a/node_modules/b names, is missing: run npm run lockfile';
+  const message = 'c, which node_modules/a/node_modules/b requires, is missing: run npm run lockfile';
   assert.deepEqual(findLockfileProblems(makeTree(t, treeOf(others))), [
     { file: 'package-lock.json', message },
   ]);

@@ -59,7 +59,7 @@ test('watching runs the tests that a changed file reaches, again and again', asy
     await until(() => output.split('1 passed, 0 failed').length === runs + 1, `run ${runs} of: ${output}`);
   }
   writeFileSync(join(root, 'src/notes.md'), 'read by no test\n');
-  await until(() => output.includes('No test reaches src/notes.md'), 'it says so');
+  await until(() => output.includes('No test file imports src/notes.md'), 'it says so');
   assert.ok(!output.includes('other.test.ts'));
   watching.kill('SIGINT');
   assert.deepEqual(await once(watching, 'close'), [0, null]);
@@ -103,7 +103,7 @@ test('the runner counts a failed test and a file that cannot be loaded, and fail
 test('the runner counts a file without a test as failed', (t) => {
   const run = runTests(t, { 'test/a.test.ts': passing, 'test/b.test.ts': 'export const a = 1;\n' });
   assert.equal(run.lastLine, '1 passed, 1 failed');
-  assert.match(run.stdout, /^✖ test\/b\.test\.ts \(0 tests, .*\n {2}it holds no test$/m);
+  assert.match(run.stdout, /^✖ test\/b\.test\.ts \(0 tests, .*\n {2}the file has no tests$/m);
   assert.equal(run.status, 1);
 });
 
@@ -124,7 +124,7 @@ test('the runner ends a test that hangs and tells it', (t) => {
 test('the runner ends a file that leaves something open, and says what', (t) => {
   const leaking = `${passing}setInterval(() => {}, 1000);\n`;
   const run = runTests(t, { 'test/a.test.ts': leaking, 'test/b.test.ts': passing });
-  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}it leaves open: Timeout$/m);
+  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}the file leaves open: Timeout$/m);
   assert.equal(run.lastLine, '2 passed, 1 failed');
   assert.equal(run.status, 1);
 });
@@ -163,8 +163,8 @@ test('the runner goes on in another process after a file that ends its own or ne
     '--minutes',
     '0.02',
   );
-  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}its process ended with 0$/m);
-  assert.match(run.stdout, /^✖ test\/b\.test\.ts .*\n {2}it has not ended within 2\.2 s$/m);
+  assert.match(run.stdout, /^✖ test\/a\.test\.ts .*\n {2}the process ended with 0$/m);
+  assert.match(run.stdout, /^✖ test\/b\.test\.ts .*\n {2}the process did not end within 2\.2 s$/m);
   assert.equal(run.lastLine, '1 passed, 2 failed');
 });
 

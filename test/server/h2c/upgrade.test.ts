@@ -199,10 +199,14 @@ for (const options of notTaken) {
 }
 
 for (const [name, sent, why] of [
-  ['another protocol', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', 'no connection preface came'],
-  ['no SETTINGS', `${preface}\0\0\x04\x08\0\0\0\0\0\0\0\0\x01`, 'the preface did not go on with SETTINGS'],
-  ['nothing in time', '', 'no connection preface came in time'],
-  ['half a preface in time', 'PRI *', 'no connection preface came in time'],
+  ['another protocol', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', 'the connection preface did not arrive'],
+  [
+    'no SETTINGS',
+    `${preface}\0\0\x04\x08\0\0\0\0\0\0\0\0\x01`,
+    'the connection preface has no SETTINGS frame',
+  ],
+  ['nothing in time', '', 'the connection preface did not arrive in time'],
+  ['half a preface in time', 'PRI *', 'the connection preface did not arrive in time'],
 ] as const) {
   test(`cuts the connection on ${name} after 101`, async (t) => {
     const { port, observed, listener } = await serve(t, tell, { h2cTimeoutMs: 40 });

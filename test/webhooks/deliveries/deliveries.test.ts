@@ -186,7 +186,7 @@ describe('/deliveries', async () => {
     assert.equal(await resend(await aged(30 * dayS + 1), commandLine), '409 resend_window_over');
   });
 
-  test('says 409 where the endpoint is gone or disabled, or the event is not kept any more', async () => {
+  test('says 409 where the endpoint was deleted or is disabled, or the event is not kept any more', async () => {
     await putEndpoint(room, 'ep_off', 'disabled');
     const codes: string[] = [];
     for (const given of [

@@ -166,7 +166,7 @@ test('fails without an answer by what kept it from one, and counts nothing where
   const refused = await forwarded({ to: { url: new URL('http://10.0.0.1/') } });
   assert.equal(refused.outcome === 'failed' && refused.error, 'refused');
   const unsigned = await forwarded({ secrets: [{ secret: current, until: 1 }] });
-  assert.equal(unsigned.outcome === 'failed' && unsigned.message, 'there is no secret to sign with');
+  assert.equal(unsigned.outcome === 'failed' && unsigned.message, 'the sender has no secret to sign with');
   const unusable = await forwarded({ secrets: [{ secret: 'no base64!', until: null }] });
   assert.ok(unusable.outcome === 'failed' && !unusable.message?.includes('no base64!'));
   answer = () => undefined;

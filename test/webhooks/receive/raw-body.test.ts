@@ -118,17 +118,17 @@ describe('what a body parser left is told with the remedy', () => {
     }
     // Over HTTP/2 neither field need be there, and whoever sends nothing must not make an error.
     const { 'content-length': _, ...headers } = await signed();
-    assert.match((await hintFor(undefined, headers)) ?? '', /No body was given/);
+    assert.match((await hintFor(undefined, headers)) ?? '', /receive\(\) got no body/);
   });
 
   test('where the request was read before', async () => {
     const headers = await signed();
     const request = fetchRequest(body);
     await request.json();
-    await assert.rejects(ask(request, headers), /body was read before.*Hono/);
+    await assert.rejects(ask(request, headers), /body was already read.*Hono/);
     const nodes = nodeRequest([octets.encode(body)]);
     await nodes.toArray();
-    await assert.rejects(ask(nodes, headers), /body was read before.*Express/);
+    await assert.rejects(ask(nodes, headers), /body was already read.*Express/);
     const text = nodeRequest([octets.encode(body)]).setEncoding('utf8');
     await assert.rejects(ask(text, headers), /setEncoding/);
   });
@@ -141,7 +141,7 @@ describe('a hint says', () => {
     for (const each of [again, octets.encode(again)]) {
       assert.match(
         (await hintFor(each, headers)) ?? '',
-        /has 50 octets, and the request had 59: a body parser replaced it/,
+        /has 50 octets, but the Content-Length of the request is 59: a body parser parsed it/,
       );
     }
     const { 'content-length': _, ...withoutLength } = headers;

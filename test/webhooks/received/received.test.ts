@@ -141,7 +141,7 @@ const cases: readonly Case[] = [
         });
         assert.deepEqual([status, json.code], [400, 'field_unpatchable'], name);
         assert.deepEqual(json.errors, [
-          { pointer: `/${name}`, message: 'is read-only: status alone can be changed' },
+          { pointer: `/${name}`, message: 'is read-only; only status can be changed' },
         ]);
       }
       const made = await room.ask('root', 'PATCH', `received/${id}`, { json: { id: 'rec_x' } });

@@ -171,7 +171,7 @@ test('refuses what cannot be rotated, and a secret that the sender’s rule cann
   ]);
   assert.deepEqual(rotated, []);
   const { json } = await rotate('fixed');
-  assert.match(json.error, /set by FIXED_WEBHOOK_SECRET; /);
+  assert.match(json.error, /the environment variable FIXED_WEBHOOK_SECRET sets /);
 });
 
 test('takes base64 of a scheme that needs it', async () => {

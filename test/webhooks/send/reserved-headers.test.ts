@@ -25,7 +25,7 @@ test('an endpoint may add fields that are not ours, up to the bounds', () => {
     ),
     [{ 'X-Team': '1', 'x-team': '2' }, /declared twice/],
     ...['Host', 'content-length', 'Transfer-Encoding', 'CONNECTION', 'Content-Type', 'User-Agent'].map(
-      (name) => [{ [name]: '1' }, /makes itself/] as const,
+      (name) => [{ [name]: '1' }, /Comity sets itself/] as const,
     ),
     ...[
       'Service-Signature',
@@ -33,7 +33,7 @@ test('an endpoint may add fields that are not ours, up to the bounds', () => {
       'X-Service-Event',
       'X-Service-Delivery',
       'Webhook-Id',
-    ].map((name) => [{ [name]: '1' }, /makes itself/] as const),
+    ].map((name) => [{ [name]: '1' }, /Comity sets itself/] as const),
   ];
   for (const [headers, why] of bad) assert.match(refuseHeaders(headers, bounds) ?? '', why);
 });

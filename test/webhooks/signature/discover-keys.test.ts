@@ -105,7 +105,7 @@ test('without any key it fails instead of calling the message wrong, and does no
   for (let count = 0; count < 3; count += 1) {
     await assert.rejects(verifyStandard({ ...message(first), discovery: keys }), (error) => {
       assert.ok(error instanceof KeyDiscoveryError);
-      assert.match(String(error.cause), /the answer was 500/);
+      assert.match(String(error.cause), /the response has the status 500/);
       return true;
     });
   }
@@ -142,10 +142,10 @@ const unusable: Readonly<
 > = {
   'a redirect, even to itself': [
     (response) => void response.writeHead(302, { location: url }).end(),
-    /the answer was 302/,
+    /the response has the status 302/,
   ],
   'an answer that is no JSON': [(response) => void response.end('<html>'), /JSON/],
-  'an answer that is no JWK set': [(response) => void response.end('[]'), /no JWK set/],
+  'an answer that is no JWK set': [(response) => void response.end('[]'), /not a JWK set/],
   'more keys than anyone has': [
     (response) => void response.end(JSON.stringify({ keys: Array.from({ length: 33 }, () => entry(first)) })),
     /more than 32 keys/,

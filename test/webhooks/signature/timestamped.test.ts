@@ -113,7 +113,7 @@ test('refuses headers that are missing or malformed, and bounds what it looks at
 test('throws for mistakes of the program: what can be no secret, body or tolerance', async () => {
   const wrong = [{ secrets: [] }, { secrets: [''] }, { secrets: secret }, { secrets: [undefined] }];
   for (const more of wrong) await assert.rejects(verdictOf(right, more), TypeError);
-  await assert.rejects(verdictOf(right, { body: JSON.parse(body) }), /not what they were parsed to/);
+  await assert.rejects(verdictOf(right, { body: JSON.parse(body) }), /not the parsed value/);
   for (const toleranceSeconds of [Number.NaN, -1]) {
     await assert.rejects(verdictOf(right, { toleranceSeconds }), TypeError);
   }

@@ -118,7 +118,7 @@ test('tells a caller without a session that there is nothing to end', async () =
     const answer = await client.ask('POST', path, { headers });
     assert.equal(answer.status, 403);
     assert.deepEqual(answer.json(), {
-      error: 'this credential belongs to no session',
+      error: 'this credential has no session to end',
       code: 'forbidden',
     });
   }

@@ -91,7 +91,10 @@ test('refuses who is not known with 401, and a key with 403', async () => {
   for (const headers of [{ 'X-API-Key': key }, asAdministrator]) {
     const answer = await client.ask('POST', path, { json, headers });
     assert.equal(answer.status, 403, answer.body);
-    assert.equal(answer.json().error, 'this credential may not change a password');
+    assert.equal(
+      answer.json().error,
+      'this credential cannot change a password; use a session or the current password of the account',
+    );
   }
 });
 

@@ -112,7 +112,7 @@ test('asks who is not known for an address', async () => {
   assert.equal(answer.status, 400, answer.body);
   assert.equal(answer.json().code, 'field_missing');
   assert.deepEqual(answer.json().errors, [
-    { pointer: '/email', message: 'is required without a credential' },
+    { pointer: '/email', message: 'is required in a request without a credential' },
   ]);
 });
 

@@ -135,7 +135,7 @@ test('refuses pages of other origins, subprotocols and parameters that it does n
   assert.deepEqual([foreign.status, foreign.body.code], [403, 'cross_site_request']);
   const other = await refused({ subprotocols: ['graphql-ws'] });
   assert.deepEqual([other.status, other.body.code], [400, 'handshake_invalid']);
-  assert.equal(other.body.error, 'the subprotocol that is spoken here is comity.v1');
+  assert.equal(other.body.error, 'Sec-WebSocket-Protocol must include comity.v1, or be absent');
   const unknown = await refused({ query: '?since=1' });
   assert.deepEqual([unknown.status, unknown.body.code], [400, 'query_parameter_invalid']);
   const bad = await refused({ headers: bearer('sk_wrong') });

@@ -25,7 +25,7 @@ type Expected = {
   readonly url: (receiver: string) => string;
   readonly status: number | null;
   readonly error: string | null;
-  /** Why the content was not read to its end. */
+  /** Why Comity did not read the content to its end. */
   readonly cut?: 'long' | 'slow' | 'broken';
   readonly delivered: boolean;
 };

@@ -67,7 +67,7 @@ export function bindValues(list: readonly Parameter[], values: readonly Bindable
   return list.map((entry) => {
     if (!isSlot(entry)) return entry;
     if ('value' in entry) return values[entry.value] ?? null;
-    throw new TypeError('a statement without a position has a slot of one');
+    throw new TypeError('a statement without a position must not have slots of one');
   });
 }
 

@@ -59,7 +59,7 @@ function leastBusy(connections: readonly Connection[], spared?: Connection): Con
   for (const connection of connections) {
     if (best === undefined || isBetter(connection, best, spared)) best = connection;
   }
-  if (best === undefined) throw new RangeError('a lane needs a connection');
+  if (best === undefined) throw new RangeError('a read lane requires at least one connection');
   return best;
 }
 

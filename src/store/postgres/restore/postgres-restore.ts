@@ -214,7 +214,7 @@ async function claimEmpty(
   { schema, place, lockTimeoutMs }: Claim,
 ): Promise<readonly SchemaTable[]> {
   if (!(await tryLockInTransaction(session, schema))) {
-    throw new StoreInUse(`another process migrates ${place} or restores into it; wait for its end`);
+    throw new StoreInUse(`another process migrates ${place} or restores into it; wait until it ends`);
   }
   await session.rows(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
   await session.rows(`SELECT rev FROM ${quoteName(schema)}.comity_counters WHERE n = 0 FOR UPDATE`);

@@ -15,7 +15,7 @@ const statementOctetsMax = memoryBounds.sqliteStatements.octets / 4;
 
 function run(data: ReaderData): void {
   const port = parentPort;
-  if (port === null) throw new Error('a reader runs as a thread');
+  if (port === null) throw new Error('reader-thread.ts runs only in a worker thread');
   const database = connect(data.path, 'reader', data.connection);
   const deadline = installDeadline(database, data.scanTimeoutMs, data.cancelled);
   const statements = new StatementCache(database, statementOctetsMax);

@@ -34,7 +34,7 @@ export function applyUnit(
   const changes = cells.number();
   for (let change = 0; change < changes; change += 1) {
     const table = statements.tables[cells.number()];
-    if (table === undefined) throw new TypeError('a change names no table');
+    if (table === undefined) throw new TypeError('a change names an unknown table');
     const refused = applyChange(statements, table, cells, change, rev, effects);
     if (refused !== undefined) return refused;
   }

@@ -28,7 +28,7 @@ export function commitBatch(
     if (bare !== undefined) return bare;
     database.exec('ROLLBACK');
     const careful = tryBatch(database, statements, units, cells, rev, true);
-    if (careful === undefined) throw new Error('a batch with savepoints cannot start over');
+    if (careful === undefined) throw new Error('a batch with savepoints must not start over');
     return careful;
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');

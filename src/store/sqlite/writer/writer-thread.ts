@@ -12,7 +12,7 @@ import type { Reply, Request, WriterData } from './writer-messages.ts';
 
 function run(data: WriterData): void {
   const port = parentPort;
-  if (port === null) throw new Error('the writer runs as a thread');
+  if (port === null) throw new Error('writer-thread.ts runs only in a worker thread');
   const database = connect(data.path, 'writer', data.connection);
   const erasure = createErasure(database, data.logTruncateMs, data.connection.busyTimeoutMs);
   const layouts = layoutsOf(data.tables);

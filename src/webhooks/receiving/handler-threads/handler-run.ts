@@ -141,7 +141,10 @@ export class Run {
         this.#settle.reject(error);
       }
       const code = error instanceof StoreUnavailable ? 'unavailable' : 'internal';
-      return { refusal: { code, message: 'the program could not do it' }, error };
+      return {
+        refusal: { code, message: 'Comity failed to carry out the call; the log has the reason' },
+        error,
+      };
     }
   }
 

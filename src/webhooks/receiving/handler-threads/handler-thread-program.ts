@@ -92,7 +92,7 @@ function serve(handlers: ReadonlyMap<string, Handler>): void {
 
   function takeOfRun(run: ActiveRun, message: Exclude<ToThread, RunMessage | { kind: 'ping' }>): void {
     if (message.kind === 'abort') {
-      run.abort().abort(new DOMException('the time is over', 'TimeoutError'));
+      run.abort().abort(new DOMException('the time for this message is over', 'TimeoutError'));
       return;
     }
     Atomics.store(current, 0, run.number);
@@ -197,12 +197,11 @@ function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8
   for (const coding of contentEncoding.split(',').reverse()) {
     const name = coding.trim().toLowerCase();
     const decode = codings.get(name);
-    if (decode === undefined)
-      throw new UnprocessableMessage('the body has a content coding that is not known here');
+    if (decode === undefined) throw new UnprocessableMessage('the body has an unknown content coding');
     try {
       bytes = decode(bytes, { maxOutputLength: decodedBytesMax });
     } catch {
-      throw new UnprocessableMessage(`the body is not sound ${name}, or far too large without it`);
+      throw new UnprocessableMessage(`the body is not valid ${name}, or too large after decompression`);
     }
   }
   return bytes;
@@ -282,7 +281,7 @@ try {
       kind: 'ending',
       run: run.number,
       reason: 'exit',
-      message: 'the handler ended its thread by process.exit',
+      message: 'the handler called process.exit, which ended its thread',
     });
   });
   serve(handlers);

@@ -91,14 +91,19 @@ export class HandlerThread {
       (error: NodeJS.ErrnoException) => {
         const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
         this.#ending ??= isMemory
-          ? { reason: 'memory', message: 'the thread needed more memory than handlers may have' }
-          : { reason: 'uncaught', message: 'an error that nothing caught' };
+          ? {
+              reason: 'memory',
+              message: 'the thread exceeded the memory limit of handlers (COMITY_HANDLER_HEAP_BYTES_MAX)',
+            }
+          : { reason: 'uncaught', message: 'a handler left an error uncaught' };
       },
     );
     this.#left = Promise.withResolvers();
     this.ended = this.#left.promise;
     this.#worker.on('message', (message: FromThread) => this.#take(message));
-    this.#worker.on('exit', (code) => this.#leave({ reason: 'exit', message: `it ended with code ${code}` }));
+    this.#worker.on('exit', (code) =>
+      this.#leave({ reason: 'exit', message: `the thread ended with code ${code}` }),
+    );
   }
 
   get takesRuns(): boolean {
@@ -128,14 +133,14 @@ export class HandlerThread {
     if (this.mode === 'ended') return [];
     if (this.mode === 'starting') {
       if (now - this.#startedAt > graces.startMs)
-        this.end('start', 'the configuration was not imported in time');
+        this.end('start', 'the thread did not import the configuration in time');
       return [];
     }
     const silentMs = this.#pingedAt === undefined ? 0 : now - this.#pingedAt;
     const late = [...this.runs.values()].filter(({ overSince }) => overSince !== undefined);
     const isOverTime = late.length > 0 || [...this.runs.values()].some(({ isOverdue }) => isOverdue);
     if (silentMs > graces.answerMs && isOverTime) {
-      this.end('no-answer', 'the thread did not answer: a handler does not let go of it');
+      this.end('no-answer', 'the thread did not respond: a handler blocks it');
       return [];
     }
     if (late.some(({ overSince = now }) => now - overSince > graces.lateMs)) this.mode = 'retiring';
@@ -179,7 +184,7 @@ export class HandlerThread {
   #endIfLeft(): void {
     if (this.mode !== 'retiring') return;
     if ([...this.runs.values()].every(({ overSince }) => overSince !== undefined)) {
-      this.end('late-handler', 'a handler went on after its time was over');
+      this.end('late-handler', 'a handler kept running after its time was over');
     }
   }
 
@@ -257,7 +262,7 @@ export class HandlerThread {
     const answer = await run.answer(call);
     if ('text' in answer) this.#post({ kind: 'result', run: run.number, seq, text: answer.text });
     else {
-      if (answer.error !== undefined) this.#events.onFault('a handler asked for a resource', answer.error);
+      if (answer.error !== undefined) this.#events.onFault('carrying out a call of a handler', answer.error);
       this.#post({ kind: 'refused', run: run.number, seq, refusal: answer.refusal });
     }
   }

@@ -191,7 +191,7 @@ class ThreadPool {
     this.#dispatch();
     // Ends idle solitary threads: they are needed only after failures, which should be rare.
     for (const thread of this.#solitary) {
-      if (thread.runs.size === 0) thread.end('closed', 'nothing is left to be tried alone');
+      if (thread.runs.size === 0) thread.end('closed', 'no message is left to process alone');
     }
   }
 

@@ -83,7 +83,7 @@ export function createOverlay(store: Store): Overlay {
     const [change] = changes;
     const [event] = events;
     if (change === undefined || event === undefined || changes.length > 1 || events.length > 1) {
-      throw new Error('a handler writes one resource at a time, with its event');
+      throw new Error('a commit of a handler must have one change and its event');
     }
     const { table, id, next } = change;
     const key = keyOf(table, id);

@@ -152,7 +152,7 @@ class HandlerTransaction implements Transaction {
     if (proposal === undefined || proposal.problem !== null)
       throw refusalOf(proposal?.problem ?? { code: 'internal' });
     const { posted } = proposal;
-    if (posted === undefined) throw new Error('an event without a proposal');
+    if (posted === undefined) throw new Error('a proposed event requires its content');
     // Without an owner, like resources that a handler creates; administrators and the members of its tenant see it.
     const at = serving.clock();
     this.#overlay.append({ entry: (id) => postedEntry(posted, { id, at, owner: null }) }, content.length);

@@ -66,7 +66,7 @@ async function create(
   const operation = replaceOperation(owned);
   const ask = askOf(principal, [idOf(id)]);
   const standing = await operation.standing(ask);
-  if (standing.exists) throw refuse('precondition_failed', `there is a resource ${id} in ${name} already`);
+  if (standing.exists) throw refuse('precondition_failed', `${name} already has a resource ${id}`);
   const content = await contentOf(operation, ask, textOf(fields));
   return (await carryOut(operation, ask, standing, content)).doc ?? undefined;
 }
@@ -78,13 +78,13 @@ async function existing(
 ): Promise<MemberStanding> {
   const standing = await operation.standing(ask);
   if (standing.exists) return standing;
-  throw refuse('not_found', `there is no resource ${JSON.stringify(standing.id)} in ${collection.name}`);
+  throw refuse('not_found', `${collection.name} has no resource ${JSON.stringify(standing.id)}`);
 }
 
 /** Checked at run time, because handlers may be plain JavaScript. */
 function idOf(id: unknown): string {
   if (typeof id === 'string' && id.isWellFormed() && !id.includes('\0')) return id;
-  throw refuse('validation_failed', 'an id is a text');
+  throw refuse('validation_failed', 'an id must be a string');
 }
 
 function ownerOf(owner: unknown): string | null {
@@ -96,7 +96,7 @@ function ownerOf(owner: unknown): string | null {
     owner.isWellFormed() &&
     !owner.includes('\0');
   if (isId) return owner;
-  throw refuse('validation_failed', `an owner is a text of 1 to ${ownerCharactersMax} characters`);
+  throw refuse('validation_failed', `an owner must be a string of 1 to ${ownerCharactersMax} characters`);
 }
 
 /** Returns the JSON text of a value; threads send JSON text already. */

@@ -1,4 +1,4 @@
-/** `/received/{id}/attempts`: the attempts to hand a message on, oldest first. */
+/** `/received/{id}/attempts`: the attempts to hand on a message, oldest first. */
 
 import type { Item } from '../../../kernel/documentation.ts';
 import type { Resource } from '../../../kernel/resource.ts';
@@ -11,7 +11,7 @@ export function receivedAttemptsResource(served: Served, limitMax: number): Reso
 }
 
 const attemptSchema: Item = {
-  description: 'One attempt to hand a message on.',
+  description: 'One attempt to hand on a message.',
   type: 'object',
   properties: {
     number: { type: 'integer', minimum: 1 },
@@ -19,10 +19,13 @@ const attemptSchema: Item = {
     error: {
       type: ['string', 'null'],
       description:
-        'Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `status`, or why nobody was reached.',
+        'Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `status`, or the kind of connection failure.',
     },
-    message: { type: ['string', 'null'], description: 'The same for people.' },
-    statusCode: { type: ['integer', 'null'], description: 'Of who it was forwarded to.' },
+    message: { type: ['string', 'null'], description: 'Message for people.' },
+    statusCode: {
+      type: ['integer', 'null'],
+      description: 'Status of the response to the forwarded message.',
+    },
     trigger: { enum: ['automatic', 'manual'] },
     at: { type: 'string', format: 'date-time' },
     durationMs: { type: 'number' },
@@ -43,10 +46,10 @@ const attemptExample: Item = {
 
 const documentation: AttemptsDocumentation = {
   name: 'ReceivedAttempt',
-  noun: 'the attempts to hand a message on',
-  of: 'Of the message.',
-  summary: 'How handing a message on was tried, and what came of it',
-  pageDescription: 'A page of attempts to hand a message on.',
+  noun: 'the attempts to hand on a message',
+  of: 'Id of the message.',
+  summary: 'List the attempts to hand on a message',
+  pageDescription: 'A page of attempts to hand on a message.',
   schema: attemptSchema,
   example: attemptExample,
 };

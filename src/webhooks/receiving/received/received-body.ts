@@ -37,9 +37,9 @@ export function bodyResource(served: Served): Resource {
   const operation: Operation<BodyStanding> = {
     documentation: {
       id: 'readReceivedBody',
-      summary: 'The octets that the sender posted',
+      summary: 'Read the body that the sender posted',
       description:
-        'As they came, with the Content-Type and the Content-Encoding that came with them. 404 when they are no longer kept.',
+        'The octets as received, with the Content-Type and the Content-Encoding of the message. 404 if Comity no longer keeps them.',
       member: { collection, action: 'read' },
       gives: { representation: { '*/*': {} } },
       representationFields: ['Content-Disposition', 'Content-Security-Policy', 'X-Content-Type-Options'],
@@ -55,7 +55,7 @@ export function bodyResource(served: Served): Resource {
       name: 'ReceivedBody',
       noun: 'the body of a received message',
       tag: collection,
-      parameters: [pathParameter('id', 'Of the message.')],
+      parameters: [pathParameter('id', 'Id of the message.')],
     },
     operations: new Map([['GET', operation as Operation]]),
     constantFields: [],
@@ -94,7 +94,7 @@ function validatorsOf({ kept }: BodyStanding): Validators {
 }
 
 function represent(standing: BodyStanding): Representation {
-  if (standing.kept === undefined) throw new Error('a body that is not there');
+  if (standing.kept === undefined) throw new Error('the response requires the body of the message');
   const { body, contentType, contentEncoding } = standing.kept.content;
   return {
     content: Buffer.from(body, 'base64'),

@@ -35,7 +35,7 @@ const inboxCollection: Collection = {
 
 const operations: ReadonlySet<CollectionOperation> = new Set(['list', 'query', 'read', 'patch']);
 
-const listNote = 'In the order of receipt; `sort=-id` is the newest first, at the same cost.';
+const listNote = 'In the order of receipt; `sort=-id` returns the newest first, at the same cost.';
 
 export function receivedResources(options: ReceivedResourcesOptions, serving: Serving): ServedCollection {
   const plain = serveCollection(serving, inboxCollection, {
@@ -104,7 +104,7 @@ function markDocumentation(standard: OperationDocumentation): OperationDocumenta
     ...standard,
     summary: 'Mark a received message',
     description:
-      '`status` becomes `processed` or `failed`, and the message is handed on no more; nothing else can be changed. A replay makes it pending again.',
+      'Sets `status` to `processed` or `failed`; Comity then no longer hands on the message. No other member can be changed. A replay makes the message pending again.',
     takes: Object.fromEntries(content),
   };
 }
@@ -126,7 +126,7 @@ function marking(path: string): Revise {
 /** Rewords the refusal: a collection says that such fields are fixed at creation, but here the program changes them. */
 function saidRight(operation: Operation): Operation {
   const { propose } = operation;
-  if (propose === undefined) throw new Error('a patch that proposes nothing');
+  if (propose === undefined) throw new Error('a patch requires a propose stage');
   return {
     ...operation,
     propose: async (ask, standing, content): Promise<Proposal> => {
@@ -143,7 +143,7 @@ const own = new Set([...inboxCollection.unpatchable].map((name) => formatJsonPoi
 function readOnly(problem: Problem): Problem {
   const errors = new Map<string, FieldError>();
   for (const error of problem.errors ?? []) {
-    const message = own.has(error.pointer) ? 'is read-only: status alone can be changed' : error.message;
+    const message = own.has(error.pointer) ? 'is read-only; only status can be changed' : error.message;
     errors.set(error.pointer, { ...error, message });
   }
   return { ...problem, errors: [...errors.values()] };

@@ -32,11 +32,13 @@ const limitMax = 1_000_000;
 const schema = Type.Object({
   filter: Type.Object(
     {},
-    { additionalProperties: true, description: 'As in the JSON of a QUERY; `{}` finds all.' },
+    { additionalProperties: true, description: 'The filter of a QUERY in JSON; `{}` matches all messages.' },
   ),
-  q: Type.Optional(Type.String({ description: 'As there. The inbox has no text to search.' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limitMax, description: 'Messages at most.' })),
-  dryRun: Type.Optional(Type.Boolean({ description: 'Counts what would be found.' })),
+  q: Type.Optional(Type.String({ description: 'As in a QUERY. The inbox has no text to search.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limitMax, description: 'Maximum number of messages.' }),
+  ),
+  dryRun: Type.Optional(Type.Boolean({ description: '`true`: only counts the matching messages.' })),
 });
 
 type Wanted = Static<typeof schema>;
@@ -49,11 +51,14 @@ const replayed = {
       dryRun: { type: 'boolean' },
       replayed: {
         ...count,
-        description: 'Messages that are handed on again; in a dry run, that were found.',
+        description: 'Number of messages put back into the queue; in a dry run, of matching messages.',
       },
-      skipped: { ...count, description: 'Messages whose body or sender is gone, or that changed meanwhile.' },
-      more: { type: 'boolean', description: 'Whether to ask again.' },
-      lastId: { type: ['string', 'null'], description: 'The last message that was looked at.' },
+      skipped: {
+        ...count,
+        description: 'Number of messages whose body or sender no longer exists, or that changed meanwhile.',
+      },
+      more: { type: 'boolean', description: '`true`: other messages are left; send another request.' },
+      lastId: { type: ['string', 'null'], description: 'Id of the last message examined.' },
     },
     required: ['dryRun', 'replayed', 'skipped', 'more', 'lastId'],
   },
@@ -73,8 +78,8 @@ export function replayByQueryResource(
       tag: collection,
       noun: 'the replay of received messages',
       id: 'replayReceivedMessages',
-      summary: 'Hand on again all messages that a filter finds',
-      description: `In the order of receipt, at most ${receivedReplayMax} by one request. Where \`more\` is true, ask again with \`{"id": {"gt": lastId}}\` besides.`,
+      summary: 'Replay all messages that match a filter',
+      description: `In the order of receipt, at most ${receivedReplayMax} messages per request. If \`more\` is true, send another request with \`{"id": {"gt": lastId}}\` added to the filter.`,
       input: { name: 'Replay', schema, example: { filter: { sender: 'billing', status: 'failed' } } },
       output: replayed,
       codes: ['query_unprocessable'],
@@ -101,7 +106,7 @@ function compile(served: Served, limits: QueryTextLimits, { filter, q }: Wanted)
 
 function filterOf(served: Served, limits: QueryTextLimits, wanted: Wanted): Filter {
   const compiled = compile(served, limits, wanted);
-  if (!compiled.ok) throw new Error('a filter that was sound is not');
+  if (!compiled.ok) throw new Error('the filter of a checked replay must compile');
   return compiled.asked.filter;
 }
 

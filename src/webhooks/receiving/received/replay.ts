@@ -23,12 +23,12 @@ export function replayResource(
 ): Resource {
   return actionResource(
     {
-      ...onMember(served, 'replay', 'update', 'Of the message.'),
+      ...onMember(served, 'replay', 'update', 'Id of the message.'),
       noun: 'the replay of a received message',
       id: 'replayReceivedMessage',
-      summary: 'Hand a message on again',
+      summary: 'Replay a message',
       description:
-        'Whatever became of it before: it is pending, and due at once with the whole schedule before it. 409 where its body or its sender is gone.',
+        'Regardless of its status: the message becomes pending and due immediately, and its schedule of retries restarts. 409 if its body or its sender no longer exists.',
       input: { name: 'ReceivedReplay', schema: Type.Object({}), example: {}, optional: true },
       output: { schema: representationOf(served.collection) },
       answers: 'queued',
@@ -46,7 +46,7 @@ async function replay(
   { row, id }: MemberStanding,
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
-  if (row === undefined) throw new Error('a replay of nothing');
+  if (row === undefined) throw new Error('a replay requires the row of its message');
   const current = JSON.parse(row.doc) as Received;
   const sender = senders.get(current.sender);
   if (sender === undefined) return { refused: senderGone };

@@ -21,7 +21,7 @@ function schemaOf(overlapSecondsMax: number) {
       Type.Integer({
         minimum: 0,
         maximum: overlapSecondsMax,
-        description: 'How long the secrets that it replaces are good beside it. 0 where it is left out.',
+        description: 'Seconds for which the replaced secrets stay valid beside the new one. Default: 0.',
       }),
     ),
     secret: Type.Optional(
@@ -29,13 +29,13 @@ function schemaOf(overlapSecondsMax: number) {
         minLength: 1,
         maxLength: secretCharactersMax,
         pattern: withoutControls,
-        description: 'One that the sender gave. Made by the server where it is left out.',
+        description: 'The secret that the sender assigned. By default the server creates one.',
       }),
     ),
     use: Type.Optional(
       Type.Union([Type.Literal('receive'), Type.Literal('forward')], {
         description:
-          '`receive`: what the sender signs with; `forward`: what its messages are forwarded with.',
+          '`receive`: the secret that the sender signs with; `forward`: the secret that signs forwarded messages.',
       }),
     ),
   });
@@ -64,11 +64,11 @@ export function rotateSenderSecretResource(options: SenderResourcesOptions, path
       path,
       parameters: [senderParameter],
       tag: sendersTag,
-      noun: 'the rotation of a sender’s secret',
+      noun: 'the rotation of a secret of a sender',
       id: 'rotateSenderSecret',
-      summary: 'Give a sender a new secret',
+      summary: 'Rotate a secret of a sender',
       description:
-        'Made here, or the one that the sender gave. The answer shows it, this once. 409 where a variable of the environment sets it.',
+        'Creates a secret, or stores the one that the sender assigned. Only this response shows it. 409 if an environment variable sets the secret.',
       input: {
         name: 'SenderSecretRotation',
         schema: schemaOf(secretOverlapSecondsMax),
@@ -124,6 +124,6 @@ function fixed({ secretVariable, handOn }: DeclaredSender, use: SecretName['use'
   const variable = use === 'forward' && handOn.kind === 'forward' ? handOn.secretVariable : secretVariable;
   return {
     code: 'sender_secret_fixed',
-    message: `the secrets of this sender are set by ${variable}; set it to the new and the old one with a comma between`,
+    message: `the environment variable ${variable} sets the secrets of this sender; set it to the new and the old secret, separated by a comma`,
   };
 }

@@ -5,8 +5,8 @@ import { pathParameter, type Tag } from '../../../kernel/documentation.ts';
 import type { QueryLimits } from '../../../resources/query/list-query.ts';
 import type { SecretName, SenderSecrets } from '../sender-secrets.ts';
 
-export const sendersTag: Tag = { name: 'senders', description: 'Whose webhooks are received.' };
-export const senderParameter = pathParameter('name', 'Of the sender, as in its path.');
+export const sendersTag: Tag = { name: 'senders', description: 'The declared senders of webhooks.' };
+export const senderParameter = pathParameter('name', 'Name of the sender, as in its path.');
 
 export type SenderResourcesOptions = {
   /** `/api/v1` */

@@ -112,14 +112,14 @@ function withoutCredentials({ origin, pathname }: URL): string {
 const secrets: Item = {
   secretSource: {
     enum: ['environment', 'store'],
-    description: '`environment`: set by the variable; `store`: made here and kept.',
+    description: '`environment`: the variable sets the secret; `store`: Comity created and stores it.',
   },
-  secretVariable: { type: 'string', description: 'The variable that sets it, or would.' },
-  secretCount: { type: 'integer', minimum: 0, description: 'Secrets that are good now.' },
+  secretVariable: { type: 'string', description: 'The environment variable that can set the secret.' },
+  secretCount: { type: 'integer', minimum: 0, description: 'Number of valid secrets.' },
   oldSecretsUntil: {
     type: ['string', 'null'],
     format: 'date-time',
-    description: 'When the last of those that are being replaced is over.',
+    description: 'Time at which the last replaced secret expires.',
   },
 };
 const secretNames = Object.keys(secrets);
@@ -133,7 +133,11 @@ const signature: Item = {
         header: { type: 'string' },
         hash: { enum: ['sha1', 'sha256', 'sha512'] },
         encoding: { enum: ['hex', 'base64'] },
-        toleranceSeconds: { type: 'integer', minimum: 0, description: '0: any time, or none is signed.' },
+        toleranceSeconds: {
+          type: 'integer',
+          minimum: 0,
+          description: '0: Comity does not check the signed time, or there is none.',
+        },
       },
       required: ['kind', 'header', 'hash', 'encoding', 'toleranceSeconds'],
     },
@@ -146,14 +150,14 @@ const signature: Item = {
 };
 
 const handOn: Item = {
-  description: 'What becomes of its messages; `inbox`: they wait to be marked.',
+  description: 'How Comity hands on messages; `inbox`: they wait until they are marked.',
   oneOf: [
     { type: 'object', properties: { kind: { enum: ['handler', 'inbox'] } }, required: ['kind'] },
     {
       type: 'object',
       properties: {
         kind: { const: 'forward' },
-        url: { type: 'string', description: 'Without credentials and query.' },
+        url: { type: 'string', description: 'The URL without credentials and query.' },
         scheme: { enum: ['standard', 'timestamped', 'plain'] },
         ...secrets,
       },
@@ -169,15 +173,18 @@ const senderSchema = named('Sender', {
     name: { type: 'string' },
     description: { type: 'string' },
     preset: { type: ['string', 'null'] },
-    path: { type: 'string', description: 'Where it posts.' },
+    path: { type: 'string', description: 'The path to which the sender posts.' },
     signature,
     handOn,
     schedule: {
       type: 'array',
       items: { type: 'number' },
-      description: 'Seconds from each failed attempt to hand a message on to the next.',
+      description: 'Seconds from each failed attempt to the next.',
     },
-    inFlightMax: { type: ['integer', 'null'], description: 'Null: as the setting says.' },
+    inFlightMax: {
+      type: ['integer', 'null'],
+      description: 'Null: `COMITY_SENDER_IN_FLIGHT_DEFAULT` applies.',
+    },
     ...secrets,
   },
   required: [
@@ -222,7 +229,7 @@ export function senderResources(options: SenderResourcesOptions): readonly Resou
   ];
 }
 
-const sendersSchema = pageSchema('Senders', 'A page of the senders that are declared.', senderSchema);
+const sendersSchema = pageSchema('Senders', 'A page of declared senders.', senderSchema);
 
 const listDocumentation = {
   name: 'Senders',
@@ -230,7 +237,7 @@ const listDocumentation = {
   tag: sendersTag,
   list: {
     id: 'listSenders',
-    summary: 'Whose webhooks are received',
+    summary: 'List the declared senders',
     gives: { representation: json(sendersSchema, { items: [senderExample], nextCursor: null }) },
   },
 };

@@ -39,41 +39,47 @@ const textOrNull: Item = { type: ['string', 'null'] };
 
 /* The resource `/deliveries/{id}/attempts`: the attempts of a delivery, oldest first. */
 const attemptSchema: Item = {
-  description: 'One attempt to deliver.',
+  description: 'One attempt to send a delivery.',
   type: 'object',
   properties: {
     number: { type: 'integer', minimum: 1 },
-    statusCode: { type: ['integer', 'null'], description: 'Of the answer; null where none came.' },
+    statusCode: { type: ['integer', 'null'], description: 'Status of the response; null if there was none.' },
     error: {
       ...textOrNull,
       description:
-        'Why no answer came: `refused` by the address guard, `dns`, `connect`, `tls`, `timeout`, `reset`, `protocol`.',
+        'Kind of the failure if there was no response: `refused` by the egress guard, `dns`, `connect`, `tls`, `timeout`, `reset`, `protocol`.',
     },
-    message: { ...textOrNull, description: 'The same for people.' },
-    latencyMs: { type: 'integer', description: 'To the header section of the answer, or to the failure.' },
-    responseSnippet: { type: 'string', description: 'The beginning of the answer’s content.' },
+    message: { ...textOrNull, description: 'Message for people.' },
+    latencyMs: {
+      type: 'integer',
+      description: 'Milliseconds until the header section of the response, or until the failure.',
+    },
+    responseSnippet: { type: 'string', description: 'The beginning of the response content.' },
     trigger: { enum: ['automatic', 'manual'] },
     at: { type: 'string', format: 'date-time' },
     timing: {
       type: 'object',
       description:
-        'Parts of the time; null where a part did not happen, as on a connection that stood already.',
+        'Milliseconds of each phase; null for a phase that did not happen, such as `connectMs` on a reused connection.',
       properties: {
-        dnsMs: ms('Name to address.'),
-        connectMs: ms('To the connection.'),
-        tlsMs: ms('To the end of the TLS handshake.'),
-        firstByteMs: ms('From the request to the first octet of the answer.'),
+        dnsMs: ms('Resolution of the name.'),
+        connectMs: ms('Opening of the connection.'),
+        tlsMs: ms('TLS handshake.'),
+        firstByteMs: ms('From the request to the first octet of the response.'),
         totalMs: { type: 'number' },
       },
     },
     responseHeaders: {
       type: 'array',
-      description: 'Names and values, the first ones.',
+      description: 'The first response fields, as pairs of name and value.',
       items: { type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 2 },
     },
     protocol: { ...textOrNull, description: '`http/1.1` or `h2`.' },
-    reused: { type: ['boolean', 'null'], description: 'Whether the connection stood already.' },
-    cut: { enum: ['long', 'slow', 'broken', null], description: 'Why the content was not read to its end.' },
+    reused: { type: ['boolean', 'null'], description: '`true`: the attempt reused an open connection.' },
+    cut: {
+      enum: ['long', 'slow', 'broken', null],
+      description: 'Why Comity did not read the content to its end.',
+    },
   },
   required: ['number', 'statusCode', 'error', 'latencyMs', 'responseSnippet', 'trigger', 'at'],
 };
@@ -97,8 +103,8 @@ const attemptExample: Item = {
 const documentation: AttemptsDocumentation = {
   name: 'Attempt',
   noun: 'the attempts of a delivery',
-  of: 'Of the delivery.',
-  summary: 'What was tried, and what came of it',
+  of: 'Id of the delivery.',
+  summary: 'List the attempts of a delivery',
   pageDescription: 'A page of attempts.',
   schema: attemptSchema,
   example: attemptExample,

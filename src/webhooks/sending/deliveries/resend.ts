@@ -20,7 +20,7 @@ import type { DeliveryResourcesOptions } from './delivery-route-options.ts';
 const schema = Type.Object({
   via: Type.Optional(
     Type.Literal('command-line', {
-      description: 'Who asks by the command line may ask for older ones.',
+      description: 'Permits older deliveries (`COMITY_RESEND_COMMAND_LINE_SECONDS`).',
     }),
   ),
 });
@@ -33,12 +33,12 @@ export function resendResource(
   const { resendSeconds, resendCommandLineSeconds } = options;
   return actionResource(
     {
-      ...onMember(served, 'resend', 'update', 'Of the delivery.'),
-      noun: 'sending a delivery again',
+      ...onMember(served, 'resend', 'update', 'Id of the delivery.'),
+      noun: 'the resend of a delivery',
       id: 'resendDelivery',
-      summary: 'Send a delivery again',
+      summary: 'Resend a delivery',
       description:
-        'At once, whatever became of it before. Retries that are still planned stay planned. 409 for one that is too old, and where its event or its endpoint is not there any more.',
+        'Sends it immediately, regardless of its status. Scheduled retries stay scheduled. 409 if the delivery is too old, or if its event or its endpoint no longer exists.',
       input: { name: 'Resend', schema, example: {}, optional: true },
       output: { schema: representationOf(served.collection) },
       answers: 'queued',
@@ -58,7 +58,7 @@ async function resend(
   windowSeconds: number,
 ): Promise<Done> {
   const { store, clock, collection, path } = served;
-  if (row === undefined) throw new Error('a resend of nothing');
+  if (row === undefined) throw new Error('a resend requires the row of its delivery');
   const current = JSON.parse(row.doc) as Delivery;
   const at = timeAfter(clock, row.updatedAt);
   const refused = await refusal(store, directory, current, row, at, windowSeconds);
@@ -107,6 +107,6 @@ async function refusal(
   if (mayReceive && isOwned) return undefined;
   const message = isOwned
     ? 'the owner of the endpoint may no longer read this event'
-    : 'the owner of the endpoint is gone or disabled';
+    : 'the owner of the endpoint was deleted or disabled';
   return { refused: { code: 'endpoint_unavailable', message } };
 }

@@ -54,7 +54,7 @@ export function createDocumentation(standard: OperationDocumentation): Operation
   return {
     ...standard,
     description:
-      'The answer shows the secret, this once; a repetition under one Idempotency-Key with the same credential shows it again. `mode` goes with the scheme `timestamped` alone; the caller’s own tenant is set where it belongs to one.',
+      'Only this response shows the secret; a repeated request with the same Idempotency-Key and the same credential shows it again. `mode` requires the scheme `timestamped`. For a caller that belongs to a tenant, `tenant` is that tenant.',
     gives: { created: json(madeEndpoint.schema, madeEndpoint.example) },
     madeFields: ['ETag', 'Last-Modified'],
     codes: [...(standard.codes ?? []), 'endpoints_exhausted'],

@@ -77,7 +77,7 @@ function withChecks(resource: Resource, served: Served, { revise, accompany }: C
         ...served,
         accompany: (written) => accompany(written, secret as Headers | undefined),
       }) as Operation;
-      if (own.act === undefined) throw new Error('a change that changes nothing');
+      if (own.act === undefined) throw new Error('a change of an endpoint requires an act stage');
       return own.act(ask, standing, proposal);
     };
     return [method, revised({ ...operation, act, asynchronous: false }, revise)] as const;
@@ -137,7 +137,7 @@ async function headersChange(
 }
 
 const narrower =
-  'the endpoint was made with a credential that may do more than this one, which cannot move it';
+  'the endpoint was created with a credential that has more rights than this one, so this one cannot change its URL';
 
 async function mayLead(store: Pick<Store, 'read'>, principal: Principal, id: string): Promise<boolean> {
   if (principal.kind !== 'authenticated') return false;

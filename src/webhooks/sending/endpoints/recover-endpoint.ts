@@ -18,9 +18,11 @@ import type { EndpointResourcesOptions } from './endpoint-route-options.ts';
 import { disabledProblem } from './revise-endpoint.ts';
 
 const schema = Type.Object({
-  since: Type.String({ format: 'date-time', description: 'In the past.' }),
-  until: Type.Optional(Type.String({ format: 'date-time', description: 'Default: now.' })),
-  dryRun: Type.Optional(Type.Boolean({ description: 'Counts and sends nothing.' })),
+  since: Type.String({ format: 'date-time', description: 'Start of the time span; must be in the past.' }),
+  until: Type.Optional(
+    Type.String({ format: 'date-time', description: 'End of the time span. Default: now.' }),
+  ),
+  dryRun: Type.Optional(Type.Boolean({ description: '`true`: only counts the events and sends nothing.' })),
 });
 
 type Wanted = Static<typeof schema>;
@@ -33,12 +35,12 @@ export function recoverResource(
 ): Resource {
   return actionResource(
     {
-      ...onMember(served, 'recover', 'update', 'Of the endpoint.'),
+      ...onMember(served, 'recover', 'update', 'Id of the endpoint.'),
       noun: 'a recovery of an endpoint',
       id: 'recoverEndpoint',
-      summary: 'Send again what an endpoint missed',
+      summary: 'Recover missed events of an endpoint',
       description:
-        'Events of the time that it was never sent, and deliveries that failed and are not due. Location leads to the recovery, which tells how far it has come. One at a time for each endpoint.',
+        'Sends the events of the time span that the endpoint was never sent, and resends deliveries that failed and have no retry scheduled. Location names the recovery, which shows the progress. An endpoint can have one running recovery.',
       input: { name: 'EndpointRecovery', schema, example: { since: '2026-08-01T09:30:00.000Z' } },
       output: { schema: representationOf(recoveriesCollection) },
       answers: 'queued',
@@ -75,7 +77,7 @@ async function recover(
     const context = running === undefined ? {} : { recovery: running };
     return { refused: { code: 'recovery_running', context } };
   }
-  if (commit.outcome !== 'committed') throw new Error(`a recovery could not be kept: ${commit.outcome}`);
+  if (commit.outcome !== 'committed') throw new Error(`the recovery could not be stored: ${commit.outcome}`);
   return { content: shownRecovery(recovery), queued: `${path}/${id}` };
 }
 
@@ -86,9 +88,15 @@ function spanOf(
 ): { readonly since: string; readonly until: string } | { readonly error: FieldError } {
   const from = Date.parse(since);
   const to = until === undefined ? at : Math.min(Date.parse(until), at);
-  if (Number.isNaN(from)) return { error: { pointer: '/since', message: 'is no time' } };
-  if (Number.isNaN(to)) return { error: { pointer: '/until', message: 'is no time' } };
-  if (from > at) return { error: { pointer: '/since', message: 'must lie in the past' } };
+  if (Number.isNaN(from))
+    return {
+      error: { pointer: '/since', message: 'must be an ISO 8601 time, such as 2026-11-22T10:00:00Z' },
+    };
+  if (Number.isNaN(to))
+    return {
+      error: { pointer: '/until', message: 'must be an ISO 8601 time, such as 2026-11-22T10:00:00Z' },
+    };
+  if (from > at) return { error: { pointer: '/since', message: 'must be in the past' } };
   if (from > to) return { error: { pointer: '/until', message: 'must not be before since' } };
   return { since: new Date(from).toISOString(), until: new Date(to).toISOString() };
 }
@@ -96,7 +104,7 @@ function spanOf(
 /** Returns the id of the running recovery, unless it ended just now. */
 async function runningRecovery(store: Served['store'], endpointId: string): Promise<string | undefined> {
   const field = recoveriesCollection.fields.get('runningFor');
-  if (field === undefined) throw new Error('recoveries have no runningFor');
+  if (field === undefined) throw new Error('the collection recoveries lacks the field runningFor');
   const filter = { op: 'eq', field, value: endpointId } as const;
   const plan = store.plan({ table: recoveriesCollection.name, filter, sort: byId, limit: 1 });
   const { docs } = await plan.page({ from: 'start' });

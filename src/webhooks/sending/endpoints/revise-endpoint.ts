@@ -67,7 +67,7 @@ function faultsOf(wanted: Fields, current: Endpoint | undefined, limits: Limits)
   }
   for (const [index, pattern] of wanted.events.entries()) {
     const fault = current?.events.includes(pattern) ? undefined : eventPatternFault(pattern);
-    if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `a pattern ${fault}` });
+    if (fault !== undefined) errors.push({ pointer: `/events/${index}`, message: `${fault}` });
   }
   return [...errors, ...headerFaults(wanted, current, limits)];
 }
@@ -83,7 +83,9 @@ function headerFaults(
   const [unknown] = namesWithoutValue(headers, current?.headers);
   if (unknown !== undefined) {
     const pointer = formatJsonPointer(['headers', unknown]);
-    return [{ pointer, message: `is ${hiddenValue}, which keeps a value, and there is none yet` }];
+    return [
+      { pointer, message: `must not be ${hiddenValue}, which keeps the stored value: no value is stored` },
+    ];
   }
   const message = refuseHeaders(headers, bounds);
   if (message === undefined) return [];
@@ -97,7 +99,7 @@ function headerFaults(
 /** A mode that an earlier scheme had is dropped silently; only a newly requested one is a fault. */
 function modeFaults({ scheme, mode }: Fields, current: Endpoint | undefined): readonly FieldError[] {
   if (scheme === 'timestamped' || mode === undefined || mode === current?.mode) return [];
-  return [{ pointer: '/mode', message: 'only the scheme timestamped has modes' }];
+  return [{ pointer: '/mode', message: 'requires the scheme timestamped' }];
 }
 
 function modeOf({ scheme, mode }: Fields): Endpoint['mode'] {
@@ -114,7 +116,7 @@ function tenantOf(
   if (own === null || isAdministrator(principal)) return { tenant };
   if (tenant === undefined || tenant === own) return { tenant: own };
   if (tenant === current?.tenant) return { tenant };
-  return { error: { pointer: '/tenant', message: 'must be the tenant that you belong to' } };
+  return { error: { pointer: '/tenant', message: 'must be your own tenant' } };
 }
 
 /** In the order of the schema, without absent ones. */
@@ -129,5 +131,5 @@ function inOrder(settled: Readonly<Record<string, unknown>>): NewFields {
 /** The refusal of requests to send to a disabled endpoint. */
 export const disabledProblem: Problem = {
   code: 'endpoint_unavailable',
-  message: 'the endpoint is disabled; set status to enabled first',
+  message: 'the endpoint is disabled; set its status to enabled first',
 };

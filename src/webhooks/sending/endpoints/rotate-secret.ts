@@ -26,18 +26,18 @@ export function rotateSecretResource(
       Type.Integer({
         minimum: 0,
         maximum: options.secretOverlapSecondsMax,
-        description: 'How long the secrets that it replaces sign beside it. 0 where it is left out.',
+        description: 'Seconds for which the replaced secrets keep signing beside the new one. Default: 0.',
       }),
     ),
   });
   return actionResource(
     {
-      ...onMember(served, 'rotate-secret', 'update', 'Of the endpoint.'),
+      ...onMember(served, 'rotate-secret', 'update', 'Id of the endpoint.'),
       noun: 'the rotation of a secret',
       id: 'rotateSecret',
-      summary: 'Give an endpoint a new secret',
+      summary: 'Rotate the secret of an endpoint',
       description:
-        'The answer shows it, this once. While the others sign beside it, every delivery carries a signature for each.',
+        'Only this response shows the new secret. While replaced secrets still sign, every delivery has a signature for each secret.',
       input: { name: 'SecretRotation', schema, example: { overlapSeconds: 3600 }, optional: true },
       output: madeEndpoint,
       codes: [],
@@ -61,7 +61,7 @@ export const madeEndpoint = {
         properties: {
           secret: {
             type: 'string',
-            description: 'What its deliveries are signed with. It is shown this once.',
+            description: 'The secret that signs the deliveries. Only this response shows it.',
           },
         },
         required: ['secret'],

@@ -23,8 +23,7 @@ const schema = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: 200,
-      description:
-        'A type of which there is a sample, as `/event-types` lists them. Default `endpoint.test`.',
+      description: 'An event type with a sample; `/event-types` lists them. Default: `endpoint.test`.',
     }),
   ),
 });
@@ -37,11 +36,11 @@ export function testEndpointResource(
 ): Resource {
   return actionResource(
     {
-      ...onMember(served, 'test', 'update', 'Of the endpoint.'),
+      ...onMember(served, 'test', 'update', 'Id of the endpoint.'),
       noun: 'a test of an endpoint',
       id: 'testEndpoint',
-      summary: 'Send an endpoint an event for a test',
-      description: 'Whatever it asks for, and to no other. Location leads to the delivery.',
+      summary: 'Send a test event to an endpoint',
+      description: 'Sends it only to this endpoint, regardless of its patterns. Location names the delivery.',
       input: { name: 'EndpointTest', schema, example: { type: plainType }, optional: true },
       output: { schema: representationOf(deliveriesCollection) },
       answers: 'queued',
@@ -74,9 +73,9 @@ async function send(
   const { newId } = served;
   const unit = targeted(event, { endpoint, owner: row.owner }, { wakes, newId });
   const [delivery] = unit.changes;
-  if (delivery === undefined) throw new Error('a test without a delivery');
+  if (delivery === undefined) throw new Error('a test requires its delivery');
   const commit = await plainStore.commit(unit);
-  if (commit.outcome !== 'committed') throw new Error(`a test could not be kept: ${commit.outcome}`);
+  if (commit.outcome !== 'committed') throw new Error(`the test could not be stored: ${commit.outcome}`);
   wakes.announce([endpoint.id], delivery.id);
   return { content: JSON.parse(delivery.next?.doc ?? '{}'), queued: `${path}/${delivery.id}` };
 }

@@ -31,41 +31,44 @@ export function eventTypeResources(
   };
   const list = declaredList(path, mayRead, itemsFor, limits, {
     name: 'EventTypes',
-    noun: 'the types of events',
+    noun: 'the event types',
     tag,
     list: {
       id: 'listEventTypes',
-      summary: 'What endpoints can ask for',
-      description: 'Each type with the schema of its object and a sample.',
+      summary: 'List the event types',
+      description: 'Each type has the schema of its object and a sample.',
       gives: { representation: json(eventTypesSchema) },
     },
   });
   const member = shownResource(`${path}/{type}`, mayRead, one, {
     name: 'EventType',
-    noun: 'a type of event',
+    noun: 'an event type',
     tag,
-    parameters: [pathParameter('type', 'Such as `products.created`.')],
+    parameters: [pathParameter('type', 'Name of the type, such as `products.created`.')],
     read: {
       id: 'readEventType',
-      summary: 'Read a type of event',
+      summary: 'Read an event type',
       gives: { representation: json(eventTypeSchema) },
     },
   });
   return [list, member];
 }
 
-const tag: Tag = { name: 'event-types', description: 'What endpoints can ask for.' };
+const tag: Tag = { name: 'event-types', description: 'List the event types.' };
 
 const eventTypeSchema = named('EventType', {
-  description: 'A type of event.',
+  description: 'An event type.',
   type: 'object',
   properties: {
     type: { type: 'string' },
     description: { type: 'string' },
-    schema: { type: ['object', 'null'], description: 'JSON Schema of `data.object`; null: any object.' },
+    schema: {
+      type: ['object', 'null'],
+      description: 'JSON Schema of `data.object`; null permits any object.',
+    },
     sample: {
       anyOf: [eventSchema, { type: 'null' }],
-      description: 'An event of the type; null where none could be made.',
+      description: 'An example event of the type; null if Comity cannot create one.',
     },
   },
   required: ['type', 'description', 'schema', 'sample'],
@@ -73,7 +76,7 @@ const eventTypeSchema = named('EventType', {
 
 const eventTypesSchema = pageSchema(
   'EventTypes',
-  'A page of all that the caller may be told of.',
+  'A page of the event types that the caller may receive.',
   eventTypeSchema,
 );
 

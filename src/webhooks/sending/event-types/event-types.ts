@@ -61,9 +61,9 @@ export function sampleEvent({ type, sample }: EventType): string | undefined {
 }
 
 const happened: Readonly<Record<Change, string>> = {
-  created: 'A resource was made in',
-  updated: 'A resource changed in',
-  deleted: 'A resource is gone from',
+  created: 'A resource was created in',
+  updated: 'A resource was changed in',
+  deleted: 'A resource was deleted from',
 };
 
 function typesOfCollection(collection: Collection): readonly EventType[] {

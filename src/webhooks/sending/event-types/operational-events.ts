@@ -49,8 +49,11 @@ type DescribedType = {
 const exampleId = 'ep_01k1jx7v2mh5s8b4c9d0e6f3ga';
 const text = { type: 'string' };
 const properties = {
-  id: { type: 'string', description: 'Of the endpoint.' },
-  url: { type: 'string', description: 'Its origin; the path may hold a secret and is left out.' },
+  id: { type: 'string', description: 'Id of the endpoint.' },
+  url: {
+    type: 'string',
+    description: 'Origin of the URL; the path is left out, because it may contain a secret.',
+  },
   status: { enum: ['enabled', 'disabled'] },
   disabledReason: { enum: ['gone', 'failing'] },
   failingSince: { type: 'string', format: 'date-time' },
@@ -61,7 +64,7 @@ export const operationalTypes: readonly DescribedType[] = [
   {
     type: 'endpoint.failing',
     description:
-      'Nothing has been accepted by an endpoint for so long that it will be disabled unless that changes.',
+      'An endpoint has accepted no delivery for so long that Comity will disable it unless a delivery succeeds.',
     schema: { type: 'object', properties, required: ['id', 'status'], additionalProperties: true },
     sample: {
       id: exampleId,
@@ -73,13 +76,13 @@ export const operationalTypes: readonly DescribedType[] = [
   {
     type: 'endpoint.disabled',
     description:
-      'An endpoint is sent nothing any more, because it accepted nothing for long or because it said that it is gone.',
+      'Comity disabled an endpoint, because it accepted no delivery for long or because it answered 410 (Gone).',
     schema: { type: 'object', properties, required: ['id', 'status'], additionalProperties: true },
     sample: { id: exampleId, url: 'https://shop.example', status: 'disabled', disabledReason: 'gone' },
   },
   {
     type: 'endpoint.test',
-    description: 'Sent to one endpoint by POST to its `/test`, to see whether it works.',
+    description: 'A test event, which POST to `/test` of an endpoint sends to that endpoint.',
     schema: {
       type: 'object',
       properties: { id: properties.id, message: text },

@@ -61,7 +61,7 @@ const schema = Type.Object(
     object: id('Id of a resource: `data.object.id` of its events.'),
     owner: id('Id of an account or another principal.'),
   },
-  { description: 'One of the two.' },
+  { description: 'Exactly one of the members.' },
 );
 
 const count = { type: 'integer', minimum: 0 };
@@ -69,10 +69,10 @@ const expunged = {
   schema: {
     type: 'object',
     properties: {
-      events: { ...count, description: 'Events removed.' },
-      deliveries: { ...count, description: 'Deliveries that were changed.' },
-      attempts: { ...count, description: 'Attempts whose answers were removed.' },
-      more: { type: 'boolean', description: 'Whether to ask again.' },
+      events: { ...count, description: 'Number of removed events.' },
+      deliveries: { ...count, description: 'Number of changed deliveries.' },
+      attempts: { ...count, description: 'Number of attempts whose responses were removed.' },
+      more: { type: 'boolean', description: '`true`: other events are left; repeat the request.' },
     },
     required: ['events', 'deliveries', 'attempts', 'more'],
   },
@@ -88,7 +88,7 @@ export function expungeResource(options: ExpungeOptions): Resource {
       id: 'expungeEvents',
       summary: 'Remove the events of one subject',
       description:
-        'Administrators only. Every event about the resource, or of the owner, leaves the log, and with it what receivers answered; what is not delivered yet never is. A bounded number at a time: `more` says to ask again.',
+        'Administrators only. Removes every event about the resource, or of the owner, from the log, and the responses of receivers with it; pending deliveries of these events are not sent. A request removes a bounded number of events: repeat it while `more` is true.',
       input: { name: 'EventExpunction', schema, example: { object: 'inv_1' } },
       output: expunged,
       codes: [],
@@ -105,7 +105,7 @@ export function expungeResource(options: ExpungeOptions): Resource {
 const oneOfTwo: Done = {
   refused: {
     code: 'validation_failed',
-    errors: [{ pointer: '', message: 'must name either `object`, the id of a resource, or `owner`' }],
+    errors: [{ pointer: '', message: 'must have either `object`, the id of a resource, or `owner`' }],
   },
 };
 
@@ -175,7 +175,7 @@ const rowsMax = 100;
  */
 async function expungeDeliveries(sources: Sources, eventId: string, counted: Expunged): Promise<void> {
   const field = deliveriesCollection.fields.get('eventId');
-  if (field === undefined) throw new Error('deliveries have no events');
+  if (field === undefined) throw new Error('the collection deliveries lacks the field eventId');
   const table = deliveriesCollection.name;
   const query: ListQuery = {
     table,

@@ -60,27 +60,28 @@ const envelope = Type.Object(
   {
     type: Type.String({
       minLength: 1,
-      description: '`endpoint` and what begins with `endpoint.` is kept for the program itself.',
+      description: '`endpoint` and types that begin with `endpoint.` are reserved for Comity.',
     }),
     data: Type.Object({
-      object: Type.Object({}, { additionalProperties: true, description: 'What it is about.' }),
+      object: Type.Object({}, { additionalProperties: true, description: 'The object of the event.' }),
     }),
     id: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          'Sent again under the same id, it is the same event. Made by the server where it is left out.',
+          'A repeated request with the same id posts the event only once. By default the server assigns an id.',
       }),
     ),
     tenant: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: tenantCharactersMax,
-        description: 'Whom it concerns. Callers of a tenant may name their own alone, and need not.',
+        description:
+          'Tenant of the event. For callers that belong to a tenant: only their own, which is the default.',
       }),
     ),
   },
-  { description: 'An event to be announced.' },
+  { description: 'An event to post.' },
 );
 
 /** With the patterns of types and ids, which `nameProblem` checks with better messages. */
@@ -164,9 +165,9 @@ const open: Standing = { exists: true, visible: true, permitted: true };
 
 const documentation: OperationDocumentation = {
   id: 'postEvent',
-  summary: 'Announce an event',
+  summary: 'Post an event',
   description:
-    'Delivered after the answer to every endpoint that asks for it. One that comes again under its own id is the same event: 200; another under that id: 409. Where a type has a schema its object must fit it. Writes of collections are announced by themselves; administrators alone may post events of their types.',
+    'Comity delivers the event after the response, to every endpoint with a matching pattern. A repeated event with the same id is answered 200, a different event with that id 409. The object must match the schema of the type, if it has one. Comity posts the events of writes to collections itself; only administrators may post events of their types.',
   takes: json(postingSchema, {
     type: 'invoice.paid',
     data: { object: { id: 'inv_1', amount: 3950, currency: 'eur' } },
@@ -198,7 +199,7 @@ export function postEventOperation(options: PostEventOptions): Operation<Standin
     standing: () => open,
     propose: ({ principal }, _standing, content) => propose(options, validators, principal, content),
     act: (ask, _standing, proposal) => {
-      if (proposal?.posted === undefined) throw new Error('an event without a proposal');
+      if (proposal?.posted === undefined) throw new Error('a posted event requires its proposal');
       return append(options, ask, proposal.posted);
     },
   };
@@ -228,16 +229,19 @@ function nameProblem(
 ): Problem | undefined {
   const errors: FieldError[] = [];
   const fault =
-    eventTypeFault(type) ?? (isOperationalType(type) ? 'is kept for the program itself' : undefined);
+    eventTypeFault(type) ??
+    (isOperationalType(type)
+      ? 'is reserved for Comity; it must not be endpoint or begin with endpoint.'
+      : undefined);
   if (fault !== undefined) errors.push({ pointer: '/type', message: fault });
   if (id !== undefined && !isEventId(id)) {
-    errors.push({ pointer: '/id', message: 'must be 1 to 128 letters, digits, _ ~ or -' });
+    errors.push({ pointer: '/id', message: 'must be 1 to 128 letters, digits, _, ~ or -, and not expunge' });
   }
   if (errors.length > 0) return { code: 'validation_failed', errors };
   if (isAdministrator(principal) || collectionOfType(type, collections) === undefined) return undefined;
   return {
     code: 'forbidden',
-    message: 'events of the writes of a collection are posted by administrators alone',
+    message: 'only administrators may post events of the types that writes to a collection post',
   };
 }
 
@@ -250,7 +254,7 @@ function isEventId(id: string): boolean {
 function tenantProblem({ tenant }: Posted, principal: Principal): Problem | undefined {
   if (isAdministrator(principal) || principal.kind === 'anonymous') return undefined;
   if (tenant === undefined || principal.tenant === null || tenant === principal.tenant) return undefined;
-  return { code: 'forbidden', message: 'events are posted for the own tenant alone' };
+  return { code: 'forbidden', message: 'tenant must be your own tenant' };
 }
 
 function withTenant(posted: Posted, principal: Principal): Posted {
@@ -278,7 +282,7 @@ async function append(options: PostEventOptions, ask: Ask, posted: Posted): Prom
   const changes = ask.companions.map((companion) => companion(made));
   const commit = await store.commit({ changes, events: [event] });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
-  if (commit.outcome !== 'superseded') throw new Error(`an event could not be kept: ${commit.outcome}`);
+  if (commit.outcome !== 'superseded') throw new Error(`the event could not be stored: ${commit.outcome}`);
   // A superseded companion means that another process took this request over and responds to it.
   if (commit.change < changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return again(store, ask, event, commit, { ...made, created: false, queued: false });

@@ -286,7 +286,7 @@ function createDirectoryState(options: StateOptions): DirectoryState {
   return {
     ...{ endpoints: known.endpoints, counts: known.counts, matcher: known.matcher, rights, read },
     get generation() {
-      if (generation === undefined) throw new Error('the endpoints have not been read yet');
+      if (generation === undefined) throw new Error('the directory of endpoints has not been read yet');
       return generation;
     },
     get readAt() {

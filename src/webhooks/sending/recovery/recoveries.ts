@@ -132,7 +132,7 @@ class Runs implements Recoveries {
 
 function planOf(store: Store): Plan {
   const field = recoveriesCollection.fields.get('status');
-  if (field === undefined) throw new Error('recoveries have no status');
+  if (field === undefined) throw new Error('the collection recoveries lacks the field status');
   const filter = { op: 'eq', field, value: 'running' } as const;
   return store.plan({ table: recoveriesTable, filter, sort: byId, limit: pageRowsMax });
 }
@@ -161,7 +161,10 @@ export function recoveryResources(serving: Serving): ServedCollection {
       names: { singular: 'Recovery', plural: 'Recoveries', one: 'a recovery', many: 'recoveries' },
       idPrefix: 'rcv_',
       revise: {
-        remove: (standard) => ({ ...standard, description: 'Stops it where it runs, and forgets it.' }),
+        remove: (standard) => ({
+          ...standard,
+          description: 'Stops the recovery if it is running, and removes it.',
+        }),
       },
     },
   });

@@ -65,7 +65,7 @@ async function advance(
 
 /** The last progress and the end are one change. */
 function finished(row: Row, { next }: Change, at: number): Change {
-  if (next === null) throw new Error('progress that removes its recovery');
+  if (next === null) throw new Error('a step of a recovery must not remove it');
   return ended(row, JSON.parse(next.doc) as Recovery, 'finished', at);
 }
 
@@ -204,7 +204,7 @@ async function findDelivery(
   eventId: string,
   endpointId: string,
 ): Promise<Row | undefined> {
-  if (eventIdField === undefined) throw new Error('deliveries have no eventId');
+  if (eventIdField === undefined) throw new Error('the collection deliveries lacks the field eventId');
   const filter = { op: 'eq', field: eventIdField, value: eventId } as const;
   const plan = store.plan({ table, filter, sort: byId, limit: deliveriesPerReadMax });
   const marked = `"endpointId":"${endpointId}"`;

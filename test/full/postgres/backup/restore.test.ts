@@ -93,7 +93,7 @@ test('refuses a file that is missing, none, of another program, newer, or has a 
   writeFileSync(at('served.db-wal'), 'x');
   await refused(
     'served.db',
-    /is incomplete without the log beside it \(.*served\.db-wal\).*"comity backup" and restore that$/,
+    /is incomplete without its write-ahead log \(.*served\.db-wal\).*"comity backup" and restore that$/,
   );
   await unchanged();
 });

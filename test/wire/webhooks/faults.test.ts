@@ -95,7 +95,9 @@ async function firstAttempt(name: string) {
 test('delivers to the healthy while another endpoint hangs', async () => {
   const healthy = await makeEndpoint(pair, `${pair.receiver.url}/ok/healthy`, { events: ['fault.*'] });
   eventId = await postEvent(pair.program, 'fault.shown', { id: 'first' });
-  for (let turn = 0; turn < 20; turn += 1) await postEvent(pair.program, 'fault.healthy', { turn });
+  await Promise.all(
+    Array.from({ length: 20 }, (_, turn) => postEvent(pair.program, 'fault.healthy', { turn })),
+  );
   await pair.receiver.until((all) => all.filter(({ path }) => path === '/ok/healthy').length === 21);
   const hanging = endpoints.get('a receiver that hangs')?.id;
   const [waiting] = await items<{ readonly attemptCount: number }>(

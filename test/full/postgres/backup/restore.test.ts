@@ -203,7 +203,7 @@ test('refuses a schema that another process migrates or whose lock a writer keep
   while (!(await isWaiting(place.look, 'comity restore'))) await nextTurn();
   await assert.rejects(restoreInto(place, filled), {
     name: 'StoreInUse',
-    message: /^another process migrates the schema "moved" of [^@]* or restores into it; wait for its end$/,
+    message: /^another process migrates the schema "moved" of [^@]* or restores into it; wait until it ends$/,
   });
   await assert.rejects(waiting, { name: 'StoreInUse', message: /is in use; stop every server on it$/ });
   await holder.query('ROLLBACK');

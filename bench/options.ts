@@ -9,6 +9,7 @@ export const rowNames = [
   'list-new',
   'query-new',
   'create',
+  'busy-row',
   'authenticated',
   'logins',
   'scan',
@@ -25,7 +26,7 @@ export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
 export type PairName = Exclude<
   RowName,
-  'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName | ConnectionRowName
+  'busy-row' | 'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName | ConnectionRowName
 >;
 /** The rows of what is sent, measured with programs of their own. */
 export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
@@ -33,7 +34,7 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...(['busy-row', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);

@@ -74,8 +74,8 @@ export function planFor(
   kind: LoadPlan['kind'] = 'read',
 ): LoadPlan {
   const { connections, warmupMs, measuredMs } = run.options;
-  // Reads are public, as in the shop; only a create brings the key.
-  const fieldLines = `Accept: application/json\r\n${kind === 'create' ? `X-API-Key: ${adminKey}\r\n` : ''}`;
+  // Reads are public, as in the shop; only writes bring the key.
+  const fieldLines = `Accept: application/json\r\n${kind === 'create' || kind === 'change' ? `X-API-Key: ${adminKey}\r\n` : ''}`;
   return {
     host: server.host,
     port: server.port,

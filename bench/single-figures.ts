@@ -2,6 +2,7 @@
  * The figures that have no floor: reads with a credential, reads while some log in, reads under a scan, idle memory, time to ready.
  */
 import { measureAuthenticated } from './authenticated.ts';
+import { crowdOfClients, measureBusyRow } from './busy-row.ts';
 import { spreadOf } from './cell.ts';
 import type { Subject } from './engine.ts';
 import { measureLogins } from './logins.ts';
@@ -10,7 +11,14 @@ import { planFor } from './pairs.ts';
 import { measureScale } from './scale.ts';
 import { measureScan } from './scan.ts';
 import { megabytes, spreadText, verdict } from './table.ts';
-import { idleMemoryBytesMax, loginsP99Most, readyMsMax, scanP99Most } from './targets.ts';
+import {
+  busyRowLeast,
+  busyRowP99Most,
+  idleMemoryBytesMax,
+  loginsP99Most,
+  readyMsMax,
+  scanP99Most,
+} from './targets.ts';
 
 const readyRoundsMax = 5;
 
@@ -31,6 +39,7 @@ export async function measureSingleFigures(run: Run): Promise<void> {
         `target <= ${scanP99Most} ${verdict(scan.ratio.median <= scanP99Most)}`,
     );
   }
+  if (subject !== undefined && options.only.includes('busy-row')) await sayBusyRow(run, subject, rows);
   const { startShared } = run.engine;
   if (startShared !== undefined && options.only.includes('scale')) await measureScale(run, startShared);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
@@ -52,6 +61,21 @@ export async function measureSingleFigures(run: Run): Promise<void> {
       ? `target < ${readyMsMax} ${verdict(ready.median < readyMsMax)}`
       : 'the making of the schema included';
   say(run, `process start to ready, ms: ${spreadText(ready)}, ${judged}`);
+}
+
+async function sayBusyRow(run: Run, subject: Subject, rows: number): Promise<void> {
+  const { pinning, options } = run;
+  const plan = planFor(run, subject, rows, 'change');
+  const figures = await measureBusyRow(pinning, plan, options.rounds);
+  const isMet = figures.ratio.median >= busyRowLeast;
+  const isFair = figures.crowdP99ByMedian.median <= busyRowP99Most;
+  say(
+    run,
+    `changes of one row by ${plan.connections} clients: ${spreadText(figures.one)} a second, of 200 rows ${spreadText(figures.many)}: ` +
+      `ratio ${spreadText(figures.ratio)}, target >= ${busyRowLeast} ${verdict(isMet)}`,
+    `changes of one row by ${crowdOfClients} clients, none refused: ${spreadText(figures.crowd)} a second, p99 ` +
+      `${spreadText(figures.crowdP99ByMedian)} times the median, target <= ${busyRowP99Most} ${verdict(isFair)}`,
+  );
 }
 
 async function sayLogins(run: Run, subject: Subject, rows: number): Promise<void> {

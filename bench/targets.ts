@@ -31,6 +31,10 @@ export const authenticatedLeast = 0.9;
 export const loginsP99Most = 2;
 /** Most that a scan in progress may raise the p99 of reads. */
 export const scanP99Most = 2;
+/** Least ratio of changes of one row to the same changes of many. */
+export const busyRowLeast = 0.5;
+/** Most that the p99 of changes of one row by a crowd may be of the median. */
+export const busyRowP99Most = 20;
 export const idleMemoryBytesMax = 120 * 1_000_000;
 export const readyMsMax = 500;
 /** Webhooks out: each a ratio within one run, but for the one time. */
@@ -72,6 +76,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   'list-new': 'list of 20, never the same twice',
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
+  'busy-row': 'changes of one row',
   authenticated: 'read by id with a credential',
   logins: 'read by id while eight log in',
   scan: 'read by id under a scan',

@@ -15,6 +15,7 @@ export type RequestKind =
   | 'query'
   | 'query-new'
   | 'create'
+  | 'change'
   | 'search'
   | 'received';
 

@@ -56,6 +56,8 @@ export function createRequestSource(plan: LoadPlan, etags: ReadonlyMap<string, s
       );
     case 'create':
       return createSource(plan);
+    case 'change':
+      return changeSource(plan);
     case 'received':
       return receivedSource(plan);
   }
@@ -175,6 +177,24 @@ function createSource(plan: LoadPlan): RequestSource {
       return buffer;
     },
     check: checkCreated,
+  };
+}
+
+/** Merge patches of the stored rows in turn; no two give the same stock. */
+function changeSource(plan: LoadPlan): RequestSource {
+  let step = plan.createFrom;
+  return {
+    status: 200,
+    next: () => {
+      step += 1;
+      const head = requestHead(plan, 'PATCH', `${plan.path}/${productId(step % plan.rows)}`);
+      const body = `{"stock":${step}}`;
+      return Buffer.from(
+        `${head}Content-Type: application/merge-patch+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        'latin1',
+      );
+    },
+    check: checkProduct,
   };
 }
 

@@ -14,10 +14,19 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 test('measures rows of each kind against their floors over SQLite without a wrong answer', async () => {
   // One row of each kind; the others differ from these in the request that they send, or take more rows, a peer or a second load.
-  const output = await bench('sqlite', ['read', 'query', 'create', 'authenticated', 'webhooks', 'received']);
+  const output = await bench('sqlite', [
+    'read',
+    'query',
+    'create',
+    'busy-row',
+    'authenticated',
+    'webhooks',
+    'received',
+  ]);
   for (const credential of ['API key', 'access token', 'session cookie', 'password', 'another key each']) {
     assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
   }
+  assert.match(output, /^changes of one row by 1000 clients, none refused: \d/m);
   assert.match(output, /idle memory with 1,000 rows: \d+ MB/);
   assert.match(output, /process start to ready, ms: \d/);
   for (const drain of drainNames) assert.match(output, new RegExp(`^\\| ${drain} \\| \\d`, 'm'));

@@ -33,7 +33,7 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/store',
     may: observed,
-    node: ['node:crypto', 'node:fs', 'node:os', 'node:path'],
+    node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises'],
     packages: [],
   },
 

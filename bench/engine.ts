@@ -22,8 +22,8 @@ export type Engine = {
   readonly words: string;
   /** Seeds what the floors read, and returns a starter of floor programs; `copy` keeps apart what two of them write. */
   prepareFloor(rows: number): Promise<(kind: FloorKind, copy?: string) => Promise<Subject>>;
-  /** Seeds and starts Comity; rejects with the reason where it cannot. */
-  startComity(rows: number): Promise<Subject>;
+  /** Seeds and starts Comity, of this tree or of the given one; rejects with the reason where it cannot. */
+  startComity(rows: number, tree?: string): Promise<Subject>;
   /** Starts it over nothing, on every processor, to see how long that takes. */
   startEmpty(): Promise<Subject>;
   /** Seeds one database and starts one process of Comity on it for each share of a processor; absent where one process is all. */

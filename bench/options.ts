@@ -71,6 +71,8 @@ export type BenchOptions = {
   readonly writeDocs: boolean;
   /** Two copies of each floor against each other: the noise of the machine. */
   readonly noise: boolean;
+  /** A commit to compare this tree with. */
+  readonly compare: string | undefined;
 };
 
 export const usage = `Usage: npm run bench -- [options]
@@ -87,6 +89,8 @@ export const usage = `Usage: npm run bench -- [options]
   --connections N     connections, one outstanding request each (default 64)
   --scan-rate N       reads a second while a scan or logins run (default 2000)
   --noise             the floors against themselves
+  --compare REF       this tree against another commit, without floors; ends with 1
+                      where a request costs more than a fifth more
   --json FILE         write all figures
   --write-docs        write the table into docs/performance.md`;
 
@@ -104,6 +108,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
       connections: { type: 'string', default: '64' },
       'scan-rate': { type: 'string', default: '2000' },
       noise: { type: 'boolean', default: false },
+      compare: { type: 'string' },
       json: { type: 'string' },
       'write-docs': { type: 'boolean', default: false },
     },
@@ -126,6 +131,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     jsonFile: values.json,
     writeDocs: values['write-docs'],
     noise: values.noise,
+    compare: values.compare,
   };
 }
 

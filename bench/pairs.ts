@@ -39,8 +39,8 @@ export async function preparePairs(run: Run, noise: boolean): Promise<readonly P
       pairs.push({
         name,
         rows,
-        comity: cell(run, name, rows, comity, 'comity', category),
-        floor: cell(run, name, rows, floor, 'floor', category),
+        comity: requestCell(run, name, rows, comity, 'comity', category),
+        floor: requestCell(run, name, rows, floor, 'floor', category),
       });
     }
   }
@@ -48,7 +48,7 @@ export async function preparePairs(run: Run, noise: boolean): Promise<readonly P
   return [...pairs.filter(({ name }) => name !== 'create'), ...pairs.filter(({ name }) => name === 'create')];
 }
 
-function cell(
+export function requestCell(
   run: Run,
   name: PairName,
   rows: number,

@@ -30,20 +30,25 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     return `bench_${schemas}`;
   };
 
-  function startOn(schema: string, pinned: Pinning, wrap?: ProcessorShare['wrap']): Promise<ServerProcess> {
+  function startOn(
+    schema: string,
+    pinned: Pinning,
+    wrap?: ProcessorShare['wrap'],
+    tree = root,
+  ): Promise<ServerProcess> {
     const environment = {
       ...comityEnvironment,
-      COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
+      COMITY_CONFIG: join(tree, 'bench', 'comity.config.ts'),
       COMITY_DATA: folder,
       COMITY_DATABASE_URL: url,
       COMITY_DATABASE_SCHEMA: schema,
     };
-    return startServer(pinned, [join(root, 'src', 'main.ts'), 'serve'], environment, wrap);
+    return startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], environment, wrap);
   }
 
-  async function startIn(schema: string, rows: number, pinned: Pinning): Promise<Subject> {
+  async function startIn(schema: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {
     if (rows > 0) await seedPostgres(url, schema, rows);
-    const server = await startOn(schema, pinned);
+    const server = await startOn(schema, pinned, undefined, tree);
     if (rows > 0) await setTimeout(idleAfterMs);
     return { server, idleMemoryBytes: server.memoryBytes() };
   }
@@ -62,7 +67,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
         return { server, idleMemoryBytes: server.memoryBytes() };
       };
     },
-    startComity: (rows) => startIn(nextSchema(), rows, pinning),
+    startComity: (rows, tree) => startIn(nextSchema(), rows, pinning, tree),
     startEmpty: () => startIn(nextSchema(), 0, { ...pinning, pinned: false }),
     async startShared(rows, shares) {
       const schema = nextSchema();

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureRounds } from './cell.ts';
+import { compareCommits } from './compare.ts';
 import { measureConnections } from './connections/measure.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
 import {
@@ -53,6 +54,7 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     report: [],
   };
   try {
+    if (options.compare !== undefined) return await compareWith(run, options.compare);
     const requests = isAnyRequest(options) ? await measureRequests(run) : undefined;
     if (options.noise) return requests;
     const webhooks = options.only.some(isWebhookRow)
@@ -72,6 +74,15 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     await engine.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function compareWith(run: Run, ref: string): Promise<unknown> {
+  const losses = await compareCommits(run, ref);
+  if (losses.length > 0) {
+    process.exitCode = 1;
+    process.stderr.write(`costs more than a fifth more than at ${ref}: ${losses.join('; ')}\n`);
+  }
+  return { losses };
 }
 
 /** Measures what has a report and programs of its own. */

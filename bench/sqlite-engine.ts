@@ -18,12 +18,12 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
   let empties = 0;
   let places = 0;
 
-  async function startIn(data: string, rows: number, pinned: Pinning): Promise<Subject> {
+  async function startIn(data: string, rows: number, pinned: Pinning, tree = root): Promise<Subject> {
     mkdirSync(data, { recursive: true });
     if (rows > 0) seed(data, rows);
-    const server = await startServer(pinned, [join(root, 'src', 'main.ts'), 'serve'], {
+    const server = await startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], {
       ...comityEnvironment,
-      COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
+      COMITY_CONFIG: join(tree, 'bench', 'comity.config.ts'),
       COMITY_DATA: data,
     });
     // Idle is what it is when nothing has happened for a while.
@@ -45,7 +45,8 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
         return { server, idleMemoryBytes: server.memoryBytes() };
       };
     },
-    startComity: (rows) => startIn(join(folder, `comity-${rows}`), rows, pinning),
+    startComity: (rows, tree) =>
+      startIn(join(folder, `${tree === undefined ? 'comity' : 'compared'}-${rows}`), rows, pinning, tree),
     startEmpty() {
       empties += 1;
       return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });

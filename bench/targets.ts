@@ -65,6 +65,10 @@ export const connectionTargets = {
   /** Least octets a second through a tunnel, of those of squid. */
   toSquidLeast: 1,
 } as const;
+/** Most that a request may cost against another commit (`--compare`). */
+export const lossMost = 1.2;
+/** Medians of two equal programs differ by less. */
+export const comparisonNoise = 0.05;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 

@@ -12,13 +12,13 @@ import { parentPort, workerData } from 'node:worker_threads';
 const everyMs = 20;
 const patienceMs = 10_000;
 
-type Seen = { answers: number; failures: number; slowestMs: number };
+type Seen = { answers: number; failures: number; slowestMs: number; secondMs: number };
 
 const { attacked, idle, pid } = workerData as { attacked: number; idle: number; pid: number };
 let seen = { attacked: nothing(), idle: nothing() };
 
 function nothing(): Seen {
-  return { answers: 0, failures: 0, slowestMs: 0 };
+  return { answers: 0, failures: 0, slowestMs: 0, secondMs: 0 };
 }
 
 function ask(port: number): Promise<boolean> {
@@ -56,6 +56,7 @@ async function probe(which: 'attacked' | 'idle', port: number): Promise<void> {
     const counted = seen[which];
     counted.answers += 1;
     if (!good) counted.failures += 1;
+    counted.secondMs = Math.max(counted.secondMs, Math.min(counted.slowestMs, tookMs));
     counted.slowestMs = Math.max(counted.slowestMs, tookMs);
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
@@ -65,7 +66,8 @@ parentPort?.on('message', () => {
   parentPort?.postMessage({
     answers: seen.attacked.answers,
     failures: seen.attacked.failures,
-    attackedMs: seen.attacked.slowestMs,
+    attackedMs: seen.attacked.secondMs,
+    attackedMostMs: seen.attacked.slowestMs,
     idleMs: seen.idle.slowestMs,
   });
   seen = { attacked: nothing(), idle: nothing() };

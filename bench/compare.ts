@@ -43,7 +43,7 @@ export async function compareCommits(run: Run, ref: string): Promise<readonly st
   }
 }
 
-/** A worktree of the commit, with the packages of this tree. @throws {Error} if the commit has others, or is not there */
+/** A worktree of the commit, with the packages that its lockfile names. @throws {Error} if there is no such commit */
 function checkOut(ref: string, folder: string): string {
   const tree = join(folder, 'compared');
   git('worktree', 'add', '--quiet', '--detach', tree, ref);

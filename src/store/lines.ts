@@ -78,9 +78,15 @@ export class Lines implements ChangeLines {
     return { row: found.row, isProvisional: true };
   }
 
-  /** Called with each unit right before it is handed to the engine; the chains of its rows go on. */
-  handOver(unit: Unit): Unit {
-    if (this.#lines.size === 0) return unit;
+  /** Hands a unit to the engine; the chains of its rows go on. A unit that joins no chain costs one comparison. */
+  commit(unit: Unit, commit: (unit: Unit) => Promise<Commit>): Promise<Commit> {
+    const handed = this.#lines.size === 0 ? unit : this.#handOver(unit);
+    return handed.provisional === undefined
+      ? commit(handed)
+      : this.#settle(handed.provisional, commit(handed));
+  }
+
+  #handOver(unit: Unit): Unit {
     const failures: (() => void)[] = [];
     let provisional: number | undefined;
     for (const change of unit.changes) {
@@ -94,9 +100,8 @@ export class Lines implements ChangeLines {
     return provisional === undefined ? unit : { ...unit, provisional };
   }
 
-  /** Commits a unit of `handOver`. */
-  async settle({ provisional }: Unit, commit: Promise<Commit>): Promise<Commit> {
-    if (provisional === undefined) return commit;
+  /** The engine settles the units of a batch before it makes the next one; this settles those that it rejected. */
+  async #settle(provisional: number, commit: Promise<Commit>): Promise<Commit> {
     let rev: number | undefined;
     try {
       const result = await commit;
@@ -146,7 +151,7 @@ export class Lines implements ChangeLines {
 
   async #take(name: string, wish: Wish): Promise<Held> {
     const { entered, held } = this.#enter(name, wish);
-    if (!held.isHeld()) await this.#wait(entered, held.place, wish, held.leave);
+    if (!entered.holds(held.place)) await this.#wait(entered, held.place, wish, held.leave);
     return held;
   }
 
@@ -169,7 +174,7 @@ export class Lines implements ChangeLines {
       if (!entered.holds(place)) await this.#wait(entered, place, wish, leave);
     };
     entered.enter(place);
-    return { entered, held: { place, leave, rejoin, isHeld: () => entered.holds(place) } };
+    return { entered, held: { place, leave, rejoin } };
   }
 
   async #wait(line: Line, place: Place, { deadline, onGone }: Wish, leave: () => void): Promise<void> {
@@ -218,7 +223,6 @@ type Held = {
   readonly leave: () => void;
   /** Gives the place up and waits for it again, before all that never had one. */
   readonly rejoin: (chains: boolean) => Promise<void>;
-  readonly isHeld: () => boolean;
 };
 
 type HeldTurnOptions = {

@@ -232,10 +232,7 @@ function storeOver(running: Running): PostgresStore {
     },
     count: async (table, filter, party) => countRows(scan, layoutOf(layouts, table), filter, party),
     version: versions.version,
-    commit(unit) {
-      const handed = lines.handOver(unit);
-      return lines.settle(handed, committer.commit(handed));
-    },
+    commit: (unit) => lines.commit(unit, (handed) => committer.commit(handed)),
     tail: (after, filter, limit, options) => readTail(log, { after, filter, limit, ...options }),
     head: () => readHead(log),
     onAppend: (listener) => listeners.add(eventsTable, listener),

@@ -270,10 +270,7 @@ function storeOver(running: Running): SqliteStore {
       const { tableNumber } = tableOf(table);
       return snapshot.run(() => snapshot.version(tableNumber));
     },
-    commit(unit) {
-      const handed = lines.handOver(unit);
-      return lines.settle(handed, writer.commit(handed));
-    },
+    commit: (unit) => lines.commit(unit, (handed) => writer.commit(handed)),
     tail(after, filter, limit, { bytesMax = Number.POSITIVE_INFINITY, party } = {}) {
       const query = { after, filter, limit, bytesMax, party };
       return readTail(snapshot, readers, tableOf(eventsTable).tableNumber, query);

@@ -15,6 +15,13 @@ export type Place =
   | { readonly store: 'sqlite'; readonly folder: string }
   | { readonly store: 'postgres'; readonly url: string; readonly schema: string; readonly folder: string };
 
+/** Each program has as many shares of a processor as it has workers; together they are twice what the first one is. */
+export type Scaled = {
+  readonly words: string;
+  readonly one: Subject;
+  readonly two: readonly Subject[];
+};
+
 export type FloorKind = 'read' | 'not-modified' | 'list' | 'create';
 
 export type Engine = {
@@ -26,8 +33,8 @@ export type Engine = {
   startComity(rows: number, tree?: string): Promise<Subject>;
   /** Starts it over nothing, on every processor, to see how long that takes. */
   startEmpty(): Promise<Subject>;
-  /** Seeds one database and starts one process of Comity on it for each share of a processor; absent where one process is all. */
-  readonly startShared?: (rows: number, shares: readonly ProcessorShare[]) => Promise<readonly Subject[]>;
+  /** Comity once and twice, for a measurement of scaling. */
+  startScaled(rows: number, shareOf: (parts: number) => ProcessorShare): Promise<Scaled>;
   /** A database of its own for what is measured apart. */
   newPlace(): Place;
   close(): Promise<void>;

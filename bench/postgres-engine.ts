@@ -69,15 +69,15 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
     },
     startComity: (rows, tree) => startIn(nextSchema(), rows, pinning, tree),
     startEmpty: () => startIn(nextSchema(), 0, { ...pinning, pinned: false }),
-    async startShared(rows, shares) {
+    async startScaled(rows, shareOf) {
       const schema = nextSchema();
       await seedPostgres(url, schema, rows);
-      const subjects: Subject[] = [];
-      for (const { wrap } of shares) {
-        const server = await startOn(schema, { ...pinning, pinned: false }, wrap);
-        subjects.push({ server, idleMemoryBytes: undefined });
-      }
-      return subjects;
+      const start = async (): Promise<Subject> => {
+        const server = await startOn(schema, { ...pinning, pinned: false }, shareOf(1).wrap);
+        return { server, idleMemoryBytes: undefined };
+      };
+      const one = await start();
+      return { words: 'two processes against one', one, two: [one, await start()] };
     },
     newPlace: () => ({ store: 'postgres', url, schema: nextSchema(), folder }),
     close: () => cluster.dispose(),

@@ -1,50 +1,54 @@
 /**
- * One Comity process against two on one PostgreSQL: reads by id and durable creates. Each process has a fixed share of a
- * processor, so that the database and the load generator have what is left even where two processors are all there is.
+ * Comity twice against once, on one store: two processes on PostgreSQL, two workers on SQLite; reads by id and durable creates. Each has a
+ * fixed share of a processor, so that the database and the load generator have what is left even where two processors are all there is.
  */
 import { spreadOf } from './cell.ts';
-import type { Engine, Subject } from './engine.ts';
+import type { Scaled, Subject } from './engine.ts';
 import { generateLoad } from './load/generate.ts';
 import type { LoadPlan } from './load/plan.ts';
 import { type Run, say } from './measured-run.ts';
 import { createCategory, planFor } from './pairs.ts';
-import { processorShare } from './processor-share.ts';
+import { type ProcessorShare, processorShare } from './processor-share.ts';
 import { spreadText, verdict } from './table.ts';
+import { scaleLeast } from './targets.ts';
 
-/** Of a processor for each process: two of them leave the database and the generator most of two processors. */
+/** Of a processor for each: two of them leave the database and the generator most of two processors. */
 const share = 0.25;
-const scaleLeast = 1.6;
 const rows = 10_000;
 const kinds = ['read', 'create'] as const;
 
-export async function measureScale(run: Run, startShared: NonNullable<Engine['startShared']>): Promise<void> {
-  const shares = [processorShare('one', share), processorShare('two', share)].filter(
-    (each) => each !== undefined,
-  );
-  const [one, two] = shares;
-  if (one === undefined || two === undefined) {
-    say(run, 'two processes against one: not measured, control groups cannot be written here');
-    return;
-  }
-  const subjects = await startShared(rows, [one, two]);
+export async function measureScale(run: Run): Promise<void> {
+  const shares: ProcessorShare[] = [];
+  const shareOf = (parts: number): ProcessorShare => {
+    const made = processorShare(`part-${shares.length}`, parts * share);
+    if (made === undefined) throw new Error('control groups cannot be written here');
+    shares.push(made);
+    return made;
+  };
+  let scaled: Scaled | undefined;
   try {
-    await measureKinds(run, subjects);
+    scaled = await run.engine.startScaled(rows, shareOf);
+    await measureKinds(run, scaled);
+  } catch (error) {
+    if (scaled !== undefined) throw error;
+    say(run, `twice against once: not measured, ${error instanceof Error ? error.message : String(error)}`);
   } finally {
-    await Promise.all(subjects.map(({ server }) => server.stop()));
+    const servers = new Set(scaled === undefined ? [] : [scaled.one, ...scaled.two]);
+    await Promise.all([...servers].map(({ server }) => server.stop()));
     for (const each of shares) each.remove();
   }
 }
 
-async function measureKinds(run: Run, subjects: readonly Subject[]): Promise<void> {
-  const [first, second] = subjects;
-  if (first === undefined || second === undefined) throw new Error('scaling needs two processes');
-  const categoryId = await createCategory(first);
+async function measureKinds(run: Run, { words, one, two }: Scaled): Promise<void> {
+  const categories = new Map<Subject, string>();
+  for (const subject of new Set([one, ...two])) categories.set(subject, await createCategory(subject));
   let createFrom = 5_000_000_000;
   for (const kind of kinds) {
     const rate = async (of: readonly Subject[]): Promise<number> => {
       const results = await Promise.all(
         of.map((subject) => {
           createFrom += 10_000_000;
+          const categoryId = categories.get(subject) ?? '';
           const plan: LoadPlan = { ...planFor(run, subject, rows, kind), createFrom, categoryId };
           return generateLoad({ ...run.pinning, pinned: false }, plan);
         }),
@@ -54,18 +58,19 @@ async function measureKinds(run: Run, subjects: readonly Subject[]): Promise<voi
     const ratios: number[] = [];
     const singles: number[] = [];
     for (let round = -1; round < run.options.rounds; round += 1) {
-      const alone = await rate([first]);
-      const together = await rate([first, second]);
-      // The first round warms up what the second process has compiled.
+      const alone = await rate([one]);
+      const together = await rate(two);
+      // The first round warms up what each has compiled.
       if (round < 0) continue;
       singles.push(alone);
       ratios.push(together / alone);
     }
     const ratio = spreadOf(ratios);
+    const least = scaleLeast[run.store][kind];
     say(
       run,
-      `two processes against one, ${kind}, ${share} of a processor each: ${spreadText(ratio)} times ` +
-        `(one alone: ${Math.round(spreadOf(singles).median)}/s), target >= ${scaleLeast} ${verdict(ratio.median >= scaleLeast)}`,
+      `${words}, ${kind}, ${share} of a processor each: ${spreadText(ratio)} times ` +
+        `(one alone: ${Math.round(spreadOf(singles).median)}/s), target >= ${least} ${verdict(ratio.median >= least)}`,
     );
   }
 }

@@ -40,8 +40,7 @@ export async function measureSingleFigures(run: Run): Promise<void> {
     );
   }
   if (subject !== undefined && options.only.includes('busy-row')) await sayBusyRow(run, subject, rows);
-  const { startShared } = run.engine;
-  if (startShared !== undefined && options.only.includes('scale')) await measureScale(run, startShared);
+  if (options.only.includes('scale')) await measureScale(run);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
     const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;
     say(

@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { comityEnvironment, type Engine, type Subject } from './engine.ts';
 import { seedFloor } from './floor/store.ts';
 import type { Pinning } from './pin.ts';
+import type { ProcessorShare } from './processor-share.ts';
 import { seed } from './seed-sqlite.ts';
-import { startServer } from './server-process.ts';
+import { type ServerProcess, startServer } from './server-process.ts';
 
 const idleAfterMs = 3000;
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -18,14 +19,24 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
   let empties = 0;
   let places = 0;
 
-  async function startIn(data: string, rows: number, pinned: Pinning, tree = root): Promise<Subject> {
-    mkdirSync(data, { recursive: true });
-    if (rows > 0) seed(data, rows);
-    const server = await startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], {
+  function startOn(
+    data: string,
+    pinned: Pinning,
+    { tree = root, share, workers = 1 }: { tree?: string; share?: ProcessorShare; workers?: number } = {},
+  ): Promise<ServerProcess> {
+    const environment = {
       ...comityEnvironment,
       COMITY_CONFIG: join(tree, 'bench', 'comity.config.ts'),
       COMITY_DATA: data,
-    });
+      COMITY_PROCESSES: String(workers),
+    };
+    return startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], environment, share?.wrap);
+  }
+
+  async function startIn(data: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {
+    mkdirSync(data, { recursive: true });
+    if (rows > 0) seed(data, rows);
+    const server = await startOn(data, pinned, tree === undefined ? {} : { tree });
     // Idle is what it is when nothing has happened for a while.
     if (rows > 0) await setTimeout(idleAfterMs);
     return { server, idleMemoryBytes: server.memoryBytes() };
@@ -50,6 +61,17 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
     startEmpty() {
       empties += 1;
       return startIn(join(folder, `ready-${empties}`), 0, { ...pinning, pinned: false });
+    },
+    async startScaled(rows, shareOf) {
+      const start = async (workers: number): Promise<Subject> => {
+        const data = join(folder, `workers-${workers}`);
+        mkdirSync(data, { recursive: true });
+        seed(data, rows);
+        const share = shareOf(workers);
+        const server = await startOn(data, { ...pinning, pinned: false }, { share, workers });
+        return { server, idleMemoryBytes: undefined };
+      };
+      return { words: 'two workers against one', one: await start(1), two: [await start(2)] };
     },
     newPlace() {
       places += 1;

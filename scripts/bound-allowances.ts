@@ -44,8 +44,8 @@ const groups: readonly Group[] = [
       ['src/store/secrets/secret-key-ring.ts', '#keys'],
       ['src/store/sqlite/snapshot.ts', '#versions'],
       ['src/store/sqlite/reconcile.ts', 'tables'],
-      ['src/store/sqlite/writer/queue.ts', '#indexOf'],
-      ['src/store/sqlite/writer/writer-thread.ts', 'tablesByName'],
+      ['src/store/sqlite/writer/queue.ts', '#indexOf', '#nameOf'],
+      ['src/store/sqlite/writer/writer-thread.ts', '#tables'],
       ['src/webhooks/receiving/accept-message.ts', 'verifiers'],
       ['src/webhooks/receiving/handing-on-engine.ts', '#queues'],
       ['src/webhooks/receiving/sender-secrets.ts', 'receive', 'forward'],
@@ -85,6 +85,7 @@ const groups: readonly Group[] = [
     reason: 'One entry for each request under way, or for a resource that it waits for.',
     at: [
       ['src/accounts/login-limit.ts', '#gates'],
+      ['src/cli/workers/asking.ts', '#asked'],
       ['src/accounts/sessions/create-sessions.ts', 'underWay'],
       ['src/accounts/verified-credentials.ts', '#underWay'],
       ['src/memory/budget.ts', '#byHolder', '#shared', '#waiting'],
@@ -124,6 +125,13 @@ const groups: readonly Group[] = [
       ['src/store/postgres/compile/walk.ts', 'equal', 'fields'],
       ['src/store/sqlite/writer/transaction.ts', 'touched'],
       ['src/webhooks/receive/message.ts', 'fields'],
+    ],
+  },
+  {
+    reason: 'One entry for each worker: `processes`.',
+    at: [
+      ['src/cli/workers/serve-on-workers.ts', '#members'],
+      ['src/store/sqlite/writer/writer-thread.ts', '#ports'],
     ],
   },
   {

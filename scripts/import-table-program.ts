@@ -84,6 +84,7 @@ export const programRows: readonly FolderRow[] = [
       'src/server',
       'src/open-store.ts',
       'src/compose.ts',
+      'src/typebox-bundle.ts',
     ],
     node: 'any',
     packages: ['commander'],

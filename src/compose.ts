@@ -29,7 +29,7 @@ import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
-import { openStore } from './open-store.ts';
+import { openStore, type StoreMembership } from './open-store.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
 import { createDocuments } from './openapi/document.ts';
 import { realtimeResources, realtimeRetention } from './realtime/realtime-routes.ts';
@@ -64,6 +64,16 @@ export type ComposeOptions = {
   readonly clock?: () => number;
   /** Source of ids and secrets; replaced in tests only. */
   readonly random?: Randomness;
+  /** What workers have in common (src/cli/workers); absent in a process that serves alone. */
+  readonly shared?: Shared;
+};
+
+export type Shared = {
+  /** Ports that all workers open together, in place of those of the settings. */
+  readonly port: number;
+  readonly tlsPort: number | undefined;
+  /** Undefined on PostgreSQL. */
+  readonly membership?: StoreMembership;
 };
 
 export type Randomness = {
@@ -92,13 +102,16 @@ export type Running = {
 /** Opens the store, listens, and resumes what an earlier process left pending. */
 export async function compose(options: ComposeOptions): Promise<Running> {
   const { settings, observe } = options;
-  const tls = await openTls(settings, observe);
+  const tls = await openTls(options);
   const program = await assemble(options);
   const stop = async (reason: string): Promise<void> => {
     tls?.certificate.close();
     await program.stop(reason);
   };
-  const listening = await program.listener.listen(settings.host, settings.port, tls);
+  const { shared } = options;
+  const listening = await program.listener.listen(settings.host, shared?.port ?? settings.port, {
+    ...{ tls, sharesPorts: shared !== undefined },
+  });
   const { host, port, secure, tlsPort } = listening;
   const url = originOf(host, port, secure);
   program.listensAt(url, { address: host, port });
@@ -110,8 +123,9 @@ export async function compose(options: ComposeOptions): Promise<Running> {
   return { url, tlsUrl, ...shownOf(program), stop };
 }
 
-async function openTls(settings: Settings, observe: Observe): Promise<ListenTls | undefined> {
-  const { tlsCert, tlsKey, tlsPort, tlsAlpn } = settings;
+async function openTls({ settings, shared, observe }: ComposeOptions): Promise<ListenTls | undefined> {
+  const { tlsCert, tlsKey, tlsAlpn } = settings;
+  const tlsPort = shared?.tlsPort ?? settings.tlsPort;
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   const certificate = await openCertificate({ certificate: tlsCert, key: tlsKey }, { observe });
   return { certificate, alpn: tlsAlpn, port: tlsPort === undefined ? undefined : Number(tlsPort) };
@@ -149,7 +163,7 @@ type Assembled = {
 
 async function assemble(options: ComposeOptions): Promise<Assembled> {
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
-  const opened = await openStore(configuration, settings, observe);
+  const opened = await openStore(configuration, settings, observe, options.shared?.membership);
   const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });
   const store = settlingCredentials(opened, credentials);
   try {

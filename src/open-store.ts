@@ -16,8 +16,12 @@ import type { PostgresStore } from './store/postgres/postgres-store.ts';
 import { sealStore } from './store/secrets/sealed-store.ts';
 import type { SealOptions } from './store/secrets/secret-key-ring.ts';
 import { secretKeyOf } from './store/secrets/secret-keys.ts';
-import type { SqliteStore } from './store/sqlite/sqlite-store.ts';
+import type { HomeOptions, SqliteHome } from './store/sqlite/home.ts';
+import type { Membership, SqliteStore } from './store/sqlite/sqlite-store.ts';
 import { sealedTables, storeTables } from './store-tables.ts';
+
+/** For `compose`, which knows no engine. */
+export type StoreMembership = Membership;
 
 /**
  * Opens the store with encrypted secrets.
@@ -27,8 +31,9 @@ export async function openStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
+  membership?: Membership,
 ): Promise<SqliteStore | PostgresStore> {
-  const store = await openPlainStore(configuration, settings, observe);
+  const store = await openPlainStore(configuration, settings, observe, membership);
   try {
     return await sealStore(store, sealOptions(settings, observe));
   } catch (error) {
@@ -52,21 +57,43 @@ export function sealOptions(
   };
 }
 
-/** @throws errors of a store that cannot be opened; each says why */
+/**
+ * Opens the folder of the embedded store for stores in several threads (`membership`).
+ * @throws errors of a store that cannot be opened; each says why
+ */
+export async function openStoreHome(
+  configuration: Configuration,
+  settings: Settings,
+  observe: Observe,
+): Promise<SqliteHome> {
+  const { openHome } = await import('./store/sqlite/home.ts');
+  return openHome(homeOptions(configuration, settings, observe));
+}
+
+function homeOptions(configuration: Configuration, settings: Settings, observe: Observe): HomeOptions {
+  const mappedBytesMax = Math.min(
+    settings.mappedMebibytesMax * 1_048_576,
+    mappableBytes(readMachineMemory()),
+  );
+  return { ...settings, folder: settings.data, tables: storeTables(configuration), mappedBytesMax, observe };
+}
+
+/**
+ * @param membership of a store that shares the folder with those of other threads
+ * @throws errors of a store that cannot be opened; each says why
+ */
 export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
+  membership?: Membership,
 ): Promise<SqliteStore | PostgresStore> {
   const tables = storeTables(configuration);
-  const { databaseUrl: url, databaseSchema: schema, data: folder } = settings;
+  const { databaseUrl: url, databaseSchema: schema } = settings;
   if (url === undefined) {
-    const { openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
-    const mappedBytesMax = Math.min(
-      settings.mappedMebibytesMax * 1_048_576,
-      mappableBytes(readMachineMemory()),
-    );
-    return openSqliteStore({ ...settings, folder, tables, mappedBytesMax, observe });
+    const { joinSqliteStore, openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
+    if (membership !== undefined) return joinSqliteStore({ ...settings, tables, observe }, membership);
+    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe) });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));

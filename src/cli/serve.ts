@@ -7,25 +7,24 @@
  *
  * An uncaught error drains as a signal does and exits 70; while starting it exits at once (decision 0037).
  */
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { compose, type Running } from '../compose.ts';
 import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { fanOut, type Observe } from '../observe/observation.ts';
+import { fanOut } from '../observe/observation.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
+import { giveBackMemorySoon } from './give-back-memory.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
+import { type Heard, hearUncaught, type Uncaught } from './uncaught.ts';
 import { welcomeText } from './welcome.ts';
+import { serveOnWorkers } from './workers/serve-on-workers.ts';
 
 const lateMs = 5000;
-
-/** Uncaught errors that are logged; a repeating one would fill the disk. */
-const uncaughtLinesMax = 10;
 
 /** npm repeats a signal that the terminal has sent to the whole process group: within this time both count as one. */
 const echoMs = 500;
@@ -39,9 +38,6 @@ export async function serve(terminal: Terminal, options: WrittenSettings): Promi
     signal.forget();
   }
 }
-
-/** The first occurrence of an event that may repeat, and a function that removes the listener. */
-type Heard<T> = { readonly first: Promise<T>; readonly forget: () => void };
 
 async function serveUntil(
   signal: Promise<string>,
@@ -59,18 +55,32 @@ async function serveUntil(
   const observe = fanOut(log, metrics.observe);
   const uncaught = hearUncaught(observe);
   try {
-    const starting = start(() => compose({ ...reading, observe, metrics }), settings);
-    const running = await Promise.race([starting, uncaught.first.then(fail)]);
+    const count = workersOf(settings);
+    const begin = (): Promise<Serving> => {
+      if (count === 1) return compose({ ...reading, observe, metrics });
+      return serveOnWorkers({ count, environment: terminal.environment, written: options, reading, observe });
+    };
+    const running = await Promise.race([start(begin, settings), uncaught.first.then(fail)]);
     tellStarted(terminal, running, reading);
-    return await stopAt(await Promise.race([signal, uncaught.first]), running, settings);
+    const ends = [signal, uncaught.first, ...(running.failed === undefined ? [] : [running.failed])];
+    return await stopAt(await Promise.race(ends), running, settings);
   } finally {
     uncaught.forget();
   }
 }
 
+/** The program in this thread, or its workers. */
+type Serving = Pick<Running, 'url' | 'tlsUrl' | 'adminKey' | 'madeSecrets' | 'stop'> & {
+  readonly failed?: Promise<never>;
+};
+
+function workersOf({ processes }: Settings): number {
+  return processes === 'auto' ? availableParallelism() : Number(processes);
+}
+
 function tellStarted(
   terminal: Terminal,
-  { url, tlsUrl, adminKey, madeSecrets: senderSecrets }: Running,
+  { url, tlsUrl, adminKey, madeSecrets: senderSecrets }: Serving,
   { configuration, settings }: Pick<Reading, 'configuration' | 'settings'>,
 ): void {
   tellWarnings(terminal, keyWarnings(settings));
@@ -80,7 +90,7 @@ function tellStarted(
   giveBackMemorySoon();
 }
 
-async function stopAt(cause: string | Uncaught, running: Running, settings: Settings): Promise<number> {
+async function stopAt(cause: string | Uncaught, running: Serving, settings: Settings): Promise<number> {
   const reason = typeof cause === 'string' ? cause : 'uncaught error';
   const stopped = stop(running, reason, settings.drainMs + lateMs);
   if (typeof cause === 'string') await stopped;
@@ -91,31 +101,6 @@ async function stopAt(cause: string | Uncaught, running: Running, settings: Sett
       () => fail(cause),
     );
   return exitCodes.done;
-}
-
-/** An error that no code caught. */
-type Uncaught = { readonly error: unknown };
-
-/**
- * Resolves with the first uncaught error. Each is logged with its origin and stack, up to `uncaughtLinesMax`; later
- * ones have no other effect, so that a repeating fault neither ends the drain nor begins another.
- */
-function hearUncaught(observe: Observe): Heard<Uncaught> {
-  const { promise, resolve: first } = Promise.withResolvers<Uncaught>();
-  let seen = 0;
-  // Node calls it for unhandled rejections too, as `origin` reports.
-  const hear = (error: Error, origin: NodeJS.UncaughtExceptionOrigin): void => {
-    seen += 1;
-    first({ error });
-    if (seen > uncaughtLinesMax) return;
-    try {
-      observe({ kind: 'uncaught', origin, error });
-    } catch {
-      // The log itself may have thrown the error. An error thrown here would end the process without a drain.
-    }
-  };
-  process.on('uncaughtException', hear);
-  return { first: promise, forget: () => void process.off('uncaughtException', hear) };
 }
 
 function fail({ error }: Uncaught): never {
@@ -137,7 +122,7 @@ function whereOf({ data, databaseUrl, databaseSchema }: Settings): string {
   return `${describe(addressOf(databaseUrl))}, schema ${databaseSchema}`;
 }
 
-async function start(begin: () => Promise<Running>, settings: Settings): Promise<Running> {
+async function start(begin: () => Promise<Serving>, settings: Settings): Promise<Serving> {
   try {
     return await begin();
   } catch (error) {
@@ -146,7 +131,7 @@ async function start(begin: () => Promise<Running>, settings: Settings): Promise
   }
 }
 
-async function stop(running: Running, reason: string, boundMs: number): Promise<void> {
+async function stop(running: Serving, reason: string, boundMs: number): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(new CommandFailure(`the program did not stop within ${boundMs} ms and was ended`));
@@ -171,26 +156,4 @@ function hearSignals(sameMs: number): Heard<string> {
   };
   process.on('SIGTERM', hear).on('SIGINT', hear);
   return { first: promise, forget: () => void process.off('SIGTERM', hear).off('SIGINT', hear) };
-}
-
-/** After the ready line, when its reader has been served. */
-const afterMs = 1000;
-
-type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-resort' }) => Promise<void>;
-
-/**
- * Frees the memory of the start. Loading modules and compiling schemas leaves some 18 MB of garbage in pages that V8
- * keeps until the heap is under pressure, which an idle program never is; one full collection soon after the start
- * returns them. It takes about 80 ms, once. The timer does not keep the process alive.
- */
-function giveBackMemorySoon(): void {
-  const timer = setTimeout(() => {
-    setFlagsFromString('--expose-gc');
-    const collect: unknown = runInNewContext('gc');
-    setFlagsFromString('--no-expose-gc');
-    if (typeof collect === 'function') {
-      void (collect as Collect)({ type: 'major', execution: 'async', flavor: 'last-resort' });
-    }
-  }, afterMs);
-  timer.unref();
 }

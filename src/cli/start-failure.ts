@@ -38,6 +38,10 @@ export function startFailure(error: unknown, settings: Settings): unknown {
       cause: error,
     });
   }
+  if (syscall === 'listen' && code === 'ENOTSUP') {
+    const message = 'sockets of this system cannot share a port: COMITY_PROCESSES must be 1';
+    return new CommandFailure(message, { cause: error });
+  }
   if (code === 'EADDRNOTAVAIL' || (code === 'ENOTFOUND' && syscall === 'getaddrinfo')) {
     return new CommandFailure(`COMITY_HOST ${host} is not an address of this machine`, { cause: error });
   }

@@ -25,12 +25,14 @@ export type Fingerprint = {
   readonly settings: string;
 };
 
+type FingerprintedConfiguration = Pick<Configuration, 'base' | 'apiVersion' | 'collections'>;
+
 /**
  * @param program version of the program
  * @param digest a hash that is long enough to be free of collisions
  */
 export function fingerprintOf(
-  configuration: Pick<Configuration, 'base' | 'apiVersion' | 'collections'>,
+  configuration: FingerprintedConfiguration,
   settings: Settings,
   program: string,
   digest: (text: string) => string,
@@ -44,6 +46,11 @@ export function fingerprintOf(
     // Whether each process has an administrator key of its own, or all use the one in the store.
     settings: digest(JSON.stringify([...common, ['adminKey', settings.adminKey !== undefined]])),
   };
+}
+
+/** The configuration as one text, to compare what two threads of a process have read. */
+export function fingerprintText(configuration: FingerprintedConfiguration, settings: Settings): string {
+  return JSON.stringify([fingerprintOf(configuration, settings, '', (text) => text), settings]);
 }
 
 /** Everything in a collection that its responses depend on, as one text with sorted members. */

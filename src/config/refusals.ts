@@ -50,6 +50,20 @@ export function refuseSchema(value: string): string | undefined {
   return value.startsWith('pg_') ? 'must not start with pg_, which PostgreSQL reserves' : undefined;
 }
 
+/** Threads beyond this many share a port and one writer without gain. */
+const workersMost = 64;
+
+export function refuseProcesses(value: string): string | undefined {
+  if (value === 'auto' || isCount(value)) return undefined;
+  return `must be auto or an integer from 1 to ${workersMost}`;
+}
+
+function isCount(value: string): boolean {
+  return (
+    value.length <= 2 && String(Number(value)) === value && Number(value) >= 1 && Number(value) <= workersMost
+  );
+}
+
 export function refusePublicUrl(value: string): string | undefined {
   return isOrigin(value) && value !== 'null' && (value.startsWith('https://') || value.startsWith('http://'))
     ? undefined

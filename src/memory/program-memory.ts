@@ -30,12 +30,17 @@ export type ProgramMemory = {
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
 };
 
+/** Size of the budget in octets. */
+export function memoryBytesOf({ memoryBytesMax }: Pick<MemoryOptions, 'memoryBytesMax'>): number {
+  return memoryBytesMax || defaultMemoryBytes(readMachineMemory());
+}
+
 export function createMemory({
-  memoryBytesMax,
   memorySharePercentMax: sharePercent,
   onRefused,
+  ...size
 }: MemoryOptions): ProgramMemory {
-  const bytesMax = memoryBytesMax || defaultMemoryBytes(readMachineMemory());
+  const bytesMax = memoryBytesOf(size);
   const budget = new MemoryBudget({ bytesMax, sharePercent, onRefused });
   const deliveries = new MemoryBudget({ bytesMax: Math.floor(bytesMax / deliveriesPart), sharePercent });
   const work = new OctetLine(Math.floor(bytesMax / workedOnPart));

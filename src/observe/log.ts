@@ -27,6 +27,8 @@ export type LogOptions = {
   readonly destination?: { write(line: string): void };
   /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly monotonic?: () => number;
+  /** Number of the worker, in every line; absent in a process that serves alone. */
+  readonly worker?: number;
 };
 
 type Lines = { write(line: string): void; flush?(): void };
@@ -43,7 +45,7 @@ export function createLog(options: LogOptions): Observe {
   const logger = pino(
     {
       level: options.level,
-      base: null,
+      base: options.worker === undefined ? null : { worker: options.worker },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
@@ -133,6 +135,8 @@ function lineOf(observation: Observation): Line {
       return { level: 'error', message: 'a connection could not be accepted' };
     case 'uncaught':
       return { level: 'fatal', message: 'uncaught error: Comity drains and exits' };
+    case 'worker-ended':
+      return { level: 'error', message: 'a worker ended and is replaced' };
     case 'stream-cut':
       return { level: 'warn', message: 'event stream cut: its reader is too slow' };
     case 'loop-held':

@@ -43,9 +43,18 @@ const clientErrorsCounter = {
   labelNames: ['code'],
 } as const;
 
-/** @param options.process adds metrics of the process; sampling the event loop costs about 0.1 % of a processor */
-export function createMetrics(options: { process: boolean } = { process: true }): Metrics {
+export type MetricsOptions = {
+  /** Adds metrics of the process; sampling the event loop costs about 0.1 % of a processor. */
+  readonly process: boolean;
+  /** Number of the worker, a label of every sample; absent in a process that serves alone. */
+  readonly worker?: number;
+};
+
+export function createMetrics(options: MetricsOptions = { process: true }): Metrics {
   const registry = new Registry();
+  const labels: { readonly worker?: string } =
+    options.worker === undefined ? {} : { worker: String(options.worker) };
+  registry.setDefaultLabels(labels);
   if (options.process) collectDefaultMetrics({ register: registry });
   const cells = new RequestCells();
   registerRequests(registry, cells);
@@ -55,7 +64,7 @@ export function createMetrics(options: { process: boolean } = { process: true })
     gaugeBy: (name, help, label, read) => registerGaugeBy(registry, name, help, label, read),
     loopDelay: loopDelays(registry),
     contentType: registry.contentType,
-    render: async () => `${await registry.metrics()}\n${renderDurations(cells)}`,
+    render: async () => `${await registry.metrics()}\n${renderDurations(cells, labels)}`,
   };
 }
 
@@ -88,6 +97,7 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
       case 'uncaught':
       case 'stream-cut':
       case 'processes-differ':
+      case 'worker-ended':
         faults.inc({ kind: observation.kind });
         return;
       case 'delivery-attempted':

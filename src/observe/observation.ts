@@ -30,6 +30,8 @@ export type Observation =
       readonly origin: 'uncaughtException' | 'unhandledRejection';
       readonly error: unknown;
     }
+  /** One of several workers ended by itself; a successor is started. */
+  | { readonly kind: 'worker-ended'; readonly worker: number; readonly error: unknown }
   /** The reader of an event stream was too slow for its buffer, or read nothing for `answerStallTimeoutMs`. */
   | {
       readonly kind: 'stream-cut';

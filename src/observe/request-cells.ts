@@ -74,10 +74,15 @@ const head =
 
 type Sums = { seconds: number; count: number; readonly buckets: Float64Array };
 
-/** Renders the cells in Prometheus's text format. No label `status`: it multiplies the series; the counter has it. */
-export function renderDurations(cells: RequestCells): string {
+/**
+ * Renders the cells in Prometheus's text format. No label `status`: it multiplies the series; the counter has it.
+ * @param worker a label of every sample
+ */
+export function renderDurations(cells: RequestCells, { worker }: { readonly worker?: string }): string {
   let text = head;
-  for (const [labels, sums] of addUp(cells)) {
+  const last = worker === undefined ? '' : `,worker="${worker}"`;
+  for (const [request, sums] of addUp(cells)) {
+    const labels = `${request}${last}`;
     let upTo = 0;
     for (const [at, bound] of durationBuckets.entries()) {
       upTo += sums.buckets[at] ?? 0;

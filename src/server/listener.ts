@@ -63,6 +63,12 @@ export type ListenerOptions = {
 /** `port`: for TLS beside the cleartext port, 0 picks a free one; undefined: the one port uses TLS. */
 export type ListenTls = TlsOptions & { readonly port: number | undefined };
 
+export type ListenOptions = {
+  readonly tls?: ListenTls | undefined;
+  /** Other threads listen at the same ports, and the system spreads the connections (SO_REUSEPORT). */
+  readonly sharesPorts?: boolean;
+};
+
 export type Listening = {
   readonly host: string;
   readonly port: number;
@@ -77,7 +83,7 @@ export type Listener = {
    * Opens the port or ports; 0 picks a free one. Without `tls` the port is cleartext; with `tls` it uses TLS, or, with
    * `tls.port`, that second port does. Rejects with node's error (`EADDRINUSE`, `EACCES`), and then none is open.
    */
-  listen(host: string, port: number, tls?: ListenTls): Promise<Listening>;
+  listen(host: string, port: number, options?: ListenOptions): Promise<Listening>;
   /** Drains within the bound; resolves with the number of connections that were cut at it. */
   drain(boundMs: number): Promise<number>;
   /** A node:http request listener. It never sends 100 (Continue): the server that it is mounted in has. */
@@ -141,10 +147,11 @@ export function createListener(options: ListenerOptions): Listener {
       sockets: context.sockets.size,
       tunnels: context.proxy?.count() ?? 0,
     }),
-    async listen(host, portNumber, tls) {
+    async listen(host, portNumber, { tls, sharesPorts = false } = {}) {
       if (state !== 'idle')
         throw new Error(`listen() was called on a listener in the state ${state}; it can be called once`);
-      const opened = await openPorts(context, options.behindProxy === true, { host, port: portNumber, tls });
+      const opening = { host, port: portNumber, tls, sharesPorts };
+      const opened = await openPorts(context, options.behindProxy === true, opening);
       ports = opened.ports;
       const { answerStallTimeoutMs, keepAliveTimeoutMs, headersTimeoutMs } = context.limits;
       sweeper = setInterval(
@@ -202,25 +209,30 @@ function createContext(options: ListenerOptions): Context {
   };
 }
 
-type Opening = { readonly host: string; readonly port: number; readonly tls: ListenTls | undefined };
+type Opening = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: ListenTls | undefined;
+  readonly sharesPorts: boolean;
+};
 
 async function openPorts(
   context: Context,
   behindProxy: boolean,
-  { host, port, tls }: Opening,
+  { host, port, tls, sharesPorts: reusePort }: Opening,
 ): Promise<{ readonly ports: readonly Port[]; readonly listening: Listening }> {
   const http2 = createHttp2(context);
   const http1 = createHttp1(context, createUpgrades(context, { http2: behindProxy ? undefined : http2 }));
   const protocols: Protocols = { http1, http2 };
   const secure = tls !== undefined && tls.port === undefined;
   const first = secure ? createTlsFront(context, protocols, tls) : createCleartextFront(context, protocols);
-  const address = await open(first, host, port);
+  const address = await open(first, { host, port, reusePort });
   const ports = [first];
   let tlsPort: number | undefined;
   if (tls?.port !== undefined) {
     const second = createTlsFront(context, protocols, tls);
     try {
-      tlsPort = (await open(second, host, tls.port)).port;
+      tlsPort = (await open(second, { host, port: tls.port, reusePort })).port;
     } catch (error) {
       first.close();
       http1.close();
@@ -281,10 +293,12 @@ function lookMs(timeoutMs: number): number {
   return Math.min(Math.max(Math.floor(timeoutMs / looksPerTimeout), lookMsMin), lookMsMax);
 }
 
-async function open(port: Port, host: string, portNumber: number): Promise<{ host: string; port: number }> {
+type At = { readonly host: string; readonly port: number; readonly reusePort: boolean };
+
+async function open(port: Port, at: At): Promise<{ host: string; port: number }> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   port.once('error', reject);
-  port.listen({ port: portNumber, host, backlog: waitingConnectionsMax }, resolve);
+  port.listen({ ...at, backlog: waitingConnectionsMax }, resolve);
   await promise;
   port.off('error', reject);
   const address = port.address();

@@ -117,13 +117,13 @@ test('ends with the time that the call has, and says where it stood', async () =
   await withReceiver(
     () => undefined,
     async ({ url }) => {
-      const silent = await shared.exchange(callTo(url, { timeoutMs: 40 }));
+      const silent = await shared.exchange(callTo(url, { timeoutMs: 500 }));
       assert.ok(silent.kind === 'failed');
       assert.deepEqual(
         [silent.failure, silent.message],
-        ['timeout', 'The limit of 40 ms was reached before there was an answer'],
+        ['timeout', 'The limit of 500 ms was reached before there was an answer'],
       );
-      assert.ok(silent.timing.totalMs >= 38 && (silent.timing.connectMs ?? -1) >= 0);
+      assert.ok(silent.timing.totalMs >= 490 && (silent.timing.connectMs ?? -1) >= 0);
     },
   );
   const never = () => new Promise<readonly string[]>(() => undefined);

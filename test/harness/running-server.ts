@@ -8,7 +8,8 @@ import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readConfiguration } from '../../src/cli/read-configuration.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
-import { compose } from '../../src/compose.ts';
+import { serveOnWorkers } from '../../src/cli/workers/serve-on-workers.ts';
+import { type ComposeOptions, compose, type Running } from '../../src/compose.ts';
 import { createLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { fanOut } from '../../src/observe/observation.ts';
@@ -62,7 +63,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     },
   };
   const observe = fanOut(createLog({ level: settings.logLevel, destination }), metrics.observe);
-  const running = await compose({ ...reading, observe, metrics });
+  const running = await begin({ ...reading, observe, metrics }, environment);
   const { url, tlsUrl, adminKey: madeKey, madeSecrets: senderSecrets } = running;
   const welcome = { url, tlsUrl, data: place.folder, adminKey: madeKey, senderSecrets, configuration };
   const port = Number(new URL(url).port);
@@ -85,6 +86,18 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
       return stopped;
     },
   };
+}
+
+/** With COMITY_TEST_PROCESSES=3 every server has three workers, whose log goes to standard error: so all of test/wire can be run on them. */
+const workers = Number(process.env.COMITY_TEST_PROCESSES ?? 1);
+
+async function begin(
+  options: ComposeOptions & { readonly module: string },
+  environment: Readonly<Record<string, string>>,
+): Promise<Pick<Running, 'url' | 'tlsUrl' | 'adminKey' | 'madeSecrets' | 'stop'>> {
+  if (workers === 1) return compose(options);
+  const { observe, ...reading } = options;
+  return serveOnWorkers({ count: workers, environment, written: {}, reading, observe });
 }
 
 /** A server for all tests of a file, which stops after them. */

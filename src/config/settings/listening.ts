@@ -1,6 +1,6 @@
 /** Settings of the program as a whole, and of its sockets, connections and streams (§8). */
 
-import { refuseKey, refuseSecretKey, refuseSecretKeys } from '../refusals.ts';
+import { refuseKey, refuseProcesses, refuseSecretKey, refuseSecretKeys } from '../refusals.ts';
 import { choice, integer, section, text, toggle } from '../setting.ts';
 
 const KiB = 1024;
@@ -108,6 +108,11 @@ export const programSettings = section('Program', {
     'Path of the configuration file; `npm start` serves `examples/shop/comity.config.ts`.',
   ),
   data: text('./data', {}, 'Folder of the embedded store and its files; created when missing.'),
+  processes: text(
+    '1',
+    { charactersMax: 4, refuse: refuseProcesses },
+    'Workers that serve the port together, each with an event loop of its own: `auto` starts one for each processor. They share the memory budget; limits of connections and of queues hold for each. More than 1 needs Linux or another system where sockets share a port evenly.',
+  ),
   adminKey: text(
     undefined,
     { charactersMax: 255, secret: true, refuse: refuseKey },

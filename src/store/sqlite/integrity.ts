@@ -7,6 +7,7 @@ import { existsSync, statfsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Observe } from '../../observe/observation.ts';
 import type { StorageFault } from '../store.ts';
+import { damageAt, type HomeState } from './home-state.ts';
 import { faultOf, messageOf, unavailable } from './sqlite-failure.ts';
 
 /** Thrown at the start for a file that is damaged or is no database. */
@@ -28,15 +29,19 @@ export type Damage = {
   note(fault: StorageFault | undefined, message: string): void;
 };
 
-export function createDamage(path: string, observe: Observe): Damage {
+/** @param state tells the stores of other threads, and by it those tell this one */
+export function createDamage(path: string, state: HomeState, observe: Observe): Damage {
   let found: DamagedStore | undefined;
   return {
     refuse() {
-      if (found !== undefined) throw unavailable(found.message, found, 'storage_damaged');
+      if (Atomics.load(state, damageAt) === 0) return;
+      found ??= new DamagedStore(path, 'as another thread found');
+      throw unavailable(found.message, found, 'storage_damaged');
     },
     note(fault, message) {
       if (found !== undefined || fault !== 'storage_damaged') return;
       found = new DamagedStore(path, message);
+      Atomics.store(state, damageAt, 1);
       observe({ kind: 'store-failed', what: 'reading: the database file is damaged', error: found });
     },
   };

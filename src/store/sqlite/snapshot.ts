@@ -1,11 +1,12 @@
 /**
  * Reads on the calling thread. The first read of a turn of the event loop opens a read transaction, which ends with the turn: taking and
- * releasing WAL's read lock by two system calls was two thirds of a point read (6.1 µs against 2.2 µs). A commit that becomes known in the
- * same turn ends it too, so a read sees every unit whose `commit` has resolved.
+ * releasing WAL's read lock by two system calls was two thirds of a point read (6.1 µs against 2.2 µs). A commit in the same turn, by
+ * whichever thread, ends it too, so a read sees every unit that was acknowledged before.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { versionText } from '../version-text.ts';
+import { commitsAt, type HomeState } from './home-state.ts';
 import type { Damage } from './integrity.ts';
 import { asStoreError, faultOf, messageOf, unavailable } from './sqlite-failure.ts';
 import { StatementCache } from './statement-cache.ts';
@@ -13,6 +14,7 @@ import { StatementCache } from './statement-cache.ts';
 export class Snapshot {
   readonly #database: DatabaseSync;
   readonly #damage: Damage;
+  readonly #state: HomeState;
   readonly #statements: StatementCache;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
@@ -23,12 +25,15 @@ export class Snapshot {
     this.end();
   };
   #open = false;
+  /** The count of commits when it began. */
+  #commits = 0;
   #scheduled = false;
   #closed = false;
 
-  constructor(database: DatabaseSync, damage: Damage) {
+  constructor(database: DatabaseSync, damage: Damage, state: HomeState) {
     this.#database = database;
     this.#damage = damage;
+    this.#state = state;
     this.#statements = new StatementCache(database, memoryBounds.sqliteStatements.octets);
     this.#begin = database.prepare('BEGIN');
     this.#commit = database.prepare('COMMIT');
@@ -44,8 +49,11 @@ export class Snapshot {
   run<T>(read: () => T): T {
     this.#refuseClosed();
     try {
+      const commits = Atomics.load(this.#state, commitsAt);
+      if (commits !== this.#commits) this.end();
       if (!this.#open) {
         this.#damage.refuse();
+        this.#commits = commits;
         this.#begin.run();
         this.#open = true;
         if (!this.#scheduled) {

@@ -1,17 +1,13 @@
 /**
  * The store on embedded SQLite: the contract of store.ts over one file `comity.db` in a folder that this process locks. Three
- * kinds of connections: this thread reads what an index serves, reader threads scan, one writer thread commits.
+ * kinds of connections: this thread reads what an index serves, reader threads scan, one writer thread commits. Several
+ * threads of the process can each have a store over the same folder (home.ts).
  */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { MessagePort } from 'node:worker_threads';
 import type { Observe } from '../../observe/observation.ts';
-import { dropDigests } from '../backup-file/digests.ts';
-import { migrate } from '../backup-file/migrate.ts';
 import { RunningBackups } from '../backup-file/running-backups.ts';
-import { beginPartial, publish } from '../backup-file/write-file.ts';
 import { ChangeListeners } from '../change-listeners.ts';
 import { rowOf } from '../kept-row.ts';
 import { Lines } from '../lines.ts';
@@ -19,20 +15,13 @@ import type { ProvisionalRevisions } from '../provisional-revisions.ts';
 import { eventsTable, type Row, type Store, StoreUnavailable, type Table } from '../store.ts';
 import type { Cells } from './cells.ts';
 import { tickSql } from './compile/select.ts';
-import { type ConnectionOptions, connect } from './connection.ts';
-import { rewriteOnce } from './erasure.ts';
-import {
-  checkPages,
-  convertDamage,
-  createDamage,
-  type Damage,
-  refuseEmptyFile,
-  refuseFullDisk,
-} from './integrity.ts';
-import { lockFolder } from './lock.ts';
+import { connect } from './connection.ts';
+import { type HomeOptions, openHome } from './home.ts';
+import type { HomeData } from './home-state.ts';
+import { createDamage, type Damage } from './integrity.ts';
 import { installDeadline } from './reader/deadline.ts';
 import { ReaderPool } from './reader/pool.ts';
-import { reconcile, type TableDirectory, type TableNumbers, tableDirectory } from './reconcile.ts';
+import { type TableDirectory, tableDirectory } from './reconcile.ts';
 import { Snapshot } from './snapshot.ts';
 import { startBackup } from './sqlite-backup.ts';
 import { messageOf, unavailable } from './sqlite-failure.ts';
@@ -42,9 +31,7 @@ import { readHead, readTail } from './tail.ts';
 import { createTallies } from './tallies.ts';
 import { WriterQueue } from './writer/queue.ts';
 
-export type SqliteOptions = {
-  /** Created if missing, readable by its owner only. */
-  readonly folder: string;
+export type StoreOptions = {
   readonly tables: readonly Table[];
   /** Threads for reads whose cost grows with a table. 0, the default: as many as processors, from 2 to 4. */
   readonly readerThreads?: number;
@@ -52,139 +39,83 @@ export type SqliteOptions = {
   readonly readerQueueMax?: number;
   /** Timeout of one such read. Default 10 s. */
   readonly scanTimeoutMs?: number;
-  /** Page cache of each connection. Default 16 MiB. */
-  readonly cacheKibibytes?: number;
-  /** Bytes of the database file that readers map into memory. Default 1 GiB. */
-  readonly mappedBytesMax?: number;
   /** Units that may wait for the writer; more get `StoreUnavailable`. Default 10,000. */
   readonly unitsWaitingMax?: number;
   /** Octets of their documents; more get `StoreUnavailable`. Default 64 MiB. */
   readonly unitsWaitingBytesMax?: number;
-  /** Units per transaction. Default 512. */
+  /** Units of this store per transaction. Default 512. */
   readonly unitsPerTransactionMax?: number;
   /** Characters of documents after which a batch takes no further unit. Default 8 Mi. */
   readonly charactersPerTransactionMax?: number;
-  /** Limit of the database file in pages of 4 KiB; writes beyond it get `StoreUnavailable`. Default none. */
-  readonly pagesMax?: number;
   /** Changes that may wait for their turn at a row; more get `StoreUnavailable`. Default 10,000. */
   readonly changesWaitingMax?: number;
   /** How long a change may wait for its turn. Default 30 s. */
   readonly changeWaitMs?: number;
-  /** Largest file that a start checks for damage. Default 256 MiB; 0: none. */
-  readonly startCheckMebibytes?: number;
-  /** Time after which the log no longer holds deleted text. Default 60 s. */
-  readonly logTruncateSeconds?: number;
   readonly observe?: Observe;
-  /** Milliseconds since the epoch; only tests replace it. */
-  readonly clock?: () => number;
 };
+
+export type SqliteOptions = HomeOptions &
+  StoreOptions & {
+    /** Milliseconds since the epoch; only tests replace it. */
+    readonly clock?: () => number;
+  };
 
 export type SqliteStore = Store & {
   readonly unitsWaiting: () => number;
 };
 
-/** Timeout for another connection's lock; only a checkpoint or a recovery holds one, briefly. */
-const busyTimeoutMs = 5000;
+/** What a store shares with those of other threads. */
+export type Membership = Pick<Store, 'shared' | 'processId' | 'hasEnded' | 'tally'> & {
+  readonly data: HomeData;
+  /** Connects the writer to the other end of the port. */
+  readonly join: (port: MessagePort) => void;
+};
 
 /**
- * Opens or creates the store in the folder, migrates its schema and starts the writer.
+ * Opens or creates the store in the folder, which no other store uses meanwhile.
  * @throws FolderInUse, DamagedStore, UnknownDatabase, UnfitRows, TypeError (a declaration that cannot be stored)
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
   const started = performance.now();
-  const observe = options.observe ?? ignore;
-  const layouts = layoutsOf(options.tables);
-  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-  const release = lockFolder(options.folder);
+  const home = openHome(options);
   try {
-    const path = join(options.folder, 'comity.db');
-    refuseEmptyFile(path);
-    refuseFullDisk(options.folder);
-    // SQLite gives the log and the shared memory file the mode of the database.
-    if (existsSync(path)) chmodSync(path, 0o600);
-    else makeFile(path, observe);
-    const connection: ConnectionOptions = {
-      cacheKibibytes: options.cacheKibibytes ?? 16_384,
-      busyTimeoutMs,
-      mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
-      pagesMax: options.pagesMax,
+    const processId = randomUUID();
+    const tally = createTallies(options.clock ?? Date.now);
+    const store = joinSqliteStore(options, {
+      ...{ data: home.data, join: home.join },
+      shared: false,
+      processId,
+      // This process has the folder to itself, so every other process is a former one.
+      hasEnded: (other) => other !== processId,
+      tally: async (tallies) => tally(tallies),
+    });
+    let closing: Promise<void> | undefined;
+    const close = (): Promise<void> => {
+      closing ??= store.close().then(() => home.close());
+      return closing;
     };
-    const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
-    const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
-    const store = assemble(options, { path, connection, layouts, numbers, release, observe });
-    observe({
-      kind: 'store-opened',
-      engine: 'sqlite',
-      tables: layouts.length,
+    options.observe?.({
+      ...{ kind: 'store-opened', engine: 'sqlite', tables: options.tables.length },
       durationMs: performance.now() - started,
     });
-    return store;
+    return { ...store, close };
   } catch (error) {
-    release();
+    await home.close();
     throw error;
   }
 }
 
-function ignore(): void {
-  // No observer was given.
-}
-
-/** Names a new file only when it is a store, so that an empty file is always a sign of damage. */
-function makeFile(path: string, observe: Observe): void {
-  const partial = beginPartial(path);
-  const database = new DatabaseSync(partial);
-  database.exec('PRAGMA auto_vacuum = INCREMENTAL');
-  migrate(database, partial, observe);
-  database.close();
-  publish(path);
-}
-
-function bringUpToDate(
-  path: string,
-  connection: ConnectionOptions,
-  layouts: readonly Layout[],
-  { bytesMax, observe }: { readonly bytesMax: number; readonly observe: Observe },
-): TableNumbers {
-  const database = connect(path, 'writer', connection);
-  try {
-    checkPages(database, path, bytesMax);
-    migrate(database, path, observe);
-    dropDigests(database);
-    rewriteOnce(database, observe);
-    return reconcile(database, layouts, observe);
-  } finally {
-    database.close();
-  }
-}
-
-type OpenInputs = {
-  readonly path: string;
-  readonly connection: ConnectionOptions;
-  readonly layouts: readonly Layout[];
-  readonly numbers: TableNumbers;
-  readonly release: () => void;
-  readonly observe: Observe;
-};
-
-type Running = {
-  readonly snapshot: Snapshot;
-  readonly readers: ReaderPool;
-  readonly writer: WriterQueue;
-  readonly tableOf: TableDirectory;
-  readonly listeners: ChangeListeners;
-  readonly tally: ReturnType<typeof createTallies>;
-  readonly lines: Lines;
-  readonly backups: RunningBackups;
-  readonly release: () => void;
-};
-
-function assemble(options: SqliteOptions, inputs: OpenInputs): SqliteStore {
-  const { path, connection, layouts, numbers, release } = inputs;
-  const damage = createDamage(path, inputs.observe);
+/** A store over a folder that is open; `close` leaves the folder open. */
+export function joinSqliteStore(options: StoreOptions, membership: Membership): SqliteStore {
+  const { data } = membership;
+  const { path, connection, numbers, state } = data;
+  const observe = options.observe ?? ignore;
+  const layouts = layoutsOf(options.tables);
+  const damage = createDamage(path, state, observe);
   const caller = connect(path, 'reader', connection);
   // Conditions on columns may contain a short pattern; nothing on this connection takes long enough to be ended.
   installDeadline(caller, Number.POSITIVE_INFINITY, new Int32Array(1));
-  const snapshot = new Snapshot(caller, damage);
+  const snapshot = new Snapshot(caller, damage, state);
   const readers = new ReaderPool(
     { path, connection, scanTimeoutMs: options.scanTimeoutMs ?? 10_000 },
     { readerThreads: readerThreadsOf(options), readerQueueMax: options.readerQueueMax ?? 256, damage },
@@ -192,56 +123,66 @@ function assemble(options: SqliteOptions, inputs: OpenInputs): SqliteStore {
   const listeners = new ChangeListeners();
   const lines = new Lines(options);
   const { revisions } = lines;
-  const writer = startWriter(options, inputs, { snapshot, listeners, damage, revisions });
+  const writer = startQueue(options, membership, { layouts, listeners, damage, revisions });
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
-  const tally = createTallies(options.clock ?? Date.now);
-  return storeOver({ snapshot, readers, writer, tableOf, listeners, tally, lines, backups, release });
+  return storeOver({ snapshot, readers, writer, tableOf, listeners, lines, backups, membership });
 }
 
-type WriterHooks = {
+function ignore(): void {
+  // No observer was given.
+}
+
+type Running = {
   readonly snapshot: Snapshot;
+  readonly readers: ReaderPool;
+  readonly writer: WriterQueue;
+  readonly tableOf: TableDirectory;
+  readonly listeners: ChangeListeners;
+  readonly lines: Lines;
+  readonly backups: RunningBackups;
+  readonly membership: Membership;
+};
+
+type QueueParts = {
+  readonly layouts: readonly Layout[];
   readonly listeners: ChangeListeners;
   readonly damage: Damage;
   readonly revisions: ProvisionalRevisions;
 };
 
 /** At least two, so that a scan of one party does not block the others. */
-function readerThreadsOf({ readerThreads = 0 }: SqliteOptions): number {
+function readerThreadsOf({ readerThreads = 0 }: StoreOptions): number {
   return readerThreads > 0 ? readerThreads : Math.min(4, Math.max(2, availableParallelism()));
 }
 
-/** Starts the writer, which reaches the other inputs only through these callbacks. */
-function startWriter(
-  options: SqliteOptions,
-  inputs: OpenInputs,
-  { snapshot, listeners, damage, revisions }: WriterHooks,
+function startQueue(
+  options: StoreOptions,
+  { data, join }: Membership,
+  { layouts, listeners, damage, revisions }: QueueParts,
 ): WriterQueue {
-  const { path, connection, layouts, numbers, observe } = inputs;
-  const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
-  return new WriterQueue(
-    { path, tables: options.tables, numbers, connection, logTruncateMs },
-    layouts.map((layout) => layout.table.name),
-    {
-      unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
-      unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
-      unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
-      charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
-      onCommitted: () => snapshot.end(),
-      onChanged: (tables) => listeners.call(tables),
-      onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
-      onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
-      damage,
-      revisions,
-    },
-  );
+  const observe = options.observe ?? ignore;
+  return new WriterQueue({
+    join,
+    tables: layouts.map((layout) => layout.table.name),
+    numbers: data.numbers,
+    unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
+    unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
+    unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
+    charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
+    onChanged: (tables) => listeners.call(tables),
+    onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
+    onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
+    damage,
+    revisions,
+  });
 }
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
   const { snapshot, readers, writer, tableOf, listeners, lines, backups } = running;
+  const { shared, processId, hasEnded, tally } = running.membership;
   const shapes = createCompiledShapes();
-  const processId = randomUUID();
   let closing: Promise<void> | undefined;
   const read = (table: string, id: string): Row | undefined => {
     const { readSql } = tableOf(table);
@@ -251,11 +192,7 @@ function storeOver(running: Running): SqliteStore {
     });
   };
   return {
-    shared: false,
-    processId,
-    // This process has the folder to itself, so every other process is a former one.
-    hasEnded: (other) => other !== processId,
-    lines,
+    ...{ shared, processId, hasEnded, tally, lines },
     read,
     readNewest: (table, id) => lines.newest(table, id) ?? { row: read(table, id), isProvisional: false },
     plan(query) {
@@ -278,7 +215,6 @@ function storeOver(running: Running): SqliteStore {
     head: () => readHead(snapshot),
     onAppend: (listener) => listeners.add(eventsTable, listener),
     onChange: (table, listener) => listeners.add(tableOf(table).layout.table.name, listener),
-    tally: async (tallies) => running.tally(tallies),
     async purge(table, updatedBefore, limit) {
       const { layout, tableNumber } = tableOf(table);
       return purgeRows(readers, writer, layout, tableNumber, { updatedBefore, limit });
@@ -305,13 +241,12 @@ async function ping(writer: WriterQueue, snapshot: Snapshot): Promise<void> {
   return writer.probe();
 }
 
-/** In this order, so that accepted units are committed, and the folder is released last. */
-async function closeAll({ backups, writer, readers, snapshot, release }: Running): Promise<void> {
+/** In this order, so that accepted units are committed. */
+async function closeAll({ backups, writer, readers, snapshot }: Running): Promise<void> {
   await backups.close();
   await writer.close();
   await readers.close();
   snapshot.close();
-  release();
 }
 
 const rowsPerTransaction = 500;

@@ -91,7 +91,7 @@ export async function startFleet(
 
 /** The same request to each of them at once. */
 export function sendToAll(
-  programs: readonly ServerProcess[],
+  programs: readonly Pick<ServerProcess, 'send'>[],
   method: string,
   path: string,
   options?: RequestOptions,

@@ -40,7 +40,7 @@ export async function serve(
     ...options,
   });
   const tls = { certificate: fixedCertificate(), alpn: 'h2,http/1.1', port: undefined } as const;
-  const { port } = await listener.listen('127.0.0.1', 0, kind === 'TLS' ? tls : undefined);
+  const { port } = await listener.listen('127.0.0.1', 0, { tls: kind === 'TLS' ? tls : undefined });
   const clients: RawClient[] = [];
   test.after(async () => {
     for (const client of clients) client.destroy();

@@ -118,7 +118,6 @@ for (const [name, { status, error, cut = null, delivered }] of Object.entries(fa
     assert.equal(delivery.status, delivered ? 'delivered' : 'not_delivered');
     const again = !delivered && name !== 'a receiver that wants no more';
     assert.equal(delivery.nextAttemptAt !== null, again, 'whether it is tried again');
-    assert.ok(attempt.latencyMs < timeoutMs + 2000);
     assert.ok(attempt.responseSnippet.length <= 1024);
   });
 }

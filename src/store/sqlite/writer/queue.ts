@@ -3,33 +3,28 @@
  * transaction form the next one (group commit).
  * States: idle; busy (one request under way); closed (accepts nothing, and `close` waits until it is idle). In the idle state the first
  * unit waits for the end of the turn of the event loop, so that a turn is one batch; in the busy state a reply starts the next batch
- * immediately. If the writer thread dies, the request under way fails, and the next request starts another thread.
+ * immediately. If the writer thread dies, the request under way fails, and the next request joins another thread.
  */
-import { Worker } from 'node:worker_threads';
-import { ownEmitter } from '../../../observe/own-emitter.ts';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { isOnlyExpected } from '../../change-listeners.ts';
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
-import { workerFile } from '../../worker-file.ts';
 import type { Damage } from '../integrity.ts';
+import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
-import {
-  type Cell,
-  encodeUnit,
-  type Reply,
-  type Request,
-  unitCharacters,
-  type WriterData,
-} from './writer-messages.ts';
+import { type Cell, encodeUnit, type Reply, type Request, unitCharacters } from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
   readonly unitsWaitingBytesMax: number;
   readonly unitsPerTransactionMax: number;
   readonly charactersPerTransactionMax: number;
-  /** Called before a batch's promises settle, so that reads see it from then on. */
-  readonly onCommitted: () => void;
-  /** Called afterwards, with the tables that the batch changed. */
+  /** Connects the writer to the other end of a channel (home.ts). */
+  readonly join: (port: MessagePort) => void;
+  /** Tables in the order of the writer. */
+  readonly tables: readonly string[];
+  readonly numbers: TableNumbers;
+  /** Called with the tables that a batch or another store changed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
@@ -52,31 +47,30 @@ type Purge = {
 
 type UnderWay =
   | { readonly kind: 'commit'; readonly units: readonly Waiting[]; readonly started: number }
-  | { readonly kind: 'purge'; readonly purge: Purge }
-  | { readonly kind: 'close'; readonly done: () => void };
+  | { readonly kind: 'purge'; readonly purge: Purge };
 
 /** Upper bound in memory. */
 const octetsPerCharacter = 2;
 
 export class WriterQueue {
-  readonly #data: WriterData;
   readonly #options: QueueOptions;
   readonly #indexOf: ReadonlyMap<string, number>;
+  readonly #nameOf: ReadonlyMap<number, string>;
   #waiting: Waiting[] = [];
   #charactersWaiting = 0;
   readonly #purges: Purge[] = [];
-  #worker: Worker | undefined;
+  #port: MessagePort | undefined;
   #underWay: UnderWay | undefined;
   #full: StoreUnavailable | undefined;
   #scheduled = false;
   #closed: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(data: WriterData, tables: readonly string[], options: QueueOptions) {
-    this.#data = data;
+  constructor(options: QueueOptions) {
     this.#options = options;
-    this.#indexOf = new Map(tables.map((name, index) => [name, index]));
-    this.#start();
+    this.#indexOf = new Map(options.tables.map((name, index) => [name, index]));
+    this.#nameOf = new Map([...options.numbers].map(([name, number]) => [number, name]));
+    this.#join();
   }
 
   get unitsWaiting(): number {
@@ -84,7 +78,7 @@ export class WriterQueue {
   }
 
   get alive(): boolean {
-    return this.#worker !== undefined && this.#closing === undefined;
+    return this.#port !== undefined && this.#closing === undefined;
   }
 
   commit(unit: Unit): Promise<Commit> {
@@ -159,10 +153,13 @@ export class WriterQueue {
       this.#underWay = { kind: 'purge', purge };
       this.#post(purge.request);
     } else if (this.#waiting.length > 0) this.#postBatch();
-    else if (this.#closed !== undefined) {
-      this.#underWay = { kind: 'close', done: this.#closed };
-      this.#post({ kind: 'close' });
-    } else this.#worker?.unref();
+    else if (this.#closed === undefined) this.#port?.unref();
+    else {
+      const port = this.#port;
+      this.#port = undefined;
+      port?.close();
+      this.#closed();
+    }
   }
 
   #postBatch(): void {
@@ -193,37 +190,39 @@ export class WriterQueue {
   }
 
   #post(request: Request): void {
-    const worker = this.#worker ?? this.#start();
+    const port = this.#port ?? this.#join();
     // Keeps the process running during a commit, but not for an idle writer.
-    worker.ref();
+    port.ref();
     try {
-      worker.postMessage(request);
+      port.postMessage(request);
     } catch (error) {
       // The request contains a value that cannot be cloned, so the writer never received it.
       this.#fail(error);
     }
   }
 
-  #start(): Worker {
-    const worker: Worker = ownEmitter(
-      new Worker(workerFile('./writer-thread', import.meta.url), { workerData: this.#data }),
-      (error) => this.#died(worker, error),
-    );
-    worker.unref();
-    worker.on('message', (reply: Reply) => this.#answer(reply));
-    worker.on('exit', () => this.#died(worker, new Error('the writer thread ended')));
-    this.#worker = worker;
-    return worker;
+  #join(): MessagePort {
+    const { port1: port, port2: joined } = new MessageChannel();
+    this.#options.join(joined);
+    port.on('message', (reply: Reply) => this.#answer(reply));
+    port.on('close', () => this.#lost(port));
+    port.unref();
+    this.#port = port;
+    return port;
   }
 
-  #died(worker: Worker, error: unknown): void {
-    if (this.#worker !== worker) return;
-    this.#worker = undefined;
-    if (this.#underWay?.kind === 'close') this.#settleClose();
-    else this.#fail(unavailable('the writer thread ended', error));
+  /** The writer ended. */
+  #lost(port: MessagePort): void {
+    if (this.#port !== port) return;
+    this.#port = undefined;
+    this.#fail(unavailable('the writer thread ended'));
   }
 
   #answer(reply: Reply): void {
+    if (reply.kind === 'changed') {
+      this.#options.onChanged(this.#namesOf(reply.tables));
+      return;
+    }
     const underWay = this.#underWay;
     if (underWay === undefined) return;
     if (reply.kind === 'failed') {
@@ -233,14 +232,8 @@ export class WriterQueue {
       this.#fail(error);
       return;
     }
-    if (underWay.kind === 'close') {
-      this.#worker = undefined;
-      this.#settleClose();
-      return;
-    }
     this.#underWay = undefined;
     this.#full = undefined;
-    this.#options.onCommitted();
     if (underWay.kind === 'commit' && reply.kind === 'committed')
       this.#settleRevisions(underWay.units, reply);
     // Sends the next batch before the promises of this one settle, so that the writer never waits for them.
@@ -277,14 +270,11 @@ export class WriterQueue {
     if (error instanceof StoreUnavailable) this.#options.onFailed(error);
     if (underWay?.kind === 'commit') for (const { reject } of underWay.units) reject(error);
     if (underWay?.kind === 'purge') underWay.purge.reject(error);
-    if (underWay?.kind === 'close') underWay.done();
-    else this.#schedule();
+    this.#schedule();
   }
 
-  #settleClose(): void {
-    const underWay = this.#underWay;
-    this.#underWay = undefined;
-    if (underWay?.kind === 'close') underWay.done();
+  #namesOf(numbers: readonly number[]): ReadonlySet<string> {
+    return new Set(numbers.map((number) => this.#nameOf.get(number)).filter((name) => name !== undefined));
   }
 }
 

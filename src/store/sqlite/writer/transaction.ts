@@ -1,5 +1,5 @@
 /**
- * Commits a batch of units in one transaction. The first attempt uses no savepoints. If a unit is refused after it wrote something, or
+ * Commits the batches of one or more stores in one transaction. The first attempt uses no savepoints. If a unit is refused after it wrote something, or
  * SQLite rejects its values, the batch starts over with a savepoint around every unit: that is rare, and cheaper than a savepoint (two
  * statements) for every unit.
  */
@@ -9,25 +9,29 @@ import { applyUnit, type Effects } from './apply.ts';
 import type { Statements } from './statements.ts';
 import { type Cell, CellReader, noRevision, type Refusal } from './writer-messages.ts';
 
+/** The units of one store. */
+export type Batch = { readonly units: number; readonly cells: readonly Cell[] };
+
 export type Outcome = {
-  readonly firstRev: number;
   readonly lastRev: number;
-  readonly refusals: readonly Refusal[];
+  /** For each batch. */
+  readonly results: readonly { readonly firstRev: number; readonly refusals: readonly Refusal[] }[];
+  /** Numbers of the tables that were changed. */
+  readonly changed: readonly number[];
 };
 
 /** @param rev the last revision used before @throws SQLite's error if storage fails; nothing is committed then */
-export function commitBatch(
+export function commitBatches(
   database: DatabaseSync,
   statements: Statements,
-  units: number,
-  cells: readonly Cell[],
+  batches: readonly Batch[],
   rev: number,
 ): Outcome {
   try {
-    const bare = tryBatch(database, statements, units, cells, rev, false);
+    const bare = tryBatches(database, statements, batches, rev, false);
     if (bare !== undefined) return bare;
     database.exec('ROLLBACK');
-    const careful = tryBatch(database, statements, units, cells, rev, true);
+    const careful = tryBatches(database, statements, batches, rev, true);
     if (careful === undefined) throw new Error('a batch with savepoints must not start over');
     return careful;
   } catch (error) {
@@ -36,22 +40,47 @@ export function commitBatch(
   }
 }
 
-/** @returns undefined if the batch must start over with savepoints */
-function tryBatch(
+/** @returns undefined if the transaction must start over with savepoints */
+function tryBatches(
   database: DatabaseSync,
   statements: Statements,
-  units: number,
-  batch: readonly Cell[],
+  batches: readonly Batch[],
   before: number,
   careful: boolean,
 ): Outcome | undefined {
-  const cells = new CellReader(batch);
-  const revisions = new Map<number, number>();
-  const effects: Effects = { touched: new Map(), written: 0, revisions };
-  const refusals: Refusal[] = [];
+  const touched = new Map<number, number>();
+  const results: Outcome['results'][number][] = [];
   let rev = before;
   database.exec('BEGIN IMMEDIATE');
-  for (let unit = 0; unit < units; unit += 1) {
+  for (const batch of batches) {
+    const applied = applyBatch(database, statements, batch, { before: rev, touched, careful });
+    if (applied === undefined) return undefined;
+    results.push({ firstRev: rev + 1, refusals: applied.refusals });
+    rev = applied.lastRev;
+  }
+  if (rev > before) {
+    statements.setCounter.run(rev, 0);
+    for (const [table, last] of touched) statements.setCounter.run(last, table);
+  }
+  database.exec('COMMIT');
+  return { lastRev: rev, results, changed: [...touched.keys()] };
+}
+
+type Applying = { readonly before: number; readonly touched: Map<number, number>; readonly careful: boolean };
+
+function applyBatch(
+  database: DatabaseSync,
+  statements: Statements,
+  batch: Batch,
+  { before, touched, careful }: Applying,
+): { readonly lastRev: number; readonly refusals: readonly Refusal[] } | undefined {
+  const cells = new CellReader(batch.cells);
+  // Each store numbers its provisional revisions itself.
+  const revisions = new Map<number, number>();
+  const effects: Effects = { touched, written: 0, revisions };
+  const refusals: Refusal[] = [];
+  let rev = before;
+  for (let unit = 0; unit < batch.units; unit += 1) {
     const end = cells.number() + cells.position;
     if (careful) database.exec('SAVEPOINT unit');
     const own: Effects = careful ? { touched: new Map(), written: 0, revisions } : effects;
@@ -71,16 +100,11 @@ function tryBatch(
     if (careful) {
       database.exec('RELEASE unit');
       if (refusal === undefined) {
-        for (const [table, last] of own.touched) effects.touched.set(table, last);
+        for (const [table, last] of own.touched) touched.set(table, last);
       }
     }
   }
-  if (rev > before) {
-    statements.setCounter.run(rev, 0);
-    for (const [table, last] of effects.touched) statements.setCounter.run(last, table);
-  }
-  database.exec('COMMIT');
-  return { firstRev: before + 1, lastRev: rev, refusals };
+  return { lastRev: rev, refusals };
 }
 
 function applyOne(

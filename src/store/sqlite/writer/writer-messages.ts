@@ -3,17 +3,15 @@
  * nested objects costs several times as much, and the writer's time limits the commits per second.
  */
 
+import type { MessagePort } from 'node:worker_threads';
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import type { Commit, EventEntry, StorageFault, Table, Unit } from '../../store.ts';
-import type { ConnectionOptions } from '../connection.ts';
+import type { HomeData } from '../home-state.ts';
 
 export type Cell = string | number | null;
 
-export type WriterData = {
-  readonly path: string;
+export type WriterData = HomeData & {
   readonly tables: readonly Table[];
-  readonly numbers: ReadonlyMap<string, number>;
-  readonly connection: ConnectionOptions;
   /** Time after a write in which the log is truncated. */
   readonly logTruncateMs: number;
 };
@@ -27,8 +25,10 @@ export type Request =
       readonly ids: readonly string[];
     }
   /** Rewrites a row without change, to learn if there is space again. */
-  | { readonly kind: 'probe' }
-  | { readonly kind: 'close' };
+  | { readonly kind: 'probe' };
+
+/** What the home of the store (home.ts) tells the writer: that another store joins it, or to end. */
+export type HomeMessage = { readonly kind: 'join'; readonly port: MessagePort } | { readonly kind: 'end' };
 
 /** A unit that was not committed; `error` if its own values are invalid. */
 export type Refusal =
@@ -46,7 +46,8 @@ export type Reply =
   | { readonly kind: 'probed' }
   /** The request had no effect. */
   | { readonly kind: 'failed'; readonly message: string; readonly fault: StorageFault | undefined }
-  | { readonly kind: 'closed' };
+  /** No reply: other stores changed these tables, by their numbers in the counters. */
+  | { readonly kind: 'changed'; readonly tables: readonly number[] };
 
 /** Encodes `expect: {absent: true}`; revisions are above it, provisional ones of units of the same batch below. */
 export const absentRev = -1;

@@ -1,78 +1,154 @@
-/** The writer thread: the only connection that writes while the store is open. It handles one request at a time. */
+/**
+ * The writer thread: the only connection that writes while the folder is open. Every store over the folder joins it with a port. Batches
+ * that wait at several ports when it is free become one transaction, and so share one fsync.
+ */
 import { dirname } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
+import type { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { connect } from '../connection.ts';
-import { createErasure } from '../erasure.ts';
+import { createErasure, type Erasure } from '../erasure.ts';
+import { commitsAt } from '../home-state.ts';
 import { refuseFullDisk } from '../integrity.ts';
 import { faultOf, messageOf } from '../sqlite-failure.ts';
 import { layoutsOf } from '../table-layout.ts';
-import { prepareStatements } from './statements.ts';
-import { commitBatch } from './transaction.ts';
-import type { Reply, Request, WriterData } from './writer-messages.ts';
+import { prepareStatements, type Statements, type TableStatements } from './statements.ts';
+import { commitBatches } from './transaction.ts';
+import type { HomeMessage, Reply, Request, WriterData } from './writer-messages.ts';
 
-function run(data: WriterData): void {
-  const port = parentPort;
-  if (port === null) throw new Error('writer-thread.ts runs only in a worker thread');
-  const database = connect(data.path, 'writer', data.connection);
-  const erasure = createErasure(database, data.logTruncateMs, data.connection.busyTimeoutMs);
-  const layouts = layoutsOf(data.tables);
-  const statements = prepareStatements(database, layouts, data.numbers);
-  const tablesByName = new Map(statements.tables.map((table) => [table.layout.table.name, table]));
-  let rev = Number(database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+type Asked<K extends Request['kind']> = {
+  readonly port: MessagePort;
+  readonly request: Request & { kind: K };
+};
 
-  function purge(request: Request & { kind: 'purge' }): Reply {
-    const table = tablesByName.get(request.table);
+class Writer {
+  readonly #data: WriterData;
+  readonly #database: DatabaseSync;
+  readonly #erasure: Erasure;
+  readonly #statements: Statements;
+  readonly #tables: ReadonlyMap<string, TableStatements>;
+  readonly #ports = new Set<MessagePort>();
+  /** The last revision used. */
+  #rev: number;
+
+  constructor(data: WriterData) {
+    this.#data = data;
+    this.#database = connect(data.path, 'writer', data.connection);
+    this.#erasure = createErasure(this.#database, data.logTruncateMs, data.connection.busyTimeoutMs);
+    this.#statements = prepareStatements(this.#database, layoutsOf(data.tables), data.numbers);
+    this.#tables = new Map(this.#statements.tables.map((table) => [table.layout.table.name, table]));
+    this.#rev = Number(this.#database.prepare('SELECT rev FROM comity_counters WHERE n = 0').get()?.rev);
+  }
+
+  join(port: MessagePort): void {
+    this.#ports.add(port);
+    port.on('message', (request: Request) => this.#take(port, request));
+    port.on('close', () => this.#ports.delete(port));
+  }
+
+  end(): void {
+    this.#erasure.stop();
+    this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    this.#database.close();
+    for (const port of this.#ports) port.close();
+  }
+
+  /** Each store has one request under way, so one look at each of the other ports finds all that wait. */
+  #take(port: MessagePort, request: Request): void {
+    const commits: Asked<'commit'>[] = [];
+    const others: Asked<'purge' | 'probe'>[] = [];
+    const sort = (from: MessagePort, asked: Request): void => {
+      if (asked.kind === 'commit') commits.push({ port: from, request: asked });
+      else others.push({ port: from, request: asked });
+    };
+    sort(port, request);
+    for (const other of this.#ports) {
+      const waiting = other === port ? undefined : receiveMessageOnPort(other);
+      if (waiting !== undefined) sort(other, waiting.message as Request);
+    }
+    if (commits.length > 0) this.#commit(commits);
+    for (const each of others) this.#keep(each);
+  }
+
+  #commit(asked: readonly Asked<'commit'>[]): void {
+    try {
+      const batches = asked.map(({ request }) => request);
+      const { lastRev, results, changed } = commitBatches(
+        this.#database,
+        this.#statements,
+        batches,
+        this.#rev,
+      );
+      this.#rev = lastRev;
+      this.#announce(changed, asked.length === 1 ? asked[0]?.port : undefined);
+      for (const [index, { port }] of asked.entries()) {
+        const result = results[index];
+        if (result !== undefined) port.postMessage({ kind: 'committed', ...result } satisfies Reply);
+      }
+      this.#erasure.wrote();
+    } catch (error) {
+      // A commit that failed during its fsync may have left revisions on disk: they are not used again.
+      for (const { request } of asked) this.#rev += request.units;
+      const failed = this.#failure(error);
+      for (const { port } of asked) port.postMessage(failed);
+    }
+  }
+
+  #keep({ port, request }: Asked<'purge' | 'probe'>): void {
+    try {
+      port.postMessage(request.kind === 'purge' ? this.#purge(port, request) : this.#probe());
+      this.#erasure.wrote();
+    } catch (error) {
+      port.postMessage(this.#failure(error));
+    }
+  }
+
+  #purge(port: MessagePort, request: Request & { kind: 'purge' }): Reply {
+    const table = this.#tables.get(request.table);
     if (table === undefined) throw new TypeError(`no table is named ${request.table}`);
     let rows = 0;
-    database.exec('BEGIN IMMEDIATE');
+    this.#database.exec('BEGIN IMMEDIATE');
     for (const id of request.ids) rows += Number(table.removeOld.run(id, request.updatedBefore).changes);
     if (rows > 0) {
-      rev += 1;
-      statements.setCounter.run(rev, 0);
-      statements.setCounter.run(rev, table.number);
+      this.#rev += 1;
+      this.#statements.setCounter.run(this.#rev, 0);
+      this.#statements.setCounter.run(this.#rev, table.number);
     }
-    database.exec('COMMIT');
+    this.#database.exec('COMMIT');
+    this.#announce(rows > 0 ? [table.number] : [], port);
     return { kind: 'purged', rows };
   }
 
-  function answer(request: Request): Reply {
-    switch (request.kind) {
-      case 'commit': {
-        const outcome = commitBatch(database, statements, request.units, request.cells, rev);
-        rev = outcome.lastRev;
-        return {
-          kind: 'committed',
-          firstRev: outcome.firstRev,
-          refusals: outcome.refusals,
-        };
-      }
-      case 'purge':
-        return purge(request);
-      case 'probe':
-        refuseFullDisk(dirname(data.path));
-        database.exec('UPDATE comity_counters SET rev = rev WHERE n = 0');
-        return { kind: 'probed' };
-      case 'close':
-        erasure.stop();
-        database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-        database.close();
-        return { kind: 'closed' };
-    }
+  #probe(): Reply {
+    refuseFullDisk(dirname(this.#data.path));
+    this.#database.exec('UPDATE comity_counters SET rev = rev WHERE n = 0');
+    return { kind: 'probed' };
   }
 
-  port.on('message', (request: Request) => {
-    let reply: Reply;
-    try {
-      reply = answer(request);
-      if (request.kind !== 'close') erasure.wrote();
-    } catch (error) {
-      if (database.isOpen && database.isTransaction) database.exec('ROLLBACK');
-      // A commit that failed during its fsync may have left revisions on disk: they are not used again.
-      if (request.kind === 'commit') rev += request.units;
-      reply = { kind: 'failed', message: messageOf(error), fault: faultOf(error) };
-    }
-    port.postMessage(reply);
-    if (request.kind === 'close') port.close();
+  /**
+   * Announces changes before the first reply, so that a store that reads after any acknowledgement sees them.
+   * @param knowing learns of them by its reply
+   */
+  #announce(changed: readonly number[], knowing: MessagePort | undefined): void {
+    if (changed.length === 0) return;
+    Atomics.add(this.#data.state, commitsAt, 1);
+    const notice: Reply = { kind: 'changed', tables: changed };
+    for (const port of this.#ports) if (port !== knowing) port.postMessage(notice);
+  }
+
+  #failure(error: unknown): Reply {
+    if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
+    return { kind: 'failed', message: messageOf(error), fault: faultOf(error) };
+  }
+}
+
+function run(data: WriterData): void {
+  const parent = parentPort;
+  if (parent === null) throw new Error('writer-thread.ts runs only in a worker thread');
+  const writer = new Writer(data);
+  parent.on('message', (message: HomeMessage) => {
+    if (message.kind === 'join') return writer.join(message.port);
+    writer.end();
+    parent.close();
   });
 }
 

@@ -140,7 +140,9 @@ test('serves the new certificate to new connections and keeps the open ones', as
   const paths = await write(await folderOf(t), firstPair);
   const { certificate, subjects } = await open(t, paths);
   const listener = createListener({ handler: echo, observe: () => undefined, apiVersion: '1' });
-  const { port } = await listener.listen('127.0.0.1', 0, { certificate, alpn: 'http/1.1', port: undefined });
+  const { port } = await listener.listen('127.0.0.1', 0, {
+    tls: { certificate, alpn: 'http/1.1', port: undefined },
+  });
   t.after(() => listener.drain(0));
   const shake = async () => {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });

@@ -139,7 +139,7 @@ async function serveBoth(t: TestContext, limits: Partial<ServerLimits> = {}) {
     apiVersion: '1',
   });
   const tls = { certificate: fixedCertificate(), alpn: 'http/1.1', port: 0 } as const;
-  const listening = await listener.listen('127.0.0.1', 0, tls);
+  const listening = await listener.listen('127.0.0.1', 0, { tls });
   t.after(() => listener.drain(0));
   const { port, tlsPort } = listening;
   assert.ok(tlsPort !== undefined && tlsPort !== port);
@@ -196,6 +196,6 @@ test('leaves no port open when the second cannot be', async (t) => {
   const { port: taken } = await serve(t, echo);
   const listener = createListener({ handler: echo, observe: () => undefined, apiVersion: '1' });
   const tls = { certificate: fixedCertificate(), alpn: 'http/1.1', port: taken } as const;
-  await assert.rejects(listener.listen('127.0.0.1', 0, tls), { code: 'EADDRINUSE' });
+  await assert.rejects(listener.listen('127.0.0.1', 0, { tls }), { code: 'EADDRINUSE' });
   assert.equal(listener.state(), 'idle');
 });

@@ -1,0 +1,25 @@
+/** The end of a start: returns what only the start needed. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/** After the start, when the reader of the ready line has been served. */
+const afterMs = 1000;
+
+type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-resort' }) => Promise<void>;
+
+/**
+ * Frees the memory of the start. Loading modules and compiling schemas leaves some 18 MB of garbage in pages that V8
+ * keeps until the heap is under pressure, which an idle program never is; one full collection soon after the start
+ * returns them. It takes about 80 ms, once. The timer does not keep the process alive.
+ */
+export function giveBackMemorySoon(): void {
+  const timer = setTimeout(() => {
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('gc');
+    setFlagsFromString('--no-expose-gc');
+    if (typeof collect === 'function') {
+      void (collect as Collect)({ type: 'major', execution: 'async', flavor: 'last-resort' });
+    }
+  }, afterMs);
+  timer.unref();
+}

@@ -1,0 +1,157 @@
+/**
+ * What exists once for a folder, however many stores of this process are open over it: the lock, the checked and migrated file, and the
+ * writer thread. A store in another thread needs only `HomeData` and a port that `join` connects to the writer.
+ */
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, Worker } from 'node:worker_threads';
+import type { Observe } from '../../observe/observation.ts';
+import { ownEmitter } from '../../observe/own-emitter.ts';
+import { dropDigests } from '../backup-file/digests.ts';
+import { migrate } from '../backup-file/migrate.ts';
+import { beginPartial, publish } from '../backup-file/write-file.ts';
+import type { Table } from '../store.ts';
+import { workerFile } from '../worker-file.ts';
+import { type ConnectionOptions, connect } from './connection.ts';
+import { rewriteOnce } from './erasure.ts';
+import { createHomeState, type HomeData } from './home-state.ts';
+import { checkPages, convertDamage, refuseEmptyFile, refuseFullDisk } from './integrity.ts';
+import { lockFolder } from './lock.ts';
+import { reconcile, type TableNumbers } from './reconcile.ts';
+import { type Layout, layoutsOf } from './table-layout.ts';
+import type { HomeMessage, WriterData } from './writer/writer-messages.ts';
+
+export type HomeOptions = {
+  /** Created if missing, readable by its owner only. */
+  readonly folder: string;
+  readonly tables: readonly Table[];
+  /** Page cache of each connection. Default 16 MiB. */
+  readonly cacheKibibytes?: number;
+  /** Bytes of the database file that readers map into memory. Default 1 GiB. */
+  readonly mappedBytesMax?: number;
+  /** Limit of the database file in pages of 4 KiB; writes beyond it get `StoreUnavailable`. Default none. */
+  readonly pagesMax?: number;
+  /** Largest file that a start checks for damage. Default 256 MiB; 0: none. */
+  readonly startCheckMebibytes?: number;
+  /** Time after which the log no longer holds deleted text. Default 60 s. */
+  readonly logTruncateSeconds?: number;
+  readonly observe?: Observe;
+};
+
+export type SqliteHome = {
+  readonly data: HomeData;
+  /** Connects the writer to the other end of the port, which closes if the writer ends; a later `join` starts another. */
+  join(port: MessagePort): void;
+  /** To be called after the stores have closed: truncates the log and releases the folder. */
+  close(): Promise<void>;
+};
+
+/** Timeout for another connection's lock; only a checkpoint or a recovery holds one, briefly. */
+const busyTimeoutMs = 5000;
+
+/**
+ * Locks the folder, creates or migrates the database in it, and starts the writer.
+ * @throws FolderInUse, DamagedStore, UnknownDatabase, UnfitRows, TypeError (a declaration that cannot be stored)
+ */
+export function openHome(options: HomeOptions): SqliteHome {
+  const observe = options.observe ?? ignore;
+  const layouts = layoutsOf(options.tables);
+  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  const release = lockFolder(options.folder);
+  try {
+    const path = join(options.folder, 'comity.db');
+    refuseEmptyFile(path);
+    refuseFullDisk(options.folder);
+    // SQLite gives the log and the shared memory file the mode of the database.
+    if (existsSync(path)) chmodSync(path, 0o600);
+    else makeFile(path, observe);
+    const connection: ConnectionOptions = {
+      cacheKibibytes: options.cacheKibibytes ?? 16_384,
+      busyTimeoutMs,
+      mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
+      pagesMax: options.pagesMax,
+    };
+    const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
+    const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
+    const data = { path, connection, numbers, state: createHomeState() };
+    const logTruncateMs = 1000 * (options.logTruncateSeconds ?? 60);
+    const writer = createWriter({ ...data, tables: options.tables, logTruncateMs }, observe);
+    const close = async (): Promise<void> => {
+      await writer.end();
+      release();
+    };
+    return { data, join: writer.join, close };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function ignore(): void {
+  // No observer was given.
+}
+
+/** Names a new file only when it is a store, so that an empty file is always a sign of damage. */
+function makeFile(path: string, observe: Observe): void {
+  const partial = beginPartial(path);
+  const database = new DatabaseSync(partial);
+  database.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  migrate(database, partial, observe);
+  database.close();
+  publish(path);
+}
+
+function bringUpToDate(
+  path: string,
+  connection: ConnectionOptions,
+  layouts: readonly Layout[],
+  { bytesMax, observe }: { readonly bytesMax: number; readonly observe: Observe },
+): TableNumbers {
+  const database = connect(path, 'writer', connection);
+  try {
+    checkPages(database, path, bytesMax);
+    migrate(database, path, observe);
+    dropDigests(database);
+    rewriteOnce(database, observe);
+    return reconcile(database, layouts, observe);
+  } finally {
+    database.close();
+  }
+}
+
+type Writer = { readonly join: SqliteHome['join']; readonly end: () => Promise<void> };
+
+/** Keeps one writer thread, which does not keep the process running: the ports of stores do while they wait for a commit. */
+function createWriter(workerData: WriterData, observe: Observe): Writer {
+  let worker: Worker | undefined;
+  const start = (): Worker => {
+    const started = ownEmitter(
+      new Worker(workerFile('./writer/writer-thread', import.meta.url), { workerData }),
+      (error) => observe({ kind: 'store-failed', what: 'the writer thread', error }),
+    );
+    started.unref();
+    started.on('exit', () => {
+      if (worker === started) worker = undefined;
+    });
+    worker = started;
+    return started;
+  };
+  start();
+  return {
+    join(port) {
+      const message: HomeMessage = { kind: 'join', port };
+      (worker ?? start()).postMessage(message, [port]);
+    },
+    async end() {
+      const ending = worker;
+      if (ending === undefined) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      ending.once('exit', () => resolve());
+      ending.ref();
+      const message: HomeMessage = { kind: 'end' };
+      ending.postMessage(message);
+      await promise;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** Embedded SQLite as workers use it: what one store over the folder commits, another one reads. */
+import type { Store } from '../../src/store/store.ts';
+import { openMembers } from '../store/open-members.ts';
+import type { Engine } from './engine.ts';
+import { sqliteEngine } from './sqlite-engine.ts';
+import { contractSuite } from './suite.ts';
+
+const membersEngine: Engine = async (tables) => {
+  // For the paths of backups and the stores that open them.
+  const beside = await sqliteEngine(tables);
+  let members = openMembers({ tables, count: 2 });
+  let store = readingFromTheOther(members.stores);
+  return {
+    ...beside,
+    get store() {
+      return store;
+    },
+    async reopen() {
+      await members.close();
+      members = openMembers({ tables, count: 2, folder: members.folder });
+      store = readingFromTheOther(members.stores);
+      return store;
+    },
+    async dispose() {
+      await members.close();
+      await beside.dispose();
+    },
+  };
+};
+
+function readingFromTheOther([writing, reading]: readonly Store[]): Store {
+  if (writing === undefined || reading === undefined) throw new Error('two stores are needed');
+  const { read, plan, count, version, tail, head, onAppend, onChange } = reading;
+  const close = async (): Promise<void> => {
+    await Promise.all([writing.close(), reading.close()]);
+  };
+  return { ...writing, read, plan, count, version, tail, head, onAppend, onChange, close };
+}
+
+contractSuite('two stores over one folder', membersEngine);

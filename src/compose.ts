@@ -49,7 +49,7 @@ import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving, type Received } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
 import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
-import { createSending, type Webhooks } from './webhooks/sending/sending.ts';
+import { createSending, type Webhooks, type WorkerIdentity } from './webhooks/sending/sending.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -72,6 +72,7 @@ export type Shared = {
   /** Ports that all workers open together, in place of those of the settings. */
   readonly port: number;
   readonly tlsPort: number | undefined;
+  readonly worker: WorkerIdentity;
   /** Undefined on PostgreSQL. */
   readonly membership?: StoreMembership;
 };
@@ -180,7 +181,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...settings,
       onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
     });
-    const sending = { ...common, ownListeners: () => ownListeners };
+    const sending = { ...common, worker: options.shared?.worker, ownListeners: () => ownListeners };
     const webhooks = await createSending({
       ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),

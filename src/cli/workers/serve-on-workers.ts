@@ -99,6 +99,8 @@ type Member = {
 class Supervisor {
   readonly #options: WorkersOptions;
   readonly #place: Place;
+  readonly #id = randomUUID();
+  #begun = 0;
   readonly #members = new Set<Member>();
   readonly #tally = createTallies(Date.now);
   readonly #failed = Promise.withResolvers<never>();
@@ -144,7 +146,8 @@ class Supervisor {
   }
 
   #begin(number: number): Member {
-    const processId = randomUUID();
+    this.#begun += 1;
+    const processId = `${this.#id}.${this.#begun}`;
     const heapMebibytes = getHeapStatistics().heap_size_limit / this.#options.count / 1_048_576;
     const worker = ownEmitter(
       new Worker(workerFile('./worker-thread', import.meta.url), {
@@ -184,6 +187,7 @@ class Supervisor {
     const memoryBytes = memoryBytesOf(settings) / count;
     return {
       ...{ number, environment, written, port, tlsPort, processId, home: home?.data },
+      startedAt: Math.round(performance.timeOrigin),
       fingerprint: fingerprintText(configuration, settings),
       memoryBytesMax: Math.max(memoryBytesMin, Math.floor(memoryBytes)),
     };

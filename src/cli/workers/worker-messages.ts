@@ -18,7 +18,10 @@ export type WorkerData = {
   readonly memoryBytesMax: number;
   /** Undefined on PostgreSQL. */
   readonly home: HomeData | undefined;
+  /** The id of the supervisor, a full stop and a number. */
   readonly processId: string;
+  /** When the process started, in milliseconds since the epoch. */
+  readonly startedAt: number;
 };
 
 export type Started = Pick<Running, 'url' | 'tlsUrl' | 'adminKey' | 'madeSecrets'>;

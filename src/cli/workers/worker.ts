@@ -49,8 +49,18 @@ export async function runWorker(data: WorkerData): Promise<void> {
   process.exit(reason === undefined ? exitCodes.uncaught : exitCodes.done);
 }
 
-function sharedOf({ home, processId, port, tlsPort }: WorkerData, supervisor: Asking): Shared {
-  const ports = { port, tlsPort };
+/** Ids of the workers of one process begin alike. */
+function familyOf(id: string): string {
+  return id.slice(0, id.indexOf('.'));
+}
+
+function sharedOf({ home, processId, startedAt, port, tlsPort }: WorkerData, supervisor: Asking): Shared {
+  const worker = {
+    ...{ id: processId, startedAt },
+    hasEnded: async (other: string) =>
+      familyOf(other) === familyOf(processId) && (await supervisor.ask('hasEnded', other)),
+  };
+  const ports = { port, tlsPort, worker };
   if (home === undefined) return ports;
   return {
     ...ports,

@@ -23,6 +23,7 @@ import type { RetentionRule } from '../../store/retention.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { createLanes } from '../work/lane-leases.ts';
 import type { Lanes } from '../work/lanes.ts';
+import type { HasEnded } from '../work/lease-rows.ts';
 import { deliveryResources } from './deliveries/delivery-routes.ts';
 import { createEngine, type Engine } from './delivery-engine.ts';
 import { moveHeaderValues } from './endpoint-headers.ts';
@@ -54,6 +55,8 @@ export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random'
   readonly memory: MemoryBudget;
   /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
+  /** Absent in a process without workers. */
+  readonly worker?: WorkerIdentity | undefined;
 };
 
 export type Webhooks<S extends Store> = {
@@ -145,9 +148,11 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const { events, fannedOut, memory } = parts;
   const monotonic = (): number => performance.now();
   const random = Math.random;
+  const worker = parts.worker ?? onlyWorker;
   const lanes = await createLanes({
     ...{ store, directory, clock, monotonic, settings, observe, isAlive },
-    holder: { host: machine(), pid: process.pid, startedAt: Math.round(performance.timeOrigin) },
+    holder: { host: machine(), pid: process.pid, startedAt: worker.startedAt, worker: worker.id },
+    hasEnded: worker.hasEnded,
   });
   const keys = await createWebhookKeys({ ...parts, ...settings });
   const dial = createDialer({
@@ -243,6 +248,20 @@ function machine(): string {
     return hostname();
   }
 }
+
+/** One of several workers of a process. */
+export type WorkerIdentity = {
+  readonly id: string | undefined;
+  /** Start of the process, in milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly hasEnded: HasEnded;
+};
+
+const onlyWorker: WorkerIdentity = {
+  id: undefined,
+  startedAt: Math.round(performance.timeOrigin),
+  hasEnded: () => false,
+};
 
 /** Signal 0 only tests. EPERM: the process exists and belongs to another user. */
 function isAlive(pid: number): boolean {

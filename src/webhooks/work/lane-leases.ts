@@ -6,6 +6,7 @@ import type { Services } from '../../store/capabilities.ts';
 import type { Change, Commit, Store } from '../../store/store.ts';
 import { divide, type Lanes, laneCount, laneOf } from './lanes.ts';
 import {
+  type HasEnded,
   type Holder,
   type LeaseTable,
   lanesChange,
@@ -35,6 +36,7 @@ type LeasesOptions = Pick<Services, 'clock' | 'observe'> & {
   readonly holder: Holder;
   /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
+  readonly hasEnded: HasEnded;
   readonly timers?: Timers;
 };
 
@@ -127,6 +129,7 @@ class Leases implements Omit<Lanes, 'need'> {
     this.#cancel?.();
     this.#stopFollowing?.();
     await this.#round;
+    this.#leaseBegan = Number.NEGATIVE_INFINITY;
     try {
       for (let tries = 0; tries < triesMax && !(await this.#leave()); tries += 1);
     } catch (error) {
@@ -182,7 +185,7 @@ class Leases implements Omit<Lanes, 'need'> {
     if (ownRow === undefined) return await this.#join();
     // After a unit with an unknown outcome, the table has this process's row and lanes.
     this.#me = ownRow;
-    const dead = this.#watch.findDead(table, ownRow.id, readAt);
+    const dead = await this.#watch.findDead(table, ownRow.id, readAt);
     const live = new Set(table.processes.keys());
     for (const { id } of dead) live.delete(id);
     const { lanes } = table;
@@ -191,7 +194,9 @@ class Leases implements Omit<Lanes, 'need'> {
     const kept = [...this.#giving].some(
       (lane) => !division.giving.has(lane) && division.lanes[lane] === ownRow.id,
     );
-    this.#giving = division.giving;
+    const given = lanesOf(lanes, ownRow.id).difference(lanesOf(division.lanes, ownRow.id));
+    // Until the unit is known to have failed, another process may have the lanes that it gives away.
+    this.#giving = division.giving.union(given);
     const moved = division.lanes.some((owner, lane) => owner !== lanes[lane]);
     if (!moved && dead.length === 0 && !this.#isRenewalDue()) {
       this.#become(ownRow, lanesOf(lanes, ownRow.id), kept);
@@ -268,7 +273,7 @@ class Leases implements Omit<Lanes, 'need'> {
   }
 }
 
-function lanesOf(lanes: LeaseTable['lanes'], me: string): ReadonlySet<number> {
+function lanesOf(lanes: LeaseTable['lanes'], me: string): Set<number> {
   return new Set(lanes.flatMap((owner, lane) => (owner === me ? [lane] : [])));
 }
 

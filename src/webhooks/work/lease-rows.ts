@@ -4,7 +4,7 @@
  */
 import { always, byId } from '../../model/filter.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, NextRow, Plan, Row, Store } from '../../store/store.ts';
+import type { Change, MaybePromise, NextRow, Plan, Row, Store } from '../../store/store.ts';
 import { laneCount } from './lanes.ts';
 
 /** The table of leases, used if several processes share the store. */
@@ -15,8 +15,16 @@ const rowsMax = 1024;
 const assignmentId = 'assignment';
 const processPrefix = 'process/';
 
-/** A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. */
-export type Holder = { readonly host: string; readonly pid: number; readonly startedAt: number };
+/**
+ * A process: `pid` and `startedAt` identify it on its host. `startedAt` is in milliseconds since the epoch. `worker` tells the workers of a
+ * process apart.
+ */
+export type Holder = {
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAt: number;
+  readonly worker?: string | undefined;
+};
 
 export type ProcessRow = {
   readonly id: string;
@@ -35,8 +43,9 @@ export type LeaseTable = {
 };
 
 /** Returns a new id for each life, because a process may join again after others removed its row. */
-export function processId({ host, pid, startedAt }: Holder, life: number): string {
-  return `${processPrefix}${host}:${pid}:${startedAt}:${life}`;
+export function processId({ host, pid, startedAt, worker }: Holder, life: number): string {
+  const process = `${processPrefix}${host}:${pid}:${startedAt}`;
+  return worker === undefined ? `${process}:${life}` : `${process}:${worker}:${life}`;
 }
 
 export function leasePlan(store: Pick<Store, 'plan'>): Plan {
@@ -89,7 +98,11 @@ export type ProcessWatchOptions = {
   readonly holder: Holder;
   /** Returns true if the process with this number lives on this host. */
   readonly isAlive: (pid: number) => boolean;
+  readonly hasEnded: HasEnded;
 };
+
+/** Returns true for a worker of this process that has ended. */
+export type HasEnded = (worker: string) => MaybePromise<boolean>;
 
 type Seen = { readonly rev: number; readonly since: number };
 
@@ -108,7 +121,11 @@ export class ProcessWatch {
    * @param readAt when the read of the table ended, on the steady clock: an earlier moment would begin the lease too
    * early
    */
-  findDead({ processes }: Pick<LeaseTable, 'processes'>, me: string, readAt: number): readonly ProcessRow[] {
+  async findDead(
+    { processes }: Pick<LeaseTable, 'processes'>,
+    me: string,
+    readAt: number,
+  ): Promise<readonly ProcessRow[]> {
     const seen = new Map<string, Seen>();
     const dead: ProcessRow[] = [];
     for (const row of processes.values()) {
@@ -116,16 +133,17 @@ export class ProcessWatch {
       const before = this.#seen.get(row.id);
       const now = before?.rev === row.rev ? before : { rev: row.rev, since: readAt };
       seen.set(row.id, now);
-      if (readAt - now.since >= this.#options.leaseMs || this.#isGone(row)) dead.push(row);
+      if (readAt - now.since >= this.#options.leaseMs || (await this.#isGone(row))) dead.push(row);
     }
     this.#seen = seen;
     return dead;
   }
 
   /** Returns true if the process certainly ended, because it ran on this host. */
-  #isGone({ holder, joinedAt }: ProcessRow): boolean {
+  async #isGone({ holder, joinedAt }: ProcessRow): Promise<boolean> {
     const own = this.#options.holder;
     if (holder.host !== own.host) return false;
+    if (holder.worker !== undefined && (await this.#options.hasEnded(holder.worker))) return true;
     // The same number is an earlier life of this process only if it joined before this one started; a row that joined
     // later is from another host of the same name.
     if (holder.pid === own.pid) return holder.startedAt !== own.startedAt && joinedAt < own.startedAt;

@@ -145,8 +145,10 @@ async function openRooms(options: RoomOptions) {
   const wakes = await createWakes({ store, directory, newId, clock, observe });
   const time = { clock, monotonic: clock, ...(timers === undefined ? {} : { timers }) };
   const holder = { host: `host${pid}`, pid, startedAt: clock() };
-  const isAlive = () => true;
-  const lanes = await createLanes({ ...time, store, directory, settings: chosen, holder, isAlive, observe });
+  const lanes = await createLanes({
+    ...{ ...time, store, directory, settings: chosen, holder, observe },
+    ...{ isAlive: () => true, hasEnded: () => false },
+  });
   const health = createHealth({
     ...{ store, directory, wakes, lanes, clock, newId, observe, settings: chosen },
     notify: async ({ kind, endpoint }) => void options.notices.push(`${kind} ${endpoint.id}`),

@@ -30,8 +30,8 @@ const someEndpoints = { all: () => [{} as KnownEndpoint], onChange: () => () => 
 type Process = { readonly lanes: Lanes; readonly stop: () => void; readonly go: () => void };
 
 /** Processes on one machine of their own each, which can be made to stand still. */
-function world(time: FakeTime, alive: Set<number> = new Set()) {
-  return async (store: Store, pid: number, host = `host${pid}`): Promise<Process> => {
+function world(time: FakeTime, alive: Set<number> = new Set(), ended: Set<string> = new Set()) {
+  return async (store: Store, pid: number, host = `host${pid}`, worker?: string): Promise<Process> => {
     alive.add(pid);
     let stands = false;
     const late: (() => void)[] = [];
@@ -44,8 +44,10 @@ function world(time: FakeTime, alive: Set<number> = new Set()) {
       monotonic: time.clock,
       settings: { webhookLeaseMs: leaseMs, webhookTimeoutMs: timeoutMs },
       directory: someEndpoints,
-      holder: { host, pid, startedAt: time.clock() },
+      // Workers start with their process.
+      holder: { host, pid, startedAt: worker === undefined ? time.clock() : 0, worker },
       isAlive: (asked) => alive.has(asked),
+      hasEnded: (asked) => ended.has(asked),
       observe: () => undefined,
       timers,
     });
@@ -135,7 +137,8 @@ const { store, rest } = watchedStore({ ...(await openEmbedded()), shared: true }
 function scene() {
   const time = fakeTime(1_000_000, rest);
   const alive = new Set<number>();
-  return { time, alive, start: world(time, alive) };
+  const ended = new Set<string>();
+  return { time, alive, ended, start: world(time, alive, ended) };
 }
 
 test('a process alone on its store sends for all, and writes nothing', async () => {
@@ -200,6 +203,45 @@ test('a process that is dead on the same host is taken over at once', async () =
   await third.lanes.close();
 });
 
+test('begins nothing in a lane that it gives away while the unit that does so is under way', async () => {
+  const { time, start } = scene();
+  let first: Process | undefined;
+  let given = 0;
+  const commit: Store['commit'] = async (unit) => {
+    const assignment = unit.changes.find(({ id }) => id === 'assignment')?.next?.doc;
+    const { lanes } = JSON.parse(assignment ?? '{"lanes":[]}') as {
+      readonly lanes: readonly (string | null)[];
+    };
+    const freed = endpoints.filter((id) => lanes.length > 0 && lanes[laneOf(id)] === null);
+    given += freed.length;
+    for (const id of freed) assert.equal(first?.lanes.owns(id) ?? false, false, `${id} is given away`);
+    return store.commit(unit);
+  };
+  first = await start({ ...store, commit }, 1);
+  assert.equal(held(first), laneCount);
+  const second = await start(store, 2);
+  await time.passTo(time.clock() + 10_000);
+  assert.deepEqual([held(first), held(second), given >= 32], [32, 32, true]);
+  await first.lanes.close();
+  await second.lanes.close();
+});
+
+test('a worker that has ended is taken over at once, and one that has not is left its lanes', async () => {
+  const { time, ended, start } = scene();
+  const first = await start(store, 1, 'here', 'first');
+  const second = await start(store, 1, 'here', 'second');
+  await time.passTo(time.clock() + 10_000);
+  assert.deepEqual([held(first), held(second)], [32, 32]);
+  first.stop();
+  ended.add('first');
+  const third = await start(store, 1, 'here', 'third');
+  await time.passTo(time.clock() + 6000);
+  assert.deepEqual([held(second), held(third)], [32, 32]);
+  assertApart(second, third);
+  await second.lanes.close();
+  await third.lanes.close();
+});
+
 test('a unit whose answer is lost leads to no second owner, and to no lane without one', async () => {
   const { time, start } = scene();
   const broken = failing(store);
@@ -222,6 +264,7 @@ test('refuses a lease that is no longer than an attempt', async () => {
     directory: someEndpoints,
     holder: { host: 'a', pid: 1, startedAt: 0 },
     isAlive: () => true,
+    hasEnded: () => false,
     observe: () => undefined,
   };
   const options = { store, clock: time.clock, monotonic: time.clock, settings, ...rest };
@@ -239,6 +282,7 @@ test('leases nothing before there is an endpoint, and then does', async () => {
     settings: { webhookLeaseMs: leaseMs, webhookTimeoutMs: timeoutMs },
     holder: { host: 'alone', pid: 1, startedAt: 0 },
     isAlive: () => true,
+    hasEnded: () => false,
     observe: () => undefined,
     directory: {
       all: () => endpoints,

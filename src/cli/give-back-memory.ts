@@ -14,12 +14,13 @@ type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-reso
  */
 export function giveBackMemorySoon(): void {
   const timer = setTimeout(() => {
-    setFlagsFromString('--expose-gc');
-    const collect: unknown = runInNewContext('gc');
-    setFlagsFromString('--no-expose-gc');
-    if (typeof collect === 'function') {
-      void (collect as Collect)({ type: 'major', execution: 'async', flavor: 'last-resort' });
-    }
+    const collect = runInNewContext('gc') as Collect;
+    void collect({ type: 'major', execution: 'async', flavor: 'last-resort' });
   }, afterMs);
   timer.unref();
+}
+
+/** To be called before workers start: the flag is that of the process, so threads that set and reset it would disturb each other. */
+export function exposeCollector(): void {
+  setFlagsFromString('--expose-gc');
 }

@@ -17,7 +17,7 @@ import { createMetrics } from '../observe/metrics.ts';
 import { fanOut } from '../observe/observation.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
-import { giveBackMemorySoon } from './give-back-memory.ts';
+import { exposeCollector, giveBackMemorySoon } from './give-back-memory.ts';
 import { type Reading, readConfiguration, tellWarnings } from './read-configuration.ts';
 import type { Terminal } from './terminal.ts';
 import { type Heard, hearUncaught, type Uncaught } from './uncaught.ts';
@@ -54,6 +54,7 @@ async function serveUntil(
   });
   const observe = fanOut(log, metrics.observe);
   const uncaught = hearUncaught(observe);
+  exposeCollector();
   try {
     const count = workersOf(settings);
     const begin = (): Promise<Serving> => {

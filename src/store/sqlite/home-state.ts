@@ -9,7 +9,9 @@ export type HomeState = Int32Array<SharedArrayBuffer>;
 export const commitsAt = 0;
 /** Not 0 once a thread has found damage. */
 export const damageAt = 1;
-const words = 2;
+/** Counts requests to the writer, which waits for it to change. */
+export const requestsAt = 2;
+const words = 3;
 
 export function createHomeState(): HomeState {
   return new Int32Array(new SharedArrayBuffer(words * Int32Array.BYTES_PER_ELEMENT));

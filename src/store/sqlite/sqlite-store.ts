@@ -166,6 +166,7 @@ function startQueue(
     join,
     tables: layouts.map((layout) => layout.table.name),
     numbers: data.numbers,
+    state: data.state,
     unitsWaitingMax: options.unitsWaitingMax ?? 10_000,
     unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
     unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,

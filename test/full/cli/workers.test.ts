@@ -96,7 +96,7 @@ test('exits 70 when no worker serves and none can be started', async () => {
 });
 
 test('prints a key that was made once, drains every worker on SIGTERM, and shows one page of metrics', async () => {
-  const server = await start({ COMITY_ADMIN_KEY: '' });
+  const server = await start({ COMITY_ADMIN_KEY: '', COMITY_PROCESSES: '4' });
   const keys = server.stdout().match(/\bsk_[\w-]+/g) ?? [];
   assert.equal(new Set(keys).size, 1);
   const headers = { Authorization: `Bearer ${keys[0]}` };
@@ -113,10 +113,13 @@ test('prints a key that was made once, drains every worker on SIGTERM, and shows
   );
   assert.equal(page.match(/^# HELP comity_requests_total /gm)?.length, 1);
   assert.equal(page.match(/^process_resident_memory_bytes/gm)?.length, 1);
+  // Each worker frees the memory of its start after a second.
+  await delay(1500);
   const idle = connect(server.port, '127.0.0.1');
   idle.on('error', () => idle.destroy());
   assert.equal(await server.stop(), 0);
-  assert.equal(server.stderr().match(/"kind":"stopped"/g)?.length, 2);
+  assert.equal(server.stderr().match(/"kind":"stopped"/g)?.length, 4);
+  assert.doesNotMatch(server.stderr(), /"level":"(error|fatal)"/);
 });
 
 test('refuses a port that is in use, a second process on the folder, and a number of workers out of bounds', async (t) => {

@@ -9,6 +9,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { isOnlyExpected } from '../../change-listeners.ts';
 import type { ProvisionalRevisions } from '../../provisional-revisions.ts';
 import { type Commit, eventsTable, StoreUnavailable, type Unit } from '../../store.ts';
+import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
@@ -24,6 +25,7 @@ export type QueueOptions = {
   /** Tables in the order of the writer. */
   readonly tables: readonly string[];
   readonly numbers: TableNumbers;
+  readonly state: HomeState;
   /** Called with the tables that a batch or another store changed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
@@ -195,6 +197,8 @@ export class WriterQueue {
     port.ref();
     try {
       port.postMessage(request);
+      Atomics.add(this.#options.state, requestsAt, 1);
+      Atomics.notify(this.#options.state, requestsAt);
     } catch (error) {
       // The request contains a value that cannot be cloned, so the writer never received it.
       this.#fail(error);

@@ -131,7 +131,7 @@ const groups: readonly Group[] = [
     reason: 'One entry for each worker: `processes`.',
     at: [
       ['src/cli/workers/serve-on-workers.ts', '#members'],
-      ['src/store/sqlite/writer/writer-thread.ts', '#ports'],
+      ['src/store/sqlite/writer/writer-thread.ts', '#ports', '#recent', '#last'],
     ],
   },
   {

@@ -2,7 +2,7 @@
  * The configuration that the benchmarks serve: the shop's products and categories with public read, and the two indexes
  * that the floor programs have too.
  */
-import { collection, defineConfig, Type } from '../src/index.ts';
+import { collection, defineConfig, Type } from 'comity';
 
 const categories = collection({
   schema: Type.Object({ name: Type.String({ minLength: 1, maxLength: 200 }) }),

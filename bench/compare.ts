@@ -43,13 +43,13 @@ export async function compareCommits(run: Run, ref: string): Promise<readonly st
   }
 }
 
-/** A worktree of the commit, with the packages that its lockfile names. @throws {Error} if there is no such commit */
+/** A worktree of the commit, set up with the packages that its lockfile names. @throws {Error} if there is no such commit */
 function checkOut(ref: string, folder: string): string {
   const tree = join(folder, 'compared');
   git('worktree', 'add', '--quiet', '--detach', tree, ref);
   const lockfile = (of: string): string => readFileSync(join(of, 'package-lock.json'), 'utf8');
   if (lockfile(tree) === lockfile(root)) symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
-  else execFileSync('npm', ['ci', '--silent'], { cwd: tree, stdio: 'inherit' });
+  execFileSync(process.execPath, ['scripts/setup.mjs'], { cwd: tree, stdio: 'inherit' });
   return tree;
 }
 

@@ -1,4 +1,6 @@
 /** What the benchmark needs of a kind of storage: floors over it, and Comity over it. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RequestKind } from './load/plan.ts';
 import type { ProcessorShare } from './processor-share.ts';
 import type { ServerProcess } from './server-process.ts';
@@ -39,6 +41,12 @@ export type Engine = {
   newPlace(): Place;
   close(): Promise<void>;
 };
+
+/** The program of a tree; a commit from before the bundle runs its sources. */
+export function programOf(tree: string): string {
+  const bundled = join(tree, 'dist', 'main.js');
+  return existsSync(bundled) ? bundled : join(tree, 'src', 'main.ts');
+}
 
 /** Settings under which Comity is measured, whatever the storage. */
 export const comityEnvironment: NodeJS.ProcessEnv = {

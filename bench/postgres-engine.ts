@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ownCluster } from '../test/harness/postgres-server/own-cluster.ts';
-import { comityEnvironment, type Engine, type Subject } from './engine.ts';
+import { comityEnvironment, type Engine, programOf, type Subject } from './engine.ts';
 import { connectFloor, query } from './floor/postgres/client.ts';
 import { seedFloorTables } from './floor/postgres/store.ts';
 import type { Pinning } from './pin.ts';
@@ -43,7 +43,7 @@ export async function postgresEngine(pinning: Pinning, folder: string): Promise<
       COMITY_DATABASE_URL: url,
       COMITY_DATABASE_SCHEMA: schema,
     };
-    return startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], environment, wrap);
+    return startServer(pinned, [programOf(tree), 'serve'], environment, wrap);
   }
 
   async function startIn(schema: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {

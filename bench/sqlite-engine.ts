@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { comityEnvironment, type Engine, type Subject } from './engine.ts';
+import { comityEnvironment, type Engine, programOf, type Subject } from './engine.ts';
 import { seedFloor } from './floor/store.ts';
 import type { Pinning } from './pin.ts';
 import type { ProcessorShare } from './processor-share.ts';
@@ -30,7 +30,7 @@ export function sqliteEngine(pinning: Pinning, folder: string): Engine {
       COMITY_DATA: data,
       COMITY_PROCESSES: String(workers),
     };
-    return startServer(pinned, [join(tree, 'src', 'main.ts'), 'serve'], environment, share?.wrap);
+    return startServer(pinned, [programOf(tree), 'serve'], environment, share?.wrap);
   }
 
   async function startIn(data: string, rows: number, pinned: Pinning, tree?: string): Promise<Subject> {

@@ -139,6 +139,11 @@ const groups: readonly Group[] = [
     at: [['src/observe/log.ts', 'seen']],
   },
   {
+    reason:
+      'Places in the code of the program that errors came from: no client can choose them, and it is emptied at 1,000.',
+    at: [['src/observe/source-stack.ts', 'known']],
+  },
+  {
     reason: 'Always empty.',
     at: [
       ['src/http/syntax/media-type.ts', 'parameters'],

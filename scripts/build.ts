@@ -1,52 +1,45 @@
 /**
- * Makes dist/, the package as it is published: JavaScript and declarations from src/, and its other files as they are.
- * The compiler turns the `.ts` of an import into `.js` but leaves the one in `new URL('./worker.ts', import.meta.url)`;
- * that is done here.
+ * Makes dist/, the package as it is published: the bundle and the declarations of its entry points, and nothing else.
  *
  * Usage: npm run build
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
-import { bundleTypebox } from './bundle-typebox.ts';
-import { listFiles, repositoryRoot } from './source-tree.ts';
+import { rmSync } from 'node:fs';
+import { basename, dirname, join, posix } from 'node:path';
+import { bundle } from './bundle.ts';
+import { parseSource } from './parse-source.ts';
+import { listFiles, packageEntries, readText, repositoryRoot } from './source-tree.ts';
 
 /** Builds a tree laid out like the repository into its dist/. */
-export function build(root: string): void {
-  const output = join(root, 'dist');
-  rmSync(output, { recursive: true, force: true });
+export async function build(root: string): Promise<void> {
+  const bundled = await bundle(root);
+  for (const path of listFiles(root, 'dist').map((file) => join(root, file))) {
+    // What setup.mjs compares the sources with, which is not published.
+    if (!bundled.has(path) && basename(path) !== '.bundled') rmSync(path);
+  }
   const compiler = join(repositoryRoot, 'node_modules/typescript/bin/tsc');
   execFileSync(process.execPath, [compiler, '--project', 'tsconfig.build.json'], {
     cwd: root,
     stdio: 'inherit',
   });
-  for (const file of listFiles(root, 'src')) {
-    const target = join(output, file.slice('src/'.length));
-    if (file.endsWith('.ts')) renameWorkers(target.replace(/\.ts$/, '.js'));
-    else {
-      mkdirSync(dirname(target), { recursive: true });
-      cpSync(join(root, file), target);
-    }
+  const declared = declarationsOf(root);
+  for (const file of listFiles(root, 'dist')) {
+    if (file.endsWith('.d.ts') && !declared.has(file)) rmSync(join(root, file));
   }
 }
 
-/** The documentation pages need one file of the viewer's package, which is therefore no dependency of the published one. */
-function copyViewer(output: string): void {
-  cpSync(fileURLToPath(import.meta.resolve(viewerModule)), join(output, 'openapi', viewerCopy));
+/** The declarations that those of the entry points import: the compiler writes one for each source, most of them internal. */
+function declarationsOf(root: string): ReadonlySet<string> {
+  const declarationOf = (source: string): string => source.replace(/^src(.*)\.ts$/, 'dist$1.d.ts');
+  const found = new Set(Object.values(packageEntries).map(declarationOf));
+  // A set hands out what is added to it while it is walked.
+  for (const file of found) {
+    for (const { specifier } of parseSource(file, readText(root, file)).imports) {
+      if (specifier.startsWith('.'))
+        found.add(posix.join(dirname(file), specifier).replace(/\.ts$/, '.d.ts'));
+    }
+  }
+  return found;
 }
 
-const workerUrl = /(new URL\(\s*['"]\.{1,2}\/[^'"]+)\.ts(['"],\s*import\.meta\.url)/g;
-
-function renameWorkers(path: string): void {
-  const text = readFileSync(path, 'utf8');
-  const renamed = text.replace(workerUrl, '$1.js$2');
-  if (renamed !== text) writeFileSync(path, renamed);
-}
-
-if (import.meta.main) {
-  build(repositoryRoot);
-  copyViewer(join(repositoryRoot, 'dist'));
-  await bundleTypebox(join(repositoryRoot, 'dist/typebox'));
-}
+if (import.meta.main) await build(repositoryRoot);

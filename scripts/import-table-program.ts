@@ -25,7 +25,7 @@ export const programRows: readonly FolderRow[] = [
     node: [],
     packages: [],
   },
-  { folder: 'src/package-version.ts', may: [], node: ['node:fs'], packages: [] },
+  { folder: 'src/package-version.ts', may: [], node: ['node:fs', 'node:url'], packages: [] },
   {
     folder: 'src/open-store.ts',
     may: [
@@ -84,16 +84,13 @@ export const programRows: readonly FolderRow[] = [
       'src/server',
       'src/open-store.ts',
       'src/compose.ts',
-      'src/typebox-bundle.ts',
     ],
     node: 'any',
     packages: ['commander'],
   },
-  // Threads that import a configuration use it as well.
-  { folder: 'src/typebox-bundle.ts', may: [], node: ['node:fs', 'node:module'], packages: [] },
   {
     folder: 'src/main.ts',
-    may: ['src/cli', 'src/typebox-bundle.ts'],
+    may: ['src/cli'],
     node: ['node:module', 'node:process'],
     packages: [],
   },

@@ -27,7 +27,7 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/observe',
     may: [...values, 'src/config'],
-    node: ['node:async_hooks', 'node:os', 'node:perf_hooks', 'node:process'],
+    node: ['node:async_hooks', 'node:fs', 'node:os', 'node:perf_hooks', 'node:process'],
     packages: ['pino', 'prom-client'],
   },
   {
@@ -89,7 +89,7 @@ export const importTable: readonly FolderRow[] = [
   },
   {
     folder: 'src/resources',
-    may: [...stored, 'src/kernel', 'src/typebox-bundle.ts'],
+    may: [...stored, 'src/kernel'],
     node: [
       'node:buffer',
       'node:crypto',
@@ -175,7 +175,6 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/sending',
       'src/webhooks/secrets.ts',
       'src/webhooks/sent-headers.ts',
-      'src/typebox-bundle.ts',
     ],
     node: [
       'node:async_hooks',

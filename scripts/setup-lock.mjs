@@ -15,7 +15,7 @@ export async function withSetupLock(path, work) {
   for (let told = false; !makeFolder(path); ) {
     if (isStale(path)) takeOver(path);
     else {
-      if (!told) console.error('Another process is installing dependencies; waiting for it ...');
+      if (!told) console.error('Another process is setting up; waiting for it ...');
       told = true;
       await delay(pollMs);
     }

@@ -9,6 +9,12 @@ import { fileURLToPath } from 'node:url';
 /** Absolute path of the folder that holds package.json. */
 export const repositoryRoot: string = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** The entry points of the package by the names under which configurations and examples import them. */
+export const packageEntries: Readonly<Record<string, string>> = {
+  comity: 'src/index.ts',
+  'comity/webhooks': 'src/webhooks/index.ts',
+};
+
 /** Top-level folders that hold code, whatever they are written in. */
 export const codeFolders: readonly string[] = ['src', 'test', 'scripts', 'bench', 'examples', 'dashboard'];
 

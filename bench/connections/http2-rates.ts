@@ -60,7 +60,7 @@ async function startSides(run: Run, rows: number, started: ServerProcess[]): Pro
   const data = join(run.folder, `http2-${rows}`);
   mkdirSync(data, { recursive: true });
   seed(data, rows);
-  const comity = await startServer(run.pinning, [join(root, 'src', 'main.ts'), 'serve'], {
+  const comity = await startServer(run.pinning, [join(root, 'dist', 'main.js'), 'serve'], {
     ...comityEnvironment,
     COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
     COMITY_DATA: data,

@@ -15,7 +15,7 @@ export const authorization = `Bearer ${adminKey}`;
 export const proxyAuthorization = `Basic ${Buffer.from(`${adminKey}:`).toString('base64')}`;
 
 export function startConnections(pinning: Pinning, place: Place): Promise<ServerProcess> {
-  return startServer(pinning, [join(root, 'src', 'main.ts'), 'serve'], {
+  return startServer(pinning, [join(root, 'dist', 'main.js'), 'serve'], {
     ...comityEnvironment,
     COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),
     COMITY_DATA: place.folder,

@@ -2,7 +2,7 @@
  * The configuration that receiving is measured with: senders whose messages wait to be marked, one whose function does nothing, and two
  * whose functions never end.
  */
-import { defineConfig } from '../../src/index.ts';
+import { defineConfig } from 'comity';
 
 export const config = defineConfig({
   collections: {},

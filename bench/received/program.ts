@@ -25,7 +25,7 @@ export type ReceivingProgram = {
 export async function startReceiving(pinning: Pinning, place: Place): Promise<ReceivingProgram> {
   const database =
     place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
-  const server = await startServer(pinning, [join(root, 'src', 'main.ts'), 'serve'], {
+  const server = await startServer(pinning, [join(root, 'dist', 'main.js'), 'serve'], {
     ...comityEnvironment,
     ...database,
     ...secretsOf(senderNames),

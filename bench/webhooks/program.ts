@@ -27,7 +27,7 @@ export type Settled = { readonly delivered: number; readonly failed: number };
 export async function startProgram(pinning: Pinning, place: Place): Promise<Program> {
   const database =
     place.store === 'sqlite' ? {} : { COMITY_DATABASE_URL: place.url, COMITY_DATABASE_SCHEMA: place.schema };
-  const server = await startServer(pinning, [join(root, 'src', 'main.ts'), 'serve'], {
+  const server = await startServer(pinning, [join(root, 'dist', 'main.js'), 'serve'], {
     ...comityEnvironment,
     ...database,
     COMITY_CONFIG: join(root, 'bench', 'comity.config.ts'),

@@ -2,9 +2,10 @@
  * Receives webhooks with Express 5. `WEBHOOK_SECRET=whsec_... PORT=3000 node examples/receive-express/server.ts` takes those of Standard
  * Webhooks at `/webhooks`; WEBHOOK_SENDER names another preset: stripe, github, slack ...
  */
-import express, { type App } from 'express';
+
 // In a project of your own: from 'comity/webhooks'.
-import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from '../../src/webhooks/index.ts';
+import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from 'comity/webhooks';
+import express, { type App } from 'express';
 
 export function createApp(
   sender: Pick<ReceiveOptions, 'sender' | 'secrets'>,

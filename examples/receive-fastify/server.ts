@@ -2,9 +2,10 @@
  * Receives webhooks with Fastify 5. `WEBHOOK_SECRET=whsec_... PORT=3000 node examples/receive-fastify/server.ts` takes those of Standard
  * Webhooks at `/webhooks`; WEBHOOK_SENDER names another preset: stripe, github, slack ...
  */
-import fastify, { type FastifyInstance } from 'fastify';
+
 // In a project of your own: from 'comity/webhooks'.
-import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from '../../src/webhooks/index.ts';
+import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from 'comity/webhooks';
+import fastify, { type FastifyInstance } from 'fastify';
 
 const bodyLimit = 25 * 1024 * 1024;
 

@@ -1,9 +1,10 @@
 /**
  * Receives webhooks with Hono 4, on any runtime that has fetch's Request: Node (server.ts), Deno, Bun, workers at the edge.
  */
-import { Hono } from 'hono';
+
 // In a project of your own: from 'comity/webhooks'.
-import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from '../../src/webhooks/index.ts';
+import { memoryStore, type ReceiveOptions, receive, type VerifiedMessage } from 'comity/webhooks';
+import { Hono } from 'hono';
 
 export function createApp(
   sender: Pick<ReceiveOptions, 'sender' | 'secrets'>,

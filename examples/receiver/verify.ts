@@ -1,6 +1,6 @@
 /** What came, by its headers: which scheme it is signed by (§5.6), what makes a duplicate known (§6.3), and whether the signature is good. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { verifyPlain, verifyStandard, verifyTimestamped } from '../../src/webhooks/index.ts';
+import { verifyPlain, verifyStandard, verifyTimestamped } from 'comity/webhooks';
 
 export const schemes = ['standard', 'timestamped', 'plain'] as const;
 export type Scheme = (typeof schemes)[number];

@@ -4,7 +4,7 @@
  *
  * In a project of your own the first line reads: import { collection, defineConfig, Type } from 'comity';
  */
-import { collection, defineConfig, Type } from '../../src/index.ts';
+import { collection, defineConfig, Type } from 'comity';
 import { countStock, draftReleaseNote, takeOffStock } from './handlers.ts';
 
 const categories = collection({

@@ -5,12 +5,7 @@
  *
  * In a project of your own the first line reads: import { type Handler, ... } from 'comity';
  */
-import {
-  type HandledResource,
-  type Handler,
-  type HandlerResources,
-  UnprocessableMessage,
-} from '../../src/index.ts';
+import { type HandledResource, type Handler, type HandlerResources, UnprocessableMessage } from 'comity';
 
 /** From the partner's warehouse: `{"type": "stock.counted", "data": {"sku": "KETTLE-15", "stock": 12}}`. */
 export const countStock: Handler = async (message, resources) => {

@@ -11,7 +11,7 @@ import type { FolderRow } from '../folder-row.ts';
 import { importTable } from '../import-table.ts';
 import type { ImportEdge } from '../parse-source.ts';
 import { parseSource } from '../parse-source.ts';
-import { listCode, readText } from '../source-tree.ts';
+import { listCode, packageEntries, readText } from '../source-tree.ts';
 import type { Problem } from './problem.ts';
 import { runAlone } from './problem.ts';
 
@@ -29,7 +29,7 @@ export function findImportProblems(
 ): readonly Problem[] {
   const problems: Problem[] = [...findTableProblems(root, table)];
   const usedPackages = new Map<FolderRow, Set<string>>(table.map((row) => [row, new Set()]));
-  const dependencies = readDependencies(root);
+  const { dependencies, bundled } = readDependencies(root);
   for (const file of listCode(root, tabledFolders)) {
     const row = rowOf(table, file);
     if (row === undefined) {
@@ -39,7 +39,7 @@ export function findImportProblems(
     for (const edge of parseSource(file, readText(root, file)).imports) {
       const name = packageName(edge.specifier);
       if (name !== undefined) usedPackages.get(row)?.add(name);
-      const message = judge(table, row, file, edge, dependencies);
+      const message = judge(table, row, file, edge, new Set([...dependencies, ...bundled]));
       if (message !== undefined) problems.push({ file, line: edge.line, message });
     }
   }
@@ -54,8 +54,9 @@ function judge(
   { specifier, kind }: ImportEdge,
   dependencies: ReadonlySet<string>,
 ): string | undefined {
-  if (specifier.startsWith('.')) {
-    const target = posix.join(dirname(file), specifier);
+  const entry = packageEntries[specifier];
+  if (specifier.startsWith('.') || entry !== undefined) {
+    const target = entry ?? posix.join(dirname(file), specifier);
     // A URL of code starts a worker; any other is read at run time, as the manifest is.
     if (kind === 'url' && !codeFile.test(target)) return undefined;
     const targetRow = rowOf(table, target);
@@ -112,7 +113,7 @@ function reaches(rows: ReadonlyMap<string, FolderRow>, from: string, to: string)
 
 function findUnusedPackages(
   used: ReadonlyMap<FolderRow, ReadonlySet<string>>,
-  dependencies: ReadonlySet<string>,
+  dependencies: readonly string[],
 ): readonly Problem[] {
   const problems: Problem[] = [];
   for (const [row, names] of used) {
@@ -150,9 +151,15 @@ function packageName(specifier: string): string | undefined {
     .join('/');
 }
 
-function readDependencies(root: string): ReadonlySet<string> {
-  const manifest = JSON.parse(readText(root, 'package.json')) as { dependencies?: Record<string, string> };
-  return new Set(Object.keys(manifest.dependencies ?? {}));
+/** Code of `devDependencies` is part of the bundle; `dependencies` are what the declarations of the package import as well. */
+function readDependencies(root: string): Record<'dependencies' | 'bundled', readonly string[]> {
+  const manifest: { dependencies?: object; devDependencies?: object } = JSON.parse(
+    readText(root, 'package.json'),
+  );
+  return {
+    dependencies: Object.keys(manifest.dependencies ?? {}),
+    bundled: Object.keys(manifest.devDependencies ?? {}),
+  };
 }
 
 if (import.meta.main) await runAlone(findImportProblems);

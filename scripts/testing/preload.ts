@@ -5,9 +5,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { afterEach, type TestContext } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
-import { useTypeboxBundle } from '../../src/typebox-bundle.ts';
-
-useTypeboxBundle();
 
 const shownExchanges = 3;
 const exchanges: string[] = [];

@@ -4,7 +4,7 @@
  */
 import { dirname, posix } from 'node:path';
 import { parseSource } from '../parse-source.ts';
-import { listCode, readText } from '../source-tree.ts';
+import { listCode, packageEntries, readText } from '../source-tree.ts';
 
 /** A path of the repository in a string. */
 const namedPath = /['"`]((?:src|test|scripts|bench|examples)\/[\w./-]+\.m?ts)['"`]/g;
@@ -26,8 +26,8 @@ export function filesThatReach(root: string, changed: Iterable<string>): Readonl
 }
 
 function targetsOf(file: string, text: string): readonly string[] {
-  const imported = parseSource(file, text).imports.map(({ specifier }) =>
-    posix.join(dirname(file), specifier),
+  const imported = parseSource(file, text).imports.map(
+    ({ specifier }) => packageEntries[specifier] ?? posix.join(dirname(file), specifier),
   );
   const named = [...text.matchAll(namedPath)].map(([, path = '']) => path);
   return [...imported, ...named];

@@ -102,6 +102,8 @@ async function runAlone(file: string, options: RunOptions): Promise<void> {
 function start(module: string, nodeOptions: readonly string[], options: RunOptions): ChildProcess {
   const child = fork(module, {
     execArgv: [
+      // Configurations import `comity`, which is then the sources that the tests import, not the bundle.
+      '--conditions=comity-source',
       `--import=${new URL('preload.ts', import.meta.url).href}`,
       `--test-reporter=${here('reporter.ts')}`,
       '--test-reporter-destination=stdout',

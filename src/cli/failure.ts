@@ -5,6 +5,7 @@
  * fault; its stack is printed at log level `debug` only.
  */
 import { ConfigurationError } from '../config/inspection.ts';
+import { createSourceStacks } from '../observe/source-stack.ts';
 
 export const exitCodes = {
   done: 0,
@@ -38,7 +39,7 @@ export function failureText(error: unknown, withStack: boolean): string {
   const text = lines.map((line) => `comity: ${line}`).join('\n');
   if (!withStack || !(error instanceof Error)) return text;
   const cause = error.cause instanceof Error ? `\ncaused by ${error.cause.stack}` : '';
-  return `${text}\n${error.stack}${cause}`;
+  return createSourceStacks()(`${text}\n${error.stack}${cause}`);
 }
 
 function firstLine(error: unknown): string {

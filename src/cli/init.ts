@@ -3,13 +3,11 @@
  * that folder; if it was installed from a registry, the project depends on the same version there.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageRoot, packageVersion } from '../package-version.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import type { Terminal } from './terminal.ts';
-
-type Manifest = { readonly version: string };
 
 /**
  * @param folder target, created if missing; existing files are never overwritten
@@ -19,13 +17,12 @@ export async function init(terminal: Terminal, folder: string, node: string | un
   if (node !== undefined && node !== 'npm' && node !== 'system') {
     throw new CommandFailure(`--node must be npm or system, not "${node}"`, { exitCode: exitCodes.usage });
   }
-  const root = resolve(fileURLToPath(new URL('../..', import.meta.url)));
-  const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const root = resolve(packageRoot());
   const brought = node === undefined ? isInstalledByNpm(process.execPath) : node === 'npm';
   const target = resolve(folder);
   const files = starterFiles({
     name: projectName(basename(target)),
-    comity: isInstalledByNpm(root) ? `^${manifest.version}` : `file:${root.replaceAll(sep, '/')}`,
+    comity: isInstalledByNpm(root) ? `^${packageVersion()}` : `file:${root.replaceAll(sep, '/')}`,
     bringsNode: brought,
   });
   refuseToOverwrite(target, [...files.keys()]);
@@ -54,9 +51,9 @@ function isInstalledByNpm(path: string): boolean {
   return path.split(sep).includes('node_modules');
 }
 
-/** A checkout serves its projects from dist/, which is built if it is missing or older than the sources. */
+/** A checkout serves its projects from dist/, which is built if its declarations are missing or older than the sources. */
 function buildPackage(terminal: Terminal, root: string): void {
-  const built = join(root, 'dist/main.js');
+  const built = join(root, 'dist/index.d.ts');
   const script = join(root, 'scripts/build.ts');
   if (!existsSync(script)) return;
   const sources = globSync('src/**/*.ts', { cwd: root }).map((path) => statSync(join(root, path)).mtimeMs);

@@ -1,5 +1,4 @@
 /** A failure to connect and its stage (§6, §8). The message is for the owner of an endpoint and names no address. */
-import { errors } from 'undici';
 import type { ExchangeFailure } from './exchange.ts';
 
 export type DialFailureKind = 'refused' | 'dns' | 'connect' | 'tls' | 'timeout';
@@ -38,9 +37,9 @@ const badAnswers: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
 /** Classifies an error before the header section of the answer (§6, §8), by code only, because its text may name an address. */
 export function classifyFailure(error: unknown): Failure {
   if (error instanceof DialFailure) return { failure: error.kind, message: error.message };
-  if (error instanceof errors.HTTPParserError)
-    return { failure: 'protocol', message: 'The answer is not HTTP' };
   const code = codeOf(error);
+  // The parser of undici. Its class would load undici at every start (late-exchanges.ts).
+  if (code.startsWith('HPE_')) return { failure: 'protocol', message: 'The answer is not HTTP' };
   switch (code) {
     case 'UND_ERR_HEADERS_OVERFLOW':
       return { failure: 'protocol', message: 'The header section of the answer is too long' };

@@ -18,6 +18,7 @@ import type {
   WebhookObservation,
 } from './observation.ts';
 import { ignoreError, ownEmitter } from './own-emitter.ts';
+import { createSourceStacks } from './source-stack.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 
@@ -52,6 +53,7 @@ export function createLog(options: LogOptions): Observe {
     lines,
   );
   const debug = logger.isLevelEnabled('debug');
+  const sourceStack = createSourceStacks();
   const thin = createThinning(options.monotonic ?? (() => performance.now()));
   return (observation) => {
     // Every request has this observation: it must cost nothing when it is not logged.
@@ -59,7 +61,7 @@ export function createLog(options: LogOptions): Observe {
     const { level, message } = lineOf(observation);
     const omitted = thin(provokedKind(observation));
     if (omitted === undefined) return;
-    const members = membersOf(observation);
+    const members = membersOf(observation, sourceStack);
     logger[level](omitted === 0 ? members : { ...members, omitted }, message);
     if (isUrgent(level)) lines.flush?.();
   };
@@ -177,7 +179,7 @@ function lineOf(observation: Observation): Line {
   }
 }
 
-function membersOf(observation: Observation): Record<string, unknown> {
+function membersOf(observation: Observation, sourceStack: SourceStack): Record<string, unknown> {
   if (observation.kind === 'answered') {
     const { exchange, ...facts } = observation;
     return { ...facts, id: exchange.id, peer: exchange.peer };
@@ -186,7 +188,9 @@ function membersOf(observation: Observation): Record<string, unknown> {
   const { error, ...rest } = observation;
   return {
     ...rest,
-    error: foreignErrorKinds.has(observation.kind) ? describeForeignError(error) : describeError(error),
+    error: foreignErrorKinds.has(observation.kind)
+      ? describeForeignError(error)
+      : describeError(error, sourceStack),
   };
 }
 
@@ -276,11 +280,14 @@ const featureLines: Readonly<
 const causesMax = 4;
 const foreignCharactersMax = 200;
 
-function describeError(error: unknown, depth = 0): unknown {
+type SourceStack = ReturnType<typeof createSourceStacks>;
+
+function describeError(error: unknown, sourceStack: SourceStack, depth = 0): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack, cause } = error;
+  const { name, message, cause } = error;
+  const stack = error.stack === undefined ? undefined : sourceStack(error.stack);
   if (cause === undefined || depth >= causesMax) return { name, message, stack };
-  return { name, message, stack, cause: describeError(cause, depth + 1) };
+  return { name, message, stack, cause: describeError(cause, sourceStack, depth + 1) };
 }
 
 /** Describes an error of another service, whose text may repeat secrets: name, code, short message, causes (§5.1). */

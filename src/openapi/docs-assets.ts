@@ -25,7 +25,7 @@ const pageCacheControl = 'no-cache';
 
 /** A test compares it with the installed package. The asset's name contains it, so caches may keep it for ever. */
 export const viewerVersion = '2.4.820';
-/** The viewer's file in its package, and its copy beside this file in a build. */
+/** The viewer's file in its package, and its copy in the bundle. */
 export const viewerModule = 'openapi-explorer/dist/browser/openapi-explorer.min.js';
 export const viewerCopy = './openapi-explorer.min.js';
 
@@ -84,8 +84,8 @@ function asset(path: string, mediaType: string, read: DocsAsset['read']): DocsAs
 }
 
 /**
- * The published package contains a copy of the viewer's file (scripts/build.ts), so that its users do not install the
- * 45 MB of the viewer's package; a checkout reads the file from that package.
+ * The bundle contains a copy of the viewer's file (scripts/bundle.ts), so that users of the package do not install the
+ * 45 MB of the viewer's package; the sources read the file from that package.
  */
 function viewerFile(): string {
   const copy = fileURLToPath(new URL(viewerCopy, import.meta.url));

@@ -3,13 +3,14 @@ import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
 /**
- * The URL of an entry file, with the extension of the file that starts it: TypeScript in development, JavaScript in `dist`. Unlike an
- * import, a URL is not rewritten by the compiler.
+ * The URL of an entry file: the TypeScript source when the caller runs from source, otherwise a file of the bundle, which has them all in
+ * one folder. scripts/bundle.ts finds the entry points by the calls of this function, whose arguments must therefore be literal.
  * @param entry relative to the caller's file, without extension: `./thread`
  * @param from `import.meta.url` of the caller's file
  */
 export function workerFile(entry: string, from: string): URL {
-  return new URL(`${entry}${from.endsWith('.ts') ? '.ts' : '.js'}`, from);
+  if (from.endsWith('.ts')) return new URL(`${entry}.ts`, from);
+  return new URL(`./${entry.slice(entry.lastIndexOf('/') + 1)}.js`, from);
 }
 
 /** Nice value: a tenth of the weight of a thread at 0. */

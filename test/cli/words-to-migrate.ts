@@ -1,14 +1,14 @@
 /** A database for `comity migrate`, and configurations of one collection that differ in what they index. */
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { temporaryFolder } from '../harness/temporary-folder.ts';
+import { join } from 'node:path';
+import { linkPackage, temporaryFolder } from '../harness/temporary-folder.ts';
 import { testDatabase } from '../postgres/schema/database.ts';
 
 /** Until the tests of the file are over. */
 export async function openWords() {
   const { url, client } = await testDatabase();
   const folder = temporaryFolder();
+  linkPackage(folder);
   return {
     url,
     client,
@@ -16,10 +16,9 @@ export async function openWords() {
     /** Writes a configuration. @param more source text after the schema */
     configuration(name: string, more: string): string {
       const path = join(folder, `${name}.mjs`);
-      const face = pathToFileURL(resolve('src/index.ts')).href;
       writeFileSync(
         path,
-        `import { collection, defineConfig, Type } from '${face}';
+        `import { collection, defineConfig, Type } from 'comity';
     const schema = Type.Object({ name: Type.String(), rank: Type.Optional(Type.Integer()) });
     export default defineConfig({ collections: { words: collection({ schema${more} }) } });\n`,
       );

@@ -2,7 +2,7 @@
  * The command line: `runCommand` runs one in the process of the test, through the function that the program itself calls, with an environment
  * and streams of its own. `spawnCommand` runs it as a process, for tests whose subject is a process: signals, exit codes, several processes.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { runProgram } from '../../src/cli/program.ts';
@@ -76,7 +76,7 @@ export function spawnCommand(
   environment: Environment = {},
   { cwd = repositoryRoot, boundMs = boundMsDefault, wrap }: SpawnOptions = {},
 ): CommandProcess {
-  const programArgs = [join(repositoryRoot, 'src/main.ts'), ...args];
+  const programArgs = [programFile(), ...args];
   const [command, commandArgs] = wrap?.(process.execPath, programArgs) ?? [process.execPath, programArgs];
   const child = spawn(command, commandArgs, {
     cwd,
@@ -111,6 +111,20 @@ export function spawnCommand(
     },
     ended,
   };
+}
+
+let isFresh = false;
+
+/** The program as it is bundled from the sources of this moment, even in a test that was not started by `npm test`. */
+export function programFile(): string {
+  if (!isFresh) {
+    const { status, stderr } = spawnSync(process.execPath, [join(repositoryRoot, 'scripts/setup.mjs')], {
+      encoding: 'utf8',
+    });
+    if (status !== 0) throw new Error(stderr);
+    isFresh = true;
+  }
+  return join(repositoryRoot, 'dist/main.js');
 }
 
 /** The variables that any program needs, and those given. */

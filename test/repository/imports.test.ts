@@ -142,8 +142,20 @@ test('finds a dependency that nothing imports', (t) => {
   ]);
 });
 
-test('finds a package that is used but is not a dependency', (t) => {
+test('accepts a package of the bundle, which users of this one do not install', (t) => {
   const root = makeTree(t, { ...sound, 'package.json': '{"devDependencies": {"pg": "1.0.0"}}' });
+  assert.deepEqual(findImportProblems(root, table), []);
+});
+
+test('holds an import by the name of this package to the row of its entry point', (t) => {
+  const own = "import { one } from 'comity/webhooks';\n";
+  const root = makeTree(t, { ...sound, 'src/store/open.ts': own + (sound['src/store/open.ts'] ?? '') });
+  const message = 'src/store may not import "src/webhooks/index.ts", which no row covers';
+  assert.deepEqual(findImportProblems(root, table), [{ file: 'src/store/open.ts', line: 1, message }]);
+});
+
+test('finds a package that is used but is not a dependency', (t) => {
+  const root = makeTree(t, { ...sound, 'package.json': '{"devDependencies": {"ws": "8.0.0"}}' });
   const message = 'pg is not among the dependencies of package.json';
   assert.deepEqual(findImportProblems(root, table), [{ file: 'src/store/open.ts', line: 1, message }]);
 });

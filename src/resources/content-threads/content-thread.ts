@@ -1,19 +1,14 @@
 /** The program of a content thread: runs one job at a time, with validators compiled from the same schemas. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { contentShape } from '../../kernel/content/form-shape.ts';
+import { compileValidator } from '../../kernel/content/validator.ts';
 import { lowerOwnPriority } from '../../store/worker-file.ts';
-import { useTypeboxBundle } from '../../typebox-bundle.ts';
 import type { ThreadData, ThreadReply, ThreadRequest } from './content-threads.ts';
-import type { Workshop } from './job.ts';
+import { carryOut, type Workshop } from './job.ts';
 
-async function run({ collections, ...limits }: ThreadData): Promise<void> {
+function run({ collections, ...limits }: ThreadData): void {
   const port = parentPort;
   if (port === null) throw new Error('content-thread.ts runs only in a worker thread');
-  useTypeboxBundle();
-  const [{ carryOut }, { compileValidator }, { contentShape }] = await Promise.all([
-    import('./job.ts'),
-    import('../../kernel/content/validator.ts'),
-    import('../../kernel/content/form-shape.ts'),
-  ]);
   const workshops = new Map<string, Workshop>();
 
   function workshopOf(name: string): Workshop {
@@ -37,4 +32,4 @@ async function run({ collections, ...limits }: ThreadData): Promise<void> {
 }
 
 lowerOwnPriority();
-void run(workerData as ThreadData);
+run(workerData as ThreadData);

@@ -10,5 +10,5 @@ export type BackupData = StorePlace & { readonly to: string };
 export function startBackup(source: StorePlace, to: string, onProgress: OnProgress): Copy {
   const { url, schema, connectTimeoutMs } = source;
   const data: BackupData = { url, schema, connectTimeoutMs, to };
-  return startCopy(workerFile('./backup-thread', import.meta.url), data, onProgress);
+  return startCopy(workerFile('./postgres-backup-thread', import.meta.url), data, onProgress);
 }

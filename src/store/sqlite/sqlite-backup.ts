@@ -7,5 +7,5 @@ export type BackupData = { readonly from: string; readonly to: string };
 /** Starts the copy of `from`; a file named `to` appears only when the copy is complete. */
 export function startBackup(from: string, to: string, onProgress: OnProgress): Copy {
   const data: BackupData = { from, to };
-  return startCopy(workerFile('./backup-thread', import.meta.url), data, onProgress);
+  return startCopy(workerFile('./sqlite-backup-thread', import.meta.url), data, onProgress);
 }

@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { adminKey } from '../../harness/exchange.ts';
 import { emptyDatabase } from '../../harness/postgres-database.ts';
 import { shopConfig } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
-import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { OutputComparison } from './compare-output.ts';
 import { type Example, type Page, readExamples } from './read-examples.ts';
 import { isInstalled, openShell, type ShellSession } from './shell-session.ts';
@@ -55,11 +55,12 @@ export async function runPage(path: string, options: { readonly realCurl: boolea
   return page.examples.length;
 }
 
-/** The page's own configuration as a file that imports from this repository what a user imports from `comity`. */
+/** The page's own configuration as a file of a project that depends on this repository. */
 function configurationOf({ configuration }: Page, folder: string): { config?: string } {
   if (configuration === undefined) return {};
   const config = join(folder, 'comity.config.ts');
-  writeFileSync(config, configuration.replaceAll("from 'comity'", `from '${resolve('src/index.ts')}'`));
+  linkPackage(folder);
+  writeFileSync(config, configuration);
   return { config };
 }
 

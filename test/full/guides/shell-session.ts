@@ -7,8 +7,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { programFile } from '../../harness/command-line.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 
 /** A block that takes longer is taken for stuck. */
 const blockBoundMs = 30_000;
@@ -37,7 +37,7 @@ export function openShell(options: SessionOptions): ShellSession {
   const work = join(folder, 'work');
   mkdirSync(work);
   writeCommands(folder, options.realCurl);
-  writePackage(work);
+  linkPackage(work);
   const child = spawn(options.shell, [], {
     cwd: work,
     env: { PATH: `${folder}:${process.env.PATH}`, HOME: work, ...options.environment },
@@ -74,7 +74,7 @@ export function openShell(options: SessionOptions): ShellSession {
 function writeCommands(folder: string, realCurl: boolean): void {
   const commands: Record<string, string> = {
     node: `exec '${process.execPath}' "$@"\n`,
-    npx: `[ "$1" = comity ] || exit 127\nshift\nexec '${process.execPath}' '${resolve('src/main.ts')}' "$@"\n`,
+    npx: `[ "$1" = comity ] || exit 127\nshift\nexec '${process.execPath}' '${programFile()}' "$@"\n`,
     ...(realCurl
       ? {}
       : { curl: `exec '${process.execPath}' '${resolve('test/full/guides/curl.ts')}' "$@"\n` }),
@@ -82,17 +82,5 @@ function writeCommands(folder: string, realCurl: boolean): void {
   for (const [name, text] of Object.entries(commands)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${text}`);
     chmodSync(join(folder, name), 0o755);
-  }
-}
-
-/** The package `comity` of a project, without a build: each of its entries lets out what the file of src/ does. */
-function writePackage(work: string): void {
-  const folder = join(work, 'node_modules/comity');
-  mkdirSync(folder, { recursive: true });
-  const exports = { '.': './index.js', './webhooks': './webhooks.js' };
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'comity', type: 'module', exports }));
-  const entries = { 'index.js': 'src/index.ts', 'webhooks.js': 'src/webhooks/index.ts' };
-  for (const [entry, source] of Object.entries(entries)) {
-    writeFileSync(join(folder, entry), `export * from '${pathToFileURL(resolve(source))}';\n`);
   }
 }

@@ -1,30 +1,64 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from '../../../scripts/build.ts';
+import { bundle } from '../../../scripts/bundle.ts';
 import { readText } from '../../../scripts/source-tree.ts';
 import { linkModules, makeTree, ownFiles } from '../../repository/fixture-tree.ts';
 
-test('a build runs without TypeScript, starts its workers, and carries files that are not code', (t) => {
-  const root = makeTree(t, {
-    ...ownFiles('package.json', 'tsconfig.json', 'tsconfig.build.json'),
-    'dist/left-over.js': '',
-    'src/main.ts':
-      "#!/usr/bin/env node\nimport { Worker } from 'node:worker_threads';\nimport { greeting } from './store/greeting.ts';\n" +
-      "new Worker(new URL('./store/writer.ts', import.meta.url), { workerData: greeting });\n",
-    'src/store/greeting.ts': "export const greeting: string = 'written';\n",
-    'src/store/writer.ts':
-      "import { workerData } from 'node:worker_threads';\n\nconsole.log(workerData as string);\n",
-    'src/store/0001.sql': 'SELECT 1;\n',
-  });
+const program = {
+  ...ownFiles('package.json', 'tsconfig.json', 'tsconfig.build.json', 'src/store/worker-file.ts'),
+  'src/main.ts':
+    "#!/usr/bin/env node\nimport { Worker } from 'node:worker_threads';\nimport { greeting } from './store/greeting.ts';\n" +
+    "import { workerFile } from './store/worker-file.ts';\n" +
+    "new Worker(workerFile('./store/writer', import.meta.url), { workerData: greeting });\n",
+  'src/index.ts': "export { greeting } from './store/greeting.ts';\n",
+  'src/webhooks/index.ts': 'export const four = 4;\n',
+  'src/store/greeting.ts': "export const greeting: string = 'written';\n",
+  'src/store/writer.ts':
+    "import { workerData } from 'node:worker_threads';\nimport pg from 'pg';\n\nconsole.log(workerData as string, typeof pg.Client);\n",
+};
+
+test('a build is the program, its threads and their packages, with their licences, and declarations', async (t) => {
+  const root = makeTree(t, { ...program, 'dist/left-over.js': '' });
   linkModules(root);
-  build(root);
+  await build(root);
   const output = execFileSync(process.execPath, [join(root, 'dist/main.js')], { encoding: 'utf8' });
-  assert.equal(output, 'written\n');
+  assert.equal(output, 'written function\n');
   assert.ok(readText(root, 'dist/main.js').startsWith('#!/usr/bin/env node\n'));
-  assert.equal(readText(root, 'dist/store/0001.sql'), 'SELECT 1;\n');
-  assert.ok(existsSync(join(root, 'dist/store/greeting.d.ts')));
+  assert.match(readText(root, 'dist/THIRD-PARTY-LICENSES'), /^-- pg \d.*\(MIT\)\n\nMIT License$/m);
+  assert.ok(existsSync(join(root, 'dist/index.d.ts')));
   assert.ok(!existsSync(join(root, 'dist/left-over.js')));
+});
+
+test('a new bundle replaces the entry points and keeps the chunks that a running program may still load, for a day', async (t) => {
+  const lazy = (text: string) =>
+    `export const greet = async () => (await import('./store/${text}.ts')).greeting;\n`;
+  const root = makeTree(t, { ...program, 'src/index.ts': lazy('greeting') });
+  linkModules(root);
+  await bundle(root);
+  const chunk = readdirSync(join(root, 'dist')).find((name) => /^greeting-[A-Z0-9]{8}\.js$/.test(name)) ?? '';
+  writeFileSync(join(root, 'src/store/greeting.ts'), "export const greeting: string = 'changed';\n");
+  await bundle(root);
+  assert.match(
+    execFileSync(process.execPath, [join(root, 'dist/main.js')], { encoding: 'utf8' }),
+    /^changed /,
+  );
+  assert.ok(existsSync(join(root, 'dist', chunk)));
+  utimesSync(join(root, 'dist', chunk), 0, 0);
+  await bundle(root);
+  assert.ok(!existsSync(join(root, 'dist', chunk)));
+});
+
+test('two threads of one name cannot be bundled', async (t) => {
+  const starting =
+    "import { workerFile } from './store/worker-file.ts';\nworkerFile('./webhooks/writer', import.meta.url);\n";
+  const root = makeTree(t, { ...program, 'src/index.ts': starting, 'src/webhooks/writer.ts': '' });
+  linkModules(root);
+  await assert.rejects(
+    bundle(root),
+    /src\/store\/writer\.ts and src\/webhooks\/writer\.ts have one name in the bundle/,
+  );
 });

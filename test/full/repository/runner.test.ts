@@ -20,7 +20,6 @@ const runner = ownFiles(
   'scripts/testing/run-files.ts',
   'scripts/testing/select-files.ts',
   'scripts/testing/shard.ts',
-  'src/typebox-bundle.ts',
   'test/harness/postgres-server/binaries.ts',
   'test/harness/postgres-server/keeper.ts',
   'test/harness/postgres-server/keeper-process.ts',

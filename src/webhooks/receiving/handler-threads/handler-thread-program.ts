@@ -8,7 +8,6 @@ import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import { type Handler, type ReceivedMessage, UnprocessableMessage } from '../../../config/handler.ts';
-import { useTypeboxBundle } from '../../../typebox-bundle.ts';
 import {
   type Failure,
   type FromThread,
@@ -37,7 +36,6 @@ function post(message: FromThread): void {
 
 async function load(): Promise<ReadonlyMap<string, Handler>> {
   yieldToOthers();
-  useTypeboxBundle();
   const imported = (await import(module)) as {
     default?: { senders?: Record<string, { handler?: Handler }> };
   };

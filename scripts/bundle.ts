@@ -1,0 +1,126 @@
+/**
+ * Bundles the program into dist/: the command, the two entry points of the package and those of its threads, with the chunks that they share
+ * (docs/decisions/0063-the-program-is-a-bundle.md). Source maps, licences of what is bundled and the viewer of /docs are beside it.
+ *
+ * A program that runs from dist/ loads more chunks and starts threads while it is bundled anew: a chunk is named by its content and stays
+ * for a day, and files are replaced one by one, by renaming.
+ *
+ * Usage: node scripts/bundle.ts; scripts/setup.mjs does it when a source has changed.
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { basename, dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+import { viewerCopy, viewerModule } from '../src/openapi/docs-assets.ts';
+import { listFiles, packageEntries, readText, repositoryRoot } from './source-tree.ts';
+
+const chunkKeptMs = 24 * 60 * 60 * 1000;
+
+/** Bundles a tree laid out like the repository into its dist/. @returns the paths of the bundle */
+export async function bundle(root: string): Promise<ReadonlySet<string>> {
+  const output = join(root, 'dist');
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: entryPoints(root),
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    outdir: output,
+    chunkNames: '[name]-[hash]',
+    minifyWhitespace: true,
+    sourcemap: 'linked',
+    sourcesContent: false,
+    legalComments: 'none',
+    plugins: [builtinRequires],
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  const viewer = fileURLToPath(import.meta.resolve(viewerModule));
+  const licences = licencesOf(root, [...Object.keys(result.metafile.inputs), relative(root, viewer)]);
+  const files = [
+    // Chunks come first: an entry point appears when all that it imports is there.
+    ...result.outputFiles.toSorted((one, other) => Number(isChunk(other.path)) - Number(isChunk(one.path))),
+    { path: join(output, viewerCopy), contents: readFileSync(viewer) },
+    { path: join(output, 'THIRD-PARTY-LICENSES'), contents: Buffer.from(licences) },
+  ];
+  for (const { path, contents } of files) replaceFile(path, contents);
+  const current = new Set(files.map(({ path }) => path));
+  for (const path of listFiles(root, 'dist').map((file) => join(root, file))) {
+    const isStale = isChunk(path) && !current.has(path) && Date.now() - statSync(path).mtimeMs > chunkKeptMs;
+    if (isStale) rmSync(path, { force: true });
+  }
+  // Compiled code of earlier chunks, which would be kept for ever: 2 MB for each change.
+  rmSync(join(root, 'node_modules/.cache/comity/program'), { recursive: true, force: true });
+  return current;
+}
+
+function isChunk(path: string): boolean {
+  return /-[A-Z0-9]{8}\.js(?:\.map)?$/.test(path);
+}
+
+/** The command, what the package exports, and each file that is started as a thread, by the name of its file. */
+function entryPoints(root: string): Record<string, string> {
+  const entries: Record<string, string> = {};
+  for (const file of ['src/main.ts', ...Object.values(packageEntries)]) entries[file.slice(4, -3)] = file;
+  for (const file of listFiles(root, 'src')) {
+    if (!file.endsWith('.ts')) continue;
+    for (const [, thread = ''] of readText(root, file).matchAll(
+      /workerFile\('([^']+)', import\.meta\.url\)/g,
+    )) {
+      const path = join(dirname(file), `${thread}.ts`);
+      const name = basename(thread);
+      if ((entries[name] ?? path) !== path)
+        throw new Error(`${path} and ${entries[name]} have one name in the bundle`);
+      entries[name] = path;
+    }
+  }
+  return entries;
+}
+
+/** CommonJS packages require modules of Node, which ES modules cannot. Loaded when it is required, as in the package itself. */
+const builtinRequires: Plugin = {
+  name: 'builtin-requires',
+  setup({ onResolve, onLoad }) {
+    const filter = new RegExp(`^(node:.*|${builtinModules.join('|')})$`);
+    onResolve({ filter }, ({ path, kind }) => {
+      return kind === 'require-call' || path === 'node:http' ? { path, namespace: 'builtin' } : undefined;
+    });
+    onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => {
+      return { contents: `module.exports = process.getBuiltinModule('${path}')`, loader: 'js' };
+    });
+  },
+};
+
+/** The names, versions and licences of the packages that the files belong to, as their terms ask. */
+function licencesOf(root: string, files: readonly string[]): string {
+  const folders = new Set(
+    files.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+  );
+  const texts = [...folders].sort().map((folder) => licenceOf(join(root, folder)));
+  return `The programs in this folder contain code of these packages.\n\n${texts.join('\n')}`;
+}
+
+function licenceOf(folder: string): string {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const files = readdirSync(folder).filter((each) => /^(?:licen[cs]e|copying|notice)/i.test(each));
+  const texts = files.map((file) => `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`);
+  return `-- ${name} ${version} (${license})\n${texts.join('')}`;
+}
+
+function replaceFile(path: string, contents: Uint8Array): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const next = `${path}.${process.pid}`;
+  writeFileSync(next, contents);
+  renameSync(next, path);
+}
+
+if (import.meta.main) {
+  await bundle(repositoryRoot).catch(({ message }: Error) => {
+    console.error(message);
+    process.exitCode = 1;
+  });
+}

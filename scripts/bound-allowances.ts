@@ -33,7 +33,7 @@ const groups: readonly Group[] = [
       ['src/realtime/readers.ts', '#rules'],
       ['src/kernel/router.ts', 'members', 'literals'],
       ['src/webhooks/sending/event-types/event-type-routes.ts', 'texts'],
-      ['src/webhooks/sending/events/post-event.ts', 'payloads'],
+      ['src/webhooks/sending/events/post-event.ts', 'compiled'],
       ['src/store/change-listeners.ts', '#byTable'],
       ['src/store/declared-indexes.ts', 'indexes'],
       ['src/store/postgres/changes/changes.ts', '#names', '#revs'],

@@ -9,6 +9,7 @@ import { Errors } from 'typebox/value';
 import { eventTypeCharactersMax } from '../model/event-pattern.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
+import { brokenReferences } from './schema-references.ts';
 
 /** What a user writes under `eventTypes`, by type: `invoice.paid`. */
 export type EventTypeDeclaration = {
@@ -113,6 +114,11 @@ function inspectDeclaration(declaration: Readonly<Record<string, unknown>>, refu
 function inspectSchema(schema: unknown, refuse: Refuse): schema is TObject {
   if (!isRecord(schema) || schema.type !== 'object' || !isRecord(schema.properties)) {
     refuse('schema must be a Type.Object({ ... })');
+    return false;
+  }
+  const [broken] = brokenReferences(schema);
+  if (broken !== undefined) {
+    refuse(`schema refers to "${broken}", which it does not declare`);
     return false;
   }
   try {

@@ -61,6 +61,7 @@ test('tells every mistake at once', () => {
     'a.e': null,
     'a.f': { examples: {} },
     'a.g': { schema: Type.Object({ a: Type.Integer() }), examples: [{ a: 'x' }, { a: 1, b: 2 }, 3, {}] },
+    'a.h': { schema: Type.Object({ a: Type.Ref('#/$defs/none') }) },
   });
   assert.deepEqual(
     found.map((sentence) => sentence.replace(/(cannot be compiled|is not valid): .*/, '$1')),
@@ -75,6 +76,7 @@ test('tells every mistake at once', () => {
       'event type a.g: examples[1] has the member "b", which is not declared',
       'event type a.g: examples[2] must be an object, not a number',
       'event type a.g: examples[3] is not valid',
+      'event type a.h: schema refers to "#/$defs/none", which it does not declare',
     ],
   );
   assert.deepEqual(mistakes([]), ['eventTypes must be an object, not a list']);

@@ -9,7 +9,7 @@ import { runCommand } from '../../harness/command-line.ts';
 import { send } from '../../harness/exchange.ts';
 import { listen } from '../../harness/listening.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
-import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const failing = resolve('test/full/cli/fixtures/failing-worker.config.ts');
@@ -75,7 +75,8 @@ for (const [fault, message] of [
 test('exits 70 when no worker serves and none can be started', async () => {
   const folder = temporaryFolder();
   const config = join(folder, 'comity.config.ts');
-  const text = readFileSync(failing, 'utf8').replace('../../../../src', resolve('src'));
+  const text = readFileSync(failing, 'utf8');
+  linkPackage(folder);
   writeFileSync(config, text);
   const fault = join(folder, 'fault');
   const server = await spawnServer({

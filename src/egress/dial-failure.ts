@@ -37,9 +37,10 @@ const badAnswers: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
 /** Classifies an error before the header section of the answer (§6, §8), by code only, because its text may name an address. */
 export function classifyFailure(error: unknown): Failure {
   if (error instanceof DialFailure) return { failure: error.kind, message: error.message };
+  // By name: importing its class would load undici at every start (late-exchanges.ts).
+  if (error instanceof Error && error.name === 'HTTPParserError')
+    return { failure: 'protocol', message: 'The answer is not HTTP' };
   const code = codeOf(error);
-  // The parser of undici. Its class would load undici at every start (late-exchanges.ts).
-  if (code.startsWith('HPE_')) return { failure: 'protocol', message: 'The answer is not HTTP' };
   switch (code) {
     case 'UND_ERR_HEADERS_OVERFLOW':
       return { failure: 'protocol', message: 'The header section of the answer is too long' };

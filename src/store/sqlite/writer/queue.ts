@@ -13,7 +13,7 @@ import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
-import { type Cell, encodeUnit, type Reply, type Request, unitCharacters } from './writer-messages.ts';
+import { type Reply, type Request, UnitEncoder, unitCharacters } from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
@@ -166,7 +166,7 @@ export class WriterQueue {
 
   #postBatch(): void {
     const { unitsPerTransactionMax, charactersPerTransactionMax } = this.#options;
-    const cells: Cell[] = [];
+    const encoder = new UnitEncoder({ indexOf: this.#indexOf, revisions: this.#options.revisions });
     const units: Waiting[] = [];
     let characters = 0;
     let taken = 0;
@@ -175,7 +175,7 @@ export class WriterQueue {
       taken += 1;
       this.#charactersWaiting -= waiting.characters;
       try {
-        encodeUnit(waiting.unit, { indexOf: this.#indexOf, revisions: this.#options.revisions }, cells);
+        encoder.append(waiting.unit);
         units.push(waiting);
         characters += waiting.characters;
       } catch (error) {
@@ -188,7 +188,7 @@ export class WriterQueue {
       return;
     }
     this.#underWay = { kind: 'commit', units, started: performance.now() };
-    this.#post({ kind: 'commit', units: units.length, cells });
+    this.#post({ kind: 'commit', batch: encoder.finish() });
   }
 
   #post(request: Request): void {

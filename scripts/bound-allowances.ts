@@ -110,7 +110,7 @@ const groups: readonly Group[] = [
       ['src/model/access-function.ts', 'unused', 'roles', 'scopes'],
       ['src/realtime/logged-event.ts', '#values'],
       ['src/webhooks/sending/fan-out/event-rights.ts', 'members'],
-      ['src/webhooks/sending/fan-out/with-deliveries.ts', 'lists', '#staying'],
+      ['src/webhooks/sending/fan-out/with-deliveries.ts', '#lists', '#staying'],
       ['src/webhooks/sending/fan-out/with-deliveries.ts', 'endpoints'],
       ['src/kernel/content/schema-errors.ts', 'seen'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],

@@ -80,13 +80,19 @@ export class CredentialEnds {
     this.#lookSoon();
   }
 
-  /** Resolves when the credentials that rest on the rows have been judged and the listeners of ended ones called. */
-  async settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> {
-    if (this.#held.size === 0 || this.#isClosed) return;
+  /**
+   * Resolves when the credentials that rest on the rows have been judged and the listeners of ended ones called; undefined if there are
+   * none.
+   */
+  settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> | undefined {
+    if (this.#held.size === 0 || this.#isClosed) return undefined;
     const due = new Set<Good>();
     for (const { table, id } of rows)
       for (const key of this.#byRow.get(rowName(table, id)) ?? []) due.add(key);
-    if (due.size === 0) return;
+    return due.size === 0 ? undefined : this.#settleThose(due);
+  }
+
+  async #settleThose(due: ReadonlySet<Good>): Promise<void> {
     await this.#judgeThose([...due]);
     // Listeners end their streams in this turn of the event loop; the response to the commit follows them.
     if ([...due].some((key) => !this.#held.has(key))) await new Promise((resolve) => setImmediate(resolve));

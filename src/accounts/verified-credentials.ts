@@ -133,7 +133,7 @@ class CredentialMemory {
   }
 
   /** Resolves when the listeners of every credential that one of the rows ended have been called. */
-  settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> {
+  settle(rows: Iterable<{ readonly table: string; readonly id: string }>): Promise<void> | undefined {
     return this.#ends.settle(rows);
   }
 
@@ -248,12 +248,12 @@ export function settlingCredentials<S extends Pick<Store, 'commit'>>(
 ): S {
   return {
     ...store,
-    async commit(unit: Unit): Promise<Commit> {
-      const commit = await store.commit(unit);
-      if (commit.outcome !== 'committed') return commit;
-      // Rows that are new in this unit have no credentials yet.
-      await credentials.settle(unit.changes);
-      return commit;
-    },
+    commit: (unit: Unit): Promise<Commit> =>
+      store.commit(unit).then((commit) => {
+        if (commit.outcome !== 'committed') return commit;
+        // Rows that are new in this unit have no credentials yet.
+        const settling = credentials.settle(unit.changes);
+        return settling === undefined ? commit : settling.then(() => commit);
+      }),
   };
 }

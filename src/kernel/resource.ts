@@ -149,7 +149,7 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   /** True if `standing` reads that row by `readNewest` when `Ask.isChained`, and `act` names no other revision of it. */
   readonly chains?: boolean;
   /** Makes the change, in one unit with the companions of the ask. */
-  act?(ask: Ask, standing: S, proposal: P | undefined): Promise<Result>;
+  act?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Result>;
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
   /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;

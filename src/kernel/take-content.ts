@@ -28,9 +28,11 @@ export async function takeContent(
   if (!received.ok) return { ok: false, bytes: undefined, problem: { code: received.code } };
   let { bytes } = received;
   // Only complete content takes a turn, so a slow upload does not delay other requests.
-  await request.memory?.takeTurn(bytes.length);
+  const turn = request.memory?.takeTurn(bytes.length);
+  if (turn !== undefined) await turn;
   if (operation.raw !== true) {
-    const decoded = await decodeContent(bytes, codings, request.memory);
+    const decoding = decodeContent(bytes, codings, request.memory);
+    const decoded = decoding instanceof Promise ? await decoding : decoding;
     if (!decoded.ok) return { ok: false, bytes: undefined, problem: { code: decoded.code } };
     bytes = decoded.bytes;
     if (bytes.length > (shortBytesMax(operation, limits) ?? bytes.length)) {

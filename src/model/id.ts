@@ -15,6 +15,8 @@ const unreserved = /^[A-Za-z0-9._~-]+$/;
 export function createIdSource(now: () => number, randomDigit: () => number): () => string {
   let lastTime = -1;
   let timeText = '';
+  /** All characters but the last, which most ids of a millisecond share. */
+  let start = '';
   const digits: number[] = new Array(randomDigits).fill(0);
 
   function reseed(time: number): void {
@@ -28,12 +30,20 @@ export function createIdSource(now: () => number, randomDigit: () => number): ()
   return () => {
     const time = now();
     // A clock that steps back keeps the last time, so ids never go back.
-    if (time > lastTime) reseed(time);
+    const isNew = time > lastTime;
+    if (isNew) reseed(time);
     else increment(digits);
-    let text = timeText;
-    for (const digit of digits) text += alphabet[digit];
-    return text;
+    const last = digits[randomDigits - 1] ?? 0;
+    if (isNew || last === 0) start = timeText + encodeDigits(digits);
+    return start + alphabet[last];
   };
+}
+
+/** All but the last digit. */
+function encodeDigits(digits: readonly number[]): string {
+  let text = '';
+  for (let index = 0; index < randomDigits - 1; index += 1) text += alphabet[digits[index] ?? 0];
+  return text;
 }
 
 function increment(digits: number[]): void {

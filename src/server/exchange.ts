@@ -18,6 +18,7 @@ export class Exchange extends RequestUnderWay implements Received {
   readonly rawFields: readonly string[];
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
+  #isTaken = false;
 
   constructor(context: Context, connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse) {
     super(context, connection);
@@ -38,6 +39,19 @@ export class Exchange extends RequestUnderWay implements Received {
     return this.incoming.destroyed ? undefined : this.incoming;
   }
 
+  /**
+   * Short content comes with the header section: it is there without listeners, timers and a turn, but node:http says that it is complete
+   * only afterwards.
+   */
+  protected override takeWhole(bytesMax: number): Uint8Array | undefined {
+    const { incoming } = this;
+    const { complete, readableLength } = incoming;
+    if (readableLength === 0 || readableLength > bytesMax) return undefined;
+    if (!complete && readableLength !== this.announcedBytes) return undefined;
+    this.#isTaken = true;
+    return incoming.read(readableLength);
+  }
+
   protected writeContinue(): void {
     this.outgoing.writeContinue();
   }
@@ -51,6 +65,8 @@ export class Exchange extends RequestUnderWay implements Received {
   }
 
   send(response: Response): void {
+    // The stream of content that was taken has its end still in it, which node:http waits for before it forgets the request.
+    if (this.#isTaken) this.incoming.resume();
     sendAnswer(this, response);
   }
 

@@ -43,6 +43,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   awaitsContinue = false;
   /** Set once the content is being read; what it leaves unread stays unread. */
   reading: ContentReading | undefined;
+  #isRead = false;
   #contentFailure: ProblemCode | undefined;
   #principal: string | undefined;
   #isReserved = false;
@@ -106,6 +107,11 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   /** Undefined: the client has left. */
   protected abstract get contentSource(): ContentSource | undefined;
 
+  /** Takes content that has arrived completely; undefined if it has not, or has more octets. */
+  protected takeWhole(_bytesMax: number): Uint8Array | undefined {
+    return undefined;
+  }
+
   protected abstract writeContinue(): void;
 
   /** Status of the response once it is written or queued: no other response is possible then. */
@@ -147,9 +153,11 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
    * @throws {Error} when called twice: a defect of the caller
    */
   async readContent(bytesMax: number): Promise<ReceivedContent> {
-    if (this.reading !== undefined) throw new Error('the content of a request can be read only once');
-    if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
+    if (this.#isRead) throw new Error('the content of a request can be read only once');
     if (!this.announcesContent) return nothing;
+    // The parser takes the octets that arrived with the header section only after it has handed over the request.
+    await undefined;
+    if (this.#contentFailure !== undefined) return { ok: false, code: this.#contentFailure };
     if (this.announcedBytes > bytesMax) return { ok: false, code: 'content_too_large' };
     const { budget } = this.context.memory;
     if (this.announcedBytes > uncountedBytesMax && !budget.hasRoom(this.memoryHolder, this.announcedBytes)) {
@@ -164,6 +172,9 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
     // The client may have left while the handler was busy; a destroyed stream emits no second event.
     const source = this.contentSource;
     if (source === undefined) return { ok: false, code: 'content_malformed' };
+    const whole = this.awaitsContinue ? undefined : this.takeWhole(Math.min(bytesMax, uncountedBytesMax));
+    this.#isRead = true;
+    if (whole !== undefined) return { ok: true, bytes: whole };
     if (this.awaitsContinue) {
       this.awaitsContinue = false;
       this.writeContinue();

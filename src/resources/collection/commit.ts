@@ -6,7 +6,14 @@ import type { Problem } from '../../http/problem.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { Ask, Made, Result } from '../../kernel/resource.ts';
 import { overtaken } from '../../store/lines.ts';
-import { type Change, type Commit, Overtaken, type Row, type Unit } from '../../store/store.ts';
+import {
+  type Change,
+  type Commit,
+  type MaybePromise,
+  Overtaken,
+  type Row,
+  type Unit,
+} from '../../store/store.ts';
 import type { Accompaniment, Served } from './served.ts';
 import type { MemberStanding } from './standing.ts';
 import { madeOf } from './write-result.ts';
@@ -23,21 +30,25 @@ export async function commitUnit(
     const message = `the resource would be longer than ${served.documentCharactersMax} characters`;
     return { refused: { code: 'content_too_large', message } };
   }
-  const unseen = await unseenField(served, ask, unit.changes, standing);
+  // Mostly known, and a promise each would cost as much as the rest of this function.
+  const looking = unseenField(served, ask, unit.changes, standing);
+  const unseen = looking instanceof Promise ? await looking : looking;
   if (unseen !== undefined) return { refused: danglingProblem(served, unseen) };
-  const accompanied = await accompany(served, ask, unit.changes, standing);
+  const accompanied =
+    served.accompany === undefined ? unit : await accompany(served, ask, unit.changes, standing);
   if ('refused' in accompanied) return accompanied;
   const companions = ask.companions.map((companion) => companion(made));
+  const { changes } = accompanied;
   const commit = await served.store.commit({
-    changes: [...accompanied.changes, ...companions],
+    changes: companions.length === 0 ? changes : [...changes, ...companions],
     events: served.announced ? unit.events : [],
   });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
   if (commit.outcome === 'depended-on') return { refused: await dependence(served, ask, unit, commit) };
   if (commit.outcome !== 'superseded') return { refused: refusal(served, commit) };
   // If a companion was superseded, another process took this request over and responds in its place.
-  if (commit.change >= accompanied.changes.length) return { refused: { code: 'idempotency_key_in_use' } };
-  return overtaken({ changes: accompanied.changes, events: [] }, commit);
+  if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
+  return overtaken({ changes, events: [] }, commit);
 }
 
 /**
@@ -64,15 +75,19 @@ export async function leaveAsItIs(
   return outcome === 'committed' ? { made, rev } : { refused: { code: 'idempotency_key_in_use' } };
 }
 
-async function unseenField(
+function unseenField(
   served: Served,
-  { principal }: Ask,
+  ask: Ask,
   changes: readonly Change[],
   standing: readonly (Row | undefined)[],
-): Promise<string | undefined> {
+  start = 0,
+): MaybePromise<string | undefined> {
   if (served.collection.references.length === 0) return undefined;
-  for (const [index, { next }] of changes.entries()) {
-    const unseen = await served.unseenReference(principal, { before: standing[index], next });
+  for (let at = start; at < changes.length; at += 1) {
+    const change = { before: standing[at], next: changes[at]?.next ?? null };
+    const unseen = served.unseenReference(ask.principal, change);
+    if (unseen instanceof Promise)
+      return unseen.then((field) => field ?? unseenField(served, ask, changes, standing, at + 1));
     if (unseen !== undefined) return unseen;
   }
   return undefined;

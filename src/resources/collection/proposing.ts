@@ -133,7 +133,7 @@ export function createOperation(served: Served): Operation<Standing, unknown, Fi
     },
     // The target of a POST is the collection, whose representation is its list (RFC 9110 §13.1).
     validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
-    act: async (ask, _standing, proposal) => {
+    act: (ask, _standing, proposal) => {
       const id = served.newId();
       const at = served.clock();
       const row = nextRow(served, {

@@ -28,7 +28,7 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly unseenReference: (
     principal: Principal,
     change: { readonly before: Row | undefined; readonly next: NextRow | null },
-  ) => Promise<string | undefined>;
+  ) => MaybePromise<string | undefined>;
   readonly parse: (bytes: Uint8Array, mediaType: MediaType) => MaybePromise<Parsed>;
   readonly parsePatch: (bytes: Uint8Array, mediaType: MediaType) => ParsedPatch;
   readonly patchLimits: PatchLimits;

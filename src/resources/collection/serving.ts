@@ -16,9 +16,11 @@ import type { Collection } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { NextRow, Row, Store } from '../../store/store.ts';
+import type { MaybePromise, NextRow, Row, Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { ContentThreads } from '../content-threads/content-threads.ts';
 import { type PatchLimits, patchLimitsDefault } from '../document/json-patch.ts';
+import type { HeldReference } from '../document/references.ts';
 import { createStoredQueries, type StoredQueries } from '../queries/stored-queries.ts';
 import { collectionResources } from './collection-routes.ts';
 import { countDependants } from './dependants.ts';
@@ -214,21 +216,28 @@ function listableOf(
  *
  * @returns the field of such a reference
  */
-async function unseenReference(
+function unseenReference(
   store: Store,
   collections: ReadonlyMap<string, Collection>,
   collection: Collection,
   principal: Principal,
   { before, next }: { readonly before: Row | undefined; readonly next: NextRow | null },
-): Promise<string | undefined> {
-  for (const { field, id } of next?.references ?? []) {
-    const reference = collection.references.find((each) => each.field === field);
-    const target = collections.get(reference?.collection ?? '');
-    if (target === undefined || permission(target.access.read, 'read', principal) === 'granted') continue;
-    if (before !== undefined && subjectOf(before).member(field) === id) continue;
-    const row = await store.read(target.name, id);
-    if (row === undefined || permits(target.access.read, 'read', principal, subjectOf(row))) continue;
-    return field;
-  }
-  return undefined;
+): MaybePromise<string | undefined> {
+  if (next === null) return undefined;
+  const from = (index: number): MaybePromise<string | undefined> => {
+    for (let at = index; at < next.references.length; at += 1) {
+      const { field, id } = next.references[at] as HeldReference;
+      const reference = collection.references.find((each) => each.field === field);
+      const target = collections.get(reference?.collection ?? '');
+      if (target === undefined || permission(target.access.read, 'read', principal) === 'granted') continue;
+      if (before !== undefined && subjectOf(before).member(field) === id) continue;
+      return whenKnown(store.read(target.name, id), (row) =>
+        row === undefined || permits(target.access.read, 'read', principal, subjectOf(row))
+          ? from(at + 1)
+          : field,
+      );
+    }
+    return undefined;
+  };
+  return from(0);
 }

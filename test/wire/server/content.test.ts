@@ -20,6 +20,15 @@ test('reads content of a known length, in one piece and in many', async (t) => {
   assert.equal((await client.answer()).body, '3');
 });
 
+test('reads the content of each of the requests that came in one piece', async (t) => {
+  const { open } = await serve(t, countContent(10));
+  const whole = (body: string) => `${head(`Content-Length: ${body.length}\r\n`)}${body}`;
+  const client = (await open()).send(`${whole('hello')}${whole('abc')}${whole('0123456789a')}`);
+  assert.equal((await client.answer()).body, '5');
+  assert.equal((await client.answer()).body, '3');
+  assert.equal((await client.answer()).status, 413);
+});
+
 test('reads chunked content', async (t) => {
   const { open } = await serve(t, countContent(100));
   const client = (await open()).send(`${chunked}3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nTrailer: t\r\n\r\n`);

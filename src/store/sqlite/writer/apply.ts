@@ -8,7 +8,7 @@ import type { Commit } from '../../store.ts';
 import type { Cells } from '../cells.ts';
 import { isMistake, messageOf, resultCode } from '../sqlite-failure.ts';
 import type { Statements, TableStatements } from './statements.ts';
-import { absentRev, type CellReader } from './writer-messages.ts';
+import { absentRev, type UnitReader } from './writer-messages.ts';
 
 export type Refused = Exclude<Commit, { outcome: 'committed' }>;
 
@@ -27,27 +27,27 @@ export type Effects = {
 /** @returns undefined if the unit was applied */
 export function applyUnit(
   statements: Statements,
-  cells: CellReader,
+  reader: UnitReader,
   rev: number,
   effects: Effects,
 ): Refused | undefined {
-  const changes = cells.number();
+  const changes = reader.number();
   for (let change = 0; change < changes; change += 1) {
-    const table = statements.tables[cells.number()];
+    const table = statements.tables[reader.number()];
     if (table === undefined) throw new TypeError('a change names an unknown table');
-    const refused = applyChange(statements, table, cells, change, rev, effects);
+    const refused = applyChange(statements, table, reader, change, rev, effects);
     if (refused !== undefined) return refused;
   }
-  const events = cells.number();
+  const events = reader.number();
   for (let event = 0; event < events; event += 1) {
-    const id = cells.text();
+    const id = reader.text();
     const { changes: inserted } = statements.insertEvent.run(
       id,
-      cells.text(),
-      cells.text(),
-      cells.textOrNull(),
-      cells.text(),
-      cells.number(),
+      reader.text(),
+      reader.text(),
+      reader.textOrNull(),
+      reader.text(),
+      reader.number(),
       rev,
     );
     // An event with a known id is reported as a change that expected no row, after the unit's changes.
@@ -63,15 +63,15 @@ export function applyUnit(
 function applyChange(
   statements: Statements,
   table: TableStatements,
-  cells: CellReader,
+  reader: UnitReader,
   change: number,
   rev: number,
   effects: Effects,
 ): Refused | undefined {
-  const id = cells.text();
-  const named = cells.number();
+  const named = reader.number();
   const expected = effects.revisions.get(named) ?? named;
-  const puts = cells.number() === 1;
+  const puts = reader.number() === 1;
+  const id = reader.text();
   if (!puts) {
     if (expected === absentRev)
       return currentOf(table, id) === undefined ? undefined : superseded(table, change, id);
@@ -81,7 +81,7 @@ function applyChange(
     }
     if (table.remove.run(id, expected).changes === 0) return superseded(table, change, id);
   } else {
-    const refused = put(statements, table, cells, change, id, expected, rev);
+    const refused = put(statements, table, reader, change, id, expected, rev);
     if (refused !== undefined) return refused;
   }
   effects.written += 1;
@@ -92,22 +92,22 @@ function applyChange(
 function put(
   statements: Statements,
   table: TableStatements,
-  cells: CellReader,
+  reader: UnitReader,
   change: number,
   id: string,
   expected: number,
   rev: number,
 ): Refused | undefined {
-  const doc = cells.text();
-  const owner = cells.textOrNull();
-  const createdAt = cells.number();
-  const updatedAt = cells.number();
-  const deletedAt = cells.numberOrNull();
-  const search = cells.textOrNull();
-  const references = cells.number();
+  const createdAt = reader.number();
+  const updatedAt = reader.number();
+  const deletedAt = reader.numberOrNull();
+  const references = reader.number();
+  const doc = reader.text();
+  const owner = reader.textOrNull();
+  const search = reader.textOrNull();
   for (let index = 0; index < references; index += 1) {
-    const field = cells.text();
-    const target = cells.text();
+    const field = reader.text();
+    const target = reader.text();
     if (deletedAt !== null || targetExists(statements, table, field, target, id)) continue;
     return unexpected(table, change, id, expected) ?? { outcome: 'dangling', change, field };
   }

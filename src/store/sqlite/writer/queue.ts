@@ -1,9 +1,8 @@
 /**
  * The calling thread's side of the writer: collects units and keeps exactly one batch under way, so that all units that arrive during a
  * transaction form the next one (group commit).
- * States: idle; busy (one request under way); closed (accepts nothing, and `close` waits until it is idle). In the idle state the first
- * unit waits for the end of the turn of the event loop, so that a turn is one batch; in the busy state a reply starts the next batch
- * immediately. If the writer thread dies, the request under way fails, and the next request joins another thread.
+ * States: idle; busy (one request under way); closed (accepts nothing, and `close` waits until it is idle). batch-turns.ts says when the
+ * next batch leaves. If the writer thread dies, the request under way fails, and the next request joins another thread.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { isOnlyExpected } from '../../change-listeners.ts';
@@ -13,7 +12,8 @@ import { type HomeState, requestsAt } from '../home-state.ts';
 import type { Damage } from '../integrity.ts';
 import type { TableNumbers } from '../reconcile.ts';
 import { unavailable } from '../sqlite-failure.ts';
-import { type Cell, encodeUnit, type Reply, type Request, unitCharacters } from './writer-messages.ts';
+import { BatchTurns } from './batch-turns.ts';
+import { type Reply, type Request, UnitEncoder, unitCharacters } from './writer-messages.ts';
 
 export type QueueOptions = {
   readonly unitsWaitingMax: number;
@@ -64,7 +64,10 @@ export class WriterQueue {
   #port: MessagePort | undefined;
   #underWay: UnderWay | undefined;
   #full: StoreUnavailable | undefined;
-  #scheduled = false;
+  readonly #turns = new BatchTurns(
+    () => this.#next(),
+    () => this.#waiting.length,
+  );
   #closed: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
@@ -140,12 +143,7 @@ export class WriterQueue {
   }
 
   #schedule(): void {
-    if (this.#underWay !== undefined || this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#next();
-    });
+    if (this.#underWay === undefined) this.#turns.schedule();
   }
 
   #next(): void {
@@ -166,7 +164,7 @@ export class WriterQueue {
 
   #postBatch(): void {
     const { unitsPerTransactionMax, charactersPerTransactionMax } = this.#options;
-    const cells: Cell[] = [];
+    const encoder = new UnitEncoder({ indexOf: this.#indexOf, revisions: this.#options.revisions });
     const units: Waiting[] = [];
     let characters = 0;
     let taken = 0;
@@ -175,7 +173,7 @@ export class WriterQueue {
       taken += 1;
       this.#charactersWaiting -= waiting.characters;
       try {
-        encodeUnit(waiting.unit, { indexOf: this.#indexOf, revisions: this.#options.revisions }, cells);
+        encoder.append(waiting.unit);
         units.push(waiting);
         characters += waiting.characters;
       } catch (error) {
@@ -188,7 +186,7 @@ export class WriterQueue {
       return;
     }
     this.#underWay = { kind: 'commit', units, started: performance.now() };
-    this.#post({ kind: 'commit', units: units.length, cells });
+    this.#post({ kind: 'commit', batch: encoder.finish() });
   }
 
   #post(request: Request): void {
@@ -240,8 +238,8 @@ export class WriterQueue {
     this.#full = undefined;
     if (underWay.kind === 'commit' && reply.kind === 'committed')
       this.#settleRevisions(underWay.units, reply);
-    // Sends the next batch before the promises of this one settle, so that the writer never waits for them.
-    this.#next();
+    // A next batch that is worth a commit leaves before the promises of this one settle, so that the writer does not wait for them.
+    this.#turns.follow(underWay.kind === 'commit' ? underWay.units.length : 0);
     if (underWay.kind === 'purge') {
       const rows = reply.kind === 'purged' ? reply.rows : 0;
       underWay.purge.resolve(rows);

@@ -1,16 +1,13 @@
 /**
- * Commits the batches of one or more stores in one transaction. The first attempt uses no savepoints. If a unit is refused after it wrote something, or
- * SQLite rejects its values, the batch starts over with a savepoint around every unit: that is rare, and cheaper than a savepoint (two
- * statements) for every unit.
+ * Commits the batches of one or more stores, one for each store, in one transaction. The first attempt uses no savepoints. If a unit is
+ * refused after it wrote something, or SQLite rejects its values, the transaction starts over with a savepoint around every unit: that is
+ * rare, and cheaper than a savepoint (two statements) for every unit.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { isMistake } from '../sqlite-failure.ts';
 import { applyUnit, type Effects } from './apply.ts';
 import type { Statements } from './statements.ts';
-import { type Cell, CellReader, noRevision, type Refusal } from './writer-messages.ts';
-
-/** The units of one store. */
-export type Batch = { readonly units: number; readonly cells: readonly Cell[] };
+import { type EncodedUnits, noRevision, type Refusal, UnitReader } from './writer-messages.ts';
 
 export type Outcome = {
   readonly lastRev: number;
@@ -24,7 +21,7 @@ export type Outcome = {
 export function commitBatches(
   database: DatabaseSync,
   statements: Statements,
-  batches: readonly Batch[],
+  batches: readonly EncodedUnits[],
   rev: number,
 ): Outcome {
   try {
@@ -44,7 +41,7 @@ export function commitBatches(
 function tryBatches(
   database: DatabaseSync,
   statements: Statements,
-  batches: readonly Batch[],
+  batches: readonly EncodedUnits[],
   before: number,
   careful: boolean,
 ): Outcome | undefined {
@@ -71,22 +68,22 @@ type Applying = { readonly before: number; readonly touched: Map<number, number>
 function applyBatch(
   database: DatabaseSync,
   statements: Statements,
-  batch: Batch,
+  batch: EncodedUnits,
   { before, touched, careful }: Applying,
 ): { readonly lastRev: number; readonly refusals: readonly Refusal[] } | undefined {
-  const cells = new CellReader(batch.cells);
+  const reader = new UnitReader(batch);
   // Each store numbers its provisional revisions itself.
   const revisions = new Map<number, number>();
   const effects: Effects = { touched, written: 0, revisions };
   const refusals: Refusal[] = [];
   let rev = before;
   for (let unit = 0; unit < batch.units; unit += 1) {
-    const end = cells.number() + cells.position;
+    reader.beginUnit();
     if (careful) database.exec('SAVEPOINT unit');
     const own: Effects = careful ? { touched: new Map(), written: 0, revisions } : effects;
-    const provisional = cells.number();
+    const provisional = reader.number();
     const written = own.written;
-    const refusal = applyOne(statements, cells, unit, rev + 1, own, careful);
+    const refusal = applyOne(statements, reader, unit, rev + 1, own, careful);
     if (refusal === 'start over') return undefined;
     if (refusal === undefined) {
       rev += 1;
@@ -94,7 +91,7 @@ function applyBatch(
     } else {
       if (!careful && own.written > written) return undefined;
       refusals.push(refusal);
-      cells.seek(end);
+      reader.endUnit();
       if (careful) database.exec('ROLLBACK TO unit');
     }
     if (careful) {
@@ -109,14 +106,14 @@ function applyBatch(
 
 function applyOne(
   statements: Statements,
-  cells: CellReader,
+  reader: UnitReader,
   unit: number,
   rev: number,
   effects: Effects,
   careful: boolean,
 ): Refusal | 'start over' | undefined {
   try {
-    const refused = applyUnit(statements, cells, rev, effects);
+    const refused = applyUnit(statements, reader, rev, effects);
     return refused === undefined ? undefined : { unit, commit: refused };
   } catch (error) {
     if (!isMistake(error)) throw error;

@@ -95,7 +95,7 @@ class Writer {
 
   #commit(asked: readonly Asked<'commit'>[]): void {
     try {
-      const batches = asked.map(({ request }) => request);
+      const batches = asked.map(({ request }) => request.batch);
       const { lastRev, results, changed } = commitBatches(
         this.#database,
         this.#statements,
@@ -111,7 +111,7 @@ class Writer {
       this.#erasure.wrote();
     } catch (error) {
       // A commit that failed during its fsync may have left revisions on disk: they are not used again.
-      for (const { request } of asked) this.#rev += request.units;
+      for (const { request } of asked) this.#rev += request.batch.units;
       const failed = this.#failure(error);
       for (const { port } of asked) port.postMessage(failed);
     }

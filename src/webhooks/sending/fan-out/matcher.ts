@@ -72,6 +72,7 @@ export function createMatcher(rights: EventRights): Matcher {
     matching(event) {
       const { collection, owner } = event;
       const { always, byOwner, byTenant, asked } = candidatesOf(event.type, collection);
+      if (byOwner.size + byTenant.size + asked.size === 0) return [always];
       const opened = openEvent(event);
       const found: KnownEndpoint[] = [];
       const ask = (candidates: Iterable<KnownEndpoint>): void => {

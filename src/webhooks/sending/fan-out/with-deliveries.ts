@@ -61,16 +61,25 @@ async function commitWithDeliveries(
 }
 
 /** @returns undefined if the generation of the endpoints had ended */
-async function tryOnce(
+function tryOnce(
   store: Pick<Store, 'commit' | 'processId'>,
   options: FanOutOptions,
   unit: Unit,
 ): Promise<Commit | undefined> {
-  const own = unit.changes.length;
   const made = fanOut(store, options, unit);
-  const { added, announce } = made instanceof Promise ? await made : made;
-  const whole = { changes: [...unit.changes, ...added], events: unit.events };
-  const commit = await announced(store.commit(whole), announce);
+  return made instanceof Promise
+    ? made.then((found) => commitMade(store, unit, found))
+    : commitMade(store, unit, made);
+}
+
+async function commitMade(
+  store: Pick<Store, 'commit'>,
+  unit: Unit,
+  { added, announce }: FanOut,
+): Promise<Commit | undefined> {
+  const own = unit.changes.length;
+  const committing = store.commit({ changes: [...unit.changes, ...added], events: unit.events });
+  const commit = await (announce === undefined ? committing : announced(committing, announce));
   if (commit.outcome === 'committed' || commit.change < own) return commit;
   return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
 }
@@ -90,8 +99,8 @@ async function announced(committing: Promise<Commit>, announce: () => void): Pro
 type FanOut = {
   /** The guard, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
-  /** Called after the commit. */
-  readonly announce: () => void;
+  /** Called after the commit; undefined if there is nothing to announce. */
+  readonly announce: (() => void) | undefined;
 };
 
 function fanOut(
@@ -114,6 +123,7 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
       announce: () => expansion.look(),
     }));
   }
+  if (total === 0) return { added: guards, announce: undefined };
   const added: Change[] = guards;
   const endpoints = new Set<string>();
   for (const [list, events] of lists) {
@@ -124,9 +134,7 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
   }
   return {
     added,
-    announce() {
-      if (endpoints.size > 0) options.wakes.announce(endpoints);
-    },
+    announce: () => options.wakes.announce(endpoints),
   };
 }
 
@@ -155,8 +163,10 @@ async function finish(gathering: Gathering): Promise<Gathered> {
   return gathering;
 }
 
+const noLists: Gathered['lists'] = new Map();
+
 class Gathering implements Gathered {
-  readonly lists = new Map<readonly KnownEndpoint[], EventEntry[]>();
+  #lists: Map<readonly KnownEndpoint[], EventEntry[]> | undefined;
   guard: Change | undefined;
   total = 0;
   readonly #directory: Pick<FollowedDirectory, 'matching'>;
@@ -164,7 +174,7 @@ class Gathering implements Gathered {
   readonly #isProven: boolean;
   readonly #leaving: ReadonlySet<string> | undefined;
   /** Lists without the endpoints that leave. */
-  readonly #staying = new Map<readonly KnownEndpoint[], readonly KnownEndpoint[]>();
+  #staying: Map<readonly KnownEndpoint[], readonly KnownEndpoint[]> | undefined;
   #next = 0;
 
   constructor(directory: Pick<FollowedDirectory, 'matching'>, { changes, events }: Unit) {
@@ -172,6 +182,10 @@ class Gathering implements Gathered {
     this.#events = events;
     this.#isProven = endsGeneration(changes);
     this.#leaving = leavingEndpoints(changes);
+  }
+
+  get lists(): Gathered['lists'] {
+    return this.#lists ?? noLists;
   }
 
   /** @returns true when all events are matched */
@@ -194,12 +208,14 @@ class Gathering implements Gathered {
   #add(event: EventEntry, endpoints: readonly KnownEndpoint[]): void {
     if (endpoints.length === 0) return;
     this.total += endpoints.length;
-    const events = this.lists.get(endpoints);
-    if (events === undefined) this.lists.set(endpoints, [event]);
+    this.#lists ??= new Map();
+    const events = this.#lists.get(endpoints);
+    if (events === undefined) this.#lists.set(endpoints, [event]);
     else events.push(event);
   }
 
   #withoutLeaving(group: readonly KnownEndpoint[], leaving: ReadonlySet<string>): readonly KnownEndpoint[] {
+    this.#staying ??= new Map();
     const known = this.#staying.get(group);
     if (known !== undefined) return known;
     const staying = group.filter(({ endpoint }) => !leaving.has(endpoint.id));

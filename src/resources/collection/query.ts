@@ -102,6 +102,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         position,
         target: location === undefined ? undefined : { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
+        keepsFirst: location !== undefined,
         fields: (page) => locationFields(location, page.tag),
       });
       return withToken(answer, stored.token);

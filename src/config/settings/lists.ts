@@ -41,7 +41,7 @@ export const listsSettings = section('Lists and queries', {
   ),
   storedQuerySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
-    'Time for which the `Location` of a QUERY repeats it.',
+    'Time for which the `Location` of a QUERY repeats it. That of a short one contains the query and does not expire.',
   ),
   storedQueryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: 0, most: 16 * MiB },

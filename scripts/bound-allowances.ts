@@ -42,7 +42,6 @@ const groups: readonly Group[] = [
       ['src/store/postgres/peers.ts', 'ours'],
       ['src/store/postgres/read/point-reads.ts', 'tables'],
       ['src/store/secrets/secret-key-ring.ts', '#keys'],
-      ['src/store/sqlite/snapshot.ts', '#versions'],
       ['src/store/sqlite/reconcile.ts', 'tables'],
       ['src/store/sqlite/writer/queue.ts', '#indexOf', '#nameOf'],
       ['src/store/sqlite/writer/writer-thread.ts', '#tables'],

@@ -70,7 +70,6 @@ const groups: readonly Group[] = [
       ['src/realtime/socket.ts', '#subscriptions'],
       ['src/realtime/hub.ts', '#byPattern'],
       ['src/server/connection-shares.ts', '#all', '#byAddress', '#reserve', '#holderOf', '#counts'],
-      ['src/server/content-reading.ts', '#watched'],
       ['src/server/drain.ts', 'before'],
       ['src/server/front/tls-front.ts', 'carriers'],
       ['src/server/http2/http2-connection.ts', '#open'],

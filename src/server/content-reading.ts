@@ -12,14 +12,17 @@ import { type ServerLimits, uncountedBytesMax } from './limits.ts';
 
 type Watched = {
   check(nowMs: number): void;
+  /** Its index in the list while it is watched. */
+  place?: number | undefined;
 };
 
 /**
  * Enforces the time limits of all readings with one timer, which runs only while there are any: a timer for each POST
- * would cost more than most contents.
+ * would cost more than most contents. The list is no set: a set that entries come and go from leaves its former tables,
+ * with the requests in them, to the full collection.
  */
 export class ContentWatch {
-  readonly #watched = new Set<Watched>();
+  readonly #watched: Watched[] = [];
   readonly #monotonic: () => number;
   readonly #intervalMs: number;
   #timer: NodeJS.Timeout | undefined;
@@ -30,22 +33,29 @@ export class ContentWatch {
   }
 
   add(reading: Watched): void {
-    this.#watched.add(reading);
+    reading.place = this.#watched.push(reading) - 1;
     this.#timer ??= setInterval(() => this.#sweep(), this.#intervalMs).unref();
   }
 
   delete(reading: Watched): void {
-    this.#watched.delete(reading);
+    const { place } = reading;
+    if (place === undefined) return;
+    reading.place = undefined;
+    const last = this.#watched.pop();
+    if (last === undefined || last === reading) return;
+    this.#watched[place] = last;
+    last.place = place;
   }
 
   #sweep(): void {
-    if (this.#watched.size === 0) {
+    if (this.#watched.length === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
       return;
     }
     const nowMs = this.#monotonic();
-    for (const reading of this.#watched) reading.check(nowMs);
+    // A check may end its reading, which removes it from the list.
+    for (const reading of [...this.#watched]) reading.check(nowMs);
   }
 }
 
@@ -66,6 +76,7 @@ export type ContentSource = {
 
 export class ContentReading implements Watched {
   readonly received: Promise<ReceivedContent>;
+  place: number | undefined;
   readonly #incoming: ContentSource;
   readonly #bytesMax: number;
   readonly #watch: ContentWatch;

@@ -91,33 +91,48 @@ export function pageOf(
   { limit, sort }: Pick<ListQuery, 'limit' | 'sort'>,
   how: { readonly backwards: boolean; readonly version: string; readonly isCut: boolean },
 ): Page {
-  const { backwards, version } = how;
   const more = how.isCut || rows.length > limit;
-  const count = Math.min(rows.length, limit);
-  const docs: string[] = new Array(count);
-  for (let index = 0; index < count; index += 1) {
-    docs[backwards ? count - 1 - index : index] = rows[index]?.[0] as string;
+  const shown = rows.length > limit ? rows.slice(0, limit) : [...rows];
+  if (how.backwards) shown.reverse();
+  return new PageOfRows(shown, sort, { more, version: how.version });
+}
+
+/**
+ * Computes the keys on use: a first page needs only the last one, and a page with the whole list none. A class, because V8 makes a hidden
+ * class for each object literal with getters: 470 octets that only a full collection frees, and slow reads of every member.
+ */
+class PageOfRows implements Page {
+  readonly docs: readonly string[];
+  readonly more: boolean;
+  readonly version: string;
+  readonly #rows: readonly (readonly unknown[])[];
+  readonly #sort: readonly Sort[];
+
+  constructor(
+    rows: readonly (readonly unknown[])[],
+    sort: readonly Sort[],
+    { more, version }: Pick<Page, 'more' | 'version'>,
+  ) {
+    this.docs = rows.map(([doc]) => doc as string);
+    this.more = more;
+    this.version = version;
+    this.#rows = rows;
+    this.#sort = sort;
   }
-  const inDocument = isKeyInDocument(sort);
-  const keyOf = (row: readonly unknown[] | undefined): readonly Scalar[] | null => {
-    if (row === undefined) return null;
-    if (inDocument) return documentKey(sort, row[0] as string);
-    return row.slice(1, 1 + sort.length) as readonly Scalar[];
-  };
-  const nearest = count === 0 ? undefined : rows[0];
-  const farthest = count === 0 ? undefined : rows[count - 1];
-  return {
-    docs,
-    // Computed on use: a first page needs only the last key, and a page with the whole list none.
-    get first() {
-      return keyOf(backwards ? farthest : nearest);
-    },
-    get last() {
-      return keyOf(backwards ? nearest : farthest);
-    },
-    more,
-    version,
-  };
+
+  get first(): readonly Scalar[] | null {
+    return keyOf(this.#sort, this.#rows[0]);
+  }
+
+  get last(): readonly Scalar[] | null {
+    return keyOf(this.#sort, this.#rows.at(-1));
+  }
+}
+
+function keyOf(sort: readonly Sort[], row: readonly unknown[] | undefined): readonly Scalar[] | null {
+  if (row === undefined) return null;
+  if (isKeyInDocument(sort)) return documentKey(sort, row[0] as string);
+  return row.slice(1, 1 + sort.length) as readonly Scalar[];
 }
 
 /** The number of whole rows to read: `asked`, within the query's limit. @throws RangeError if `asked` is not a number of rows */

@@ -318,16 +318,11 @@ function positionTests({ fresh }: Bench, { store, sorted }: Sample): void {
       { op: 'never' },
     ];
     for (const filter of filters) {
-      const page = await store()
+      const { docs, first, last, more, version } = await store()
         .plan({ table: 'things', filter, sort: byId, limit: 5 })
         .page({ from: 'start' });
-      assert.deepEqual(page, {
-        docs: [],
-        first: null,
-        last: null,
-        more: false,
-        version: await store().version('things'),
-      });
+      assert.deepEqual({ docs, first, last, more }, { docs: [], first: null, last: null, more: false });
+      assert.equal(version, await store().version('things'));
     }
   });
 }

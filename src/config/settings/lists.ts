@@ -41,7 +41,7 @@ export const listsSettings = section('Lists and queries', {
   ),
   storedQuerySeconds: integer(
     { unit: 'seconds', default: dayS, least: 1, most: 365 * dayS },
-    'Time for which the `Location` of a QUERY repeats it.',
+    'Time for which the `Location` of a QUERY repeats it. That of a short one contains the query and does not expire.',
   ),
   storedQueryBytesMax: integer(
     { unit: 'bytes', default: 128 * KiB, least: 0, most: 16 * MiB },
@@ -57,10 +57,10 @@ export const listsSettings = section('Lists and queries', {
   ),
   resultCacheBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
-    'Memory for results of lists and queries, each kept until its collection changes; 0 keeps none.',
+    'Memory for results of lists that are requested again, and of queries, each kept until its collection changes; 0 keeps none.',
   ),
   planCacheBytesMax: integer(
     { unit: 'bytes', default: 16 * MiB, least: 0, most: 4096 * MiB },
-    'Memory for compiled lists and queries, each kept for the next request with the same query; 0 keeps none.',
+    'Memory for compiled lists and queries that are requested again, each kept for the next request with the same query; 0 keeps none.',
   ),
 });

@@ -28,6 +28,7 @@ export type ListAnswer = {
   /** Undefined if no GET repeats the list; then there are no links. */
   readonly target: ListTarget | undefined;
   readonly cacheControl: string;
+  readonly keepsFirst?: boolean;
   readonly fields?: (page: ListPage) => readonly string[];
 };
 
@@ -36,7 +37,8 @@ export const varyByPreference: readonly string[] = ['Vary', 'Prefer'];
 
 export function representList(ask: Ask, answer: ListAnswer): MaybePromise<Representation> {
   const { listing, prepared, position } = answer;
-  const page = listing.page(prepared, ask.principal, position, ask.party);
+  const { keepsFirst = false } = answer;
+  const page = listing.page(prepared, ask.principal, position, { party: ask.party, keepsFirst });
   if (page instanceof Promise || ask.preferences.countExact) return representLater(ask, answer, page);
   return representation(answer, page, undefined);
 }

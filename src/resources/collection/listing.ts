@@ -3,12 +3,13 @@
  * this file, so visibility, cursors, links and caches are the same for all.
  *
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
- * finished pages under the version of the table, which every write changes.
+ * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
 import { hash } from 'node:crypto';
 import { valueAt } from '../../http/syntax/json-members.ts';
 import { OctetCache, octetsOfText, octetsOfValue } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/octet-line.ts';
+import { SeenBefore } from '../../memory/seen-before.ts';
 import type { Fields } from '../../model/field.ts';
 import { allOf, type Filter } from '../../model/filter.ts';
 import { audienceOf, isAdministrator, type Principal } from '../../model/principal.ts';
@@ -41,6 +42,10 @@ export type Prepared = {
   readonly asked: Asked;
   /** Table, filter, order and selection, to which cursors are bound. */
   readonly shape: string;
+  /** The same text was asked before, and lately: its plan and its pages are cached. */
+  readonly isRepeated: boolean;
+  /** Of a QUERY: its token, computed once. */
+  token?: string;
 };
 
 export type ListPage = {
@@ -50,6 +55,13 @@ export type ListPage = {
   readonly tag: string;
   readonly nextCursor: string | null;
   readonly previousCursor: string | null;
+};
+
+export type PageReading = {
+  /** For whom the store reads. */
+  readonly party: string;
+  /** Caches the page of a first request as well, because `Content-Location` names it. */
+  readonly keepsFirst?: boolean;
 };
 
 export type Listing = {
@@ -63,7 +75,12 @@ export type Listing = {
   /** Returns the requested position; undefined if the cursor was altered or belongs to another query. */
   position(prepared: Prepared): Position | undefined;
   /** Returns a cached page if the table has not changed since, otherwise reads it from the store. */
-  page(prepared: Prepared, principal: Principal, position: Position, party: string): MaybePromise<ListPage>;
+  page(
+    prepared: Prepared,
+    principal: Principal,
+    position: Position,
+    how: PageReading,
+  ): MaybePromise<ListPage>;
   /** The tag that `page` would return now, without reading the page. */
   tag(principal: Principal): MaybePromise<string>;
   /** A cached page with an earlier tag, if it is still in the cache. */
@@ -76,7 +93,11 @@ export type ListCaches = {
   readonly pages: OctetCache<ListPage>;
   readonly prepared: OctetCache<Weighed<Prepared>>;
   readonly plans: OctetCache<Weighed<Plan>>;
+  readonly asked: SeenBefore;
 };
+
+/** About the number of pages that the cache holds by default. A text that is asked again later would not find its page. */
+const askedMax = 8192;
 
 type Weighed<Value> = { readonly value: Value; readonly octets: number };
 
@@ -96,6 +117,7 @@ export function createListCaches({ resultCacheBytesMax, planCacheBytesMax }: Lis
     }),
     prepared: new OctetCache({ octetsMax, octetsOf: ({ octets }) => octets }),
     plans: new OctetCache({ octetsMax, octetsOf: ({ octets }) => octets }),
+    asked: new SeenBefore(askedMax),
   };
 }
 
@@ -115,14 +137,14 @@ const textBytesMax = 64 * 1024;
 
 export function createListing(options: ListingOptions): Listing {
   const { store, listable, caches, mac } = options;
-  const { pages: cache, prepared } = caches;
+  const { pages: cache, prepared, asked } = caches;
   const weigh = weigherOf(listable);
   const planOf = createPlans(options, weigh);
 
   const version = (principal: Principal) =>
     whenKnown(store.version(listable.table), (found) => tagOf(found, principal));
 
-  const fresh = (entry: Prepared, principal: Principal, position: Position, party: string) =>
+  const fresh = (entry: Prepared, principal: Principal, position: Position, { party }: PageReading) =>
     whenKnown(readPage(options, planOf(entry, principal), position, party), (page) => {
       const tag = tagOf(page.version, principal);
       const show = listable.view?.(principal).show;
@@ -130,15 +152,27 @@ export function createListing(options: ListingOptions): Listing {
       return whenKnown(show(page.docs), (docs) => finish(mac, entry, position, page, docs, tag));
     });
 
-  const page = (entry: Prepared, principal: Principal, position: Position, party: string) =>
-    whenKnown(version(principal), (tag) => {
-      const known = cache.get(pageKey(entry, position, tag));
-      if (known !== undefined) return known;
-      return whenKnown(fresh(entry, principal, position, party), (made) => {
-        cache.set(pageKey(entry, position, made.tag), made);
+  const keep = (entry: Prepared, position: Position, page: ListPage): ListPage => {
+    cache.set(pageKey(entry, position, page.tag), page);
+    return page;
+  };
+
+  const page = (entry: Prepared, principal: Principal, position: Position, how: PageReading) => {
+    if (!entry.isRepeated) {
+      return whenKnown(fresh(entry, principal, position, how), (made) => {
+        if (how.keepsFirst === true) keep(entry, position, inOctets(made));
         return made;
       });
+    }
+    return whenKnown(version(principal), (tag) => {
+      const known = cache.get(pageKey(entry, position, tag));
+      if (known === undefined) {
+        return whenKnown(fresh(entry, principal, position, how), (made) => keep(entry, position, made));
+      }
+      const isLasting = typeof known.body === 'string' || known.body.length > textBytesMax;
+      return isLasting ? known : keep(entry, position, inText(known));
     });
+  };
 
   return {
     listable,
@@ -146,32 +180,37 @@ export function createListing(options: ListingOptions): Listing {
       const view = listable.view?.(principal);
       const mark = view === undefined ? '' : view.mark;
       // Compiled, a text takes as much again: longer ones would not be cached, and a lookup costs as much as a copy.
-      const key = 4 * text.length > prepared.entryOctetsMax ? undefined : `${listable.table} ${mark} ${text}`;
+      const isShort = 4 * text.length <= prepared.entryOctetsMax;
+      const key = isShort ? `${listable.table} ${mark} ${text}` : undefined;
       const known = key === undefined ? undefined : prepared.get(key);
+      // Looked up first: two texts with one place in `asked` would otherwise keep each other out of the cache.
       if (known !== undefined) return known.value;
+      const isRepeated = asked.note(text);
       const compiled = compile(view === undefined ? listable : { ...listable, fields: view.fields });
       if (!compiled.ok) return { faults: compiled.faults };
-      const { asked } = compiled;
-      const entry = { asked, shape: `${listable.table} ${shapeOf(asked)}` };
-      if (key !== undefined) {
+      const shape = `${listable.table} ${shapeOf(compiled.asked)}`;
+      const entry: Prepared = { asked: compiled.asked, shape, isRepeated };
+      if (isRepeated && key !== undefined) {
         // Values may be slices of the text, which keep the whole text in memory.
-        prepared.set(key, { value: entry, octets: weigh(asked) + octetsOfText(text) });
+        prepared.set(key, { value: entry, octets: weigh(entry.asked) + octetsOfText(text) });
       }
       return entry;
     },
-    position({ asked, shape }) {
-      const { position, limit } = asked;
-      if (position.from === 'page') return { from: 'offset', offset: (position.page - 1) * limit };
-      if (position.from !== 'cursor') return position;
-      const opened = openCursor(mac, shape, position.cursor);
-      return opened === undefined ? undefined : { from: opened.direction, key: opened.key };
-    },
+    position: (entry) => positionOf(mac, entry),
     page,
     tag: version,
     kept: (entry, position, tag) => cache.get(pageKey(entry, position, tag)),
     count: (entry, principal, party) =>
       store.count(listable.table, filterOf(listable, entry, principal), party),
   };
+}
+
+function positionOf(mac: (text: string) => string, { asked, shape }: Prepared): Position | undefined {
+  const { position, limit } = asked;
+  if (position.from === 'page') return { from: 'offset', offset: (position.page - 1) * limit };
+  if (position.from !== 'cursor') return position;
+  const opened = openCursor(mac, shape, position.cursor);
+  return opened === undefined ? undefined : { from: opened.direction, key: opened.key };
 }
 
 /** Weighs the octets of filters and compiled queries, without declared fields, which exist anyway. */
@@ -187,11 +226,12 @@ function createPlans(
 ): (entry: Prepared, principal: Principal) => Plan {
   return (entry, principal) => {
     const { sort, limit } = entry.asked;
-    const key = `${limit} ${audienceOf(principal)} ${entry.shape}`;
-    const known = caches.plans.get(key);
+    const key = entry.isRepeated ? `${limit} ${audienceOf(principal)} ${entry.shape}` : undefined;
+    const known = key === undefined ? undefined : caches.plans.get(key);
     if (known !== undefined) return known.value;
     const filter = filterOf(listable, entry, principal);
     const plan = store.plan({ table: listable.table, filter, sort, limit, bytesMax: pageBytesMax });
+    if (key === undefined) return plan;
     // The plan holds the values twice: in the filter and as parameters.
     caches.plans.set(key, { value: plan, octets: 2 * weigh(filter) });
     return plan;
@@ -241,9 +281,30 @@ function finish(
   const { select } = entry.asked;
   const docs = select === undefined ? shown : shown.map(projection(select));
   const next = nextCursor === null ? 'null' : `"${nextCursor}"`;
-  const text = `{"items":[${docs.join(',')}],"nextCursor":${next}}`;
-  const body = text.length > textBytesMax ? Buffer.from(text) : text;
-  return { body, tag, nextCursor, previousCursor };
+  const text = joined(docs, '{"items":[', `],"nextCursor":${next}}`);
+  const made = { body: text, tag, nextCursor, previousCursor };
+  return text.length > textBytesMax ? inOctets(made) : made;
+}
+
+/** Joins the documents with what stands around them in one copy, 0.6 us for 20 of 300 octets; a template makes two, 0.9 us. */
+function joined(docs: readonly string[], before: string, after: string): string {
+  const pieces = docs.length === 0 ? [''] : [...docs];
+  pieces[0] = `${before}${pieces[0]}`;
+  pieces[pieces.length - 1] += after;
+  return pieces.join(',');
+}
+
+/** The page with its body as text, which is sent in one piece with the header section. */
+function inText(page: ListPage): ListPage {
+  return { ...page, body: page.body.toString() };
+}
+
+/** The page with its body outside of the heap, where a collection of garbage does not copy it. */
+function inOctets(page: ListPage): ListPage {
+  if (typeof page.body !== 'string') return page;
+  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(page.body));
+  body.write(page.body);
+  return { ...page, body };
 }
 
 function pageKey(entry: Prepared, position: Position, tag: string): string {

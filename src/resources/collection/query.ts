@@ -102,6 +102,7 @@ export function queryOperation(options: QueryOptions): Operation<Standing, Query
         position,
         target: location === undefined ? undefined : { path: location, parameters: '' },
         cacheControl: collection.cacheControl,
+        keepsFirst: location !== undefined,
         fields: (page) => locationFields(location, page.tag),
       });
       return withToken(answer, stored.token);
@@ -133,8 +134,9 @@ export function proposeQuery(options: QueryOptions, content: QueryText, principa
   const position = listing.position(prepared);
   if (position === undefined) return { problem: alteredCursor, query: undefined };
   const { mediaType, text } = content;
-  const token = storedQueries.tokenOf(collection.name, mediaType, text);
-  const stored = { token, collection: collection.name, mediaType, text };
+  const query = { collection: collection.name, mediaType, text };
+  prepared.token ??= storedQueries.tokenOf(query);
+  const stored = { ...query, token: prepared.token };
   return { problem: null, query: { prepared, position, stored } };
 }
 

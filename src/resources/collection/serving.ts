@@ -51,6 +51,7 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly storedQueryBytesMax: number;
   readonly storedQueriesPerOwnerBytesMax: number;
   readonly storedQueriesBytesMax: number;
+  readonly targetBytesMax: number;
   /** The address for which the stored queries of an anonymous caller count. */
   readonly addressOf: CallerAddress;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */

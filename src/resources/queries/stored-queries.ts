@@ -1,7 +1,7 @@
 /**
- * Stored queries (§4.9.3; RFC 10008 §2.3): the text of a QUERY under a token, so that GET repeats it. The token is a
- * MAC of the query: it cannot be guessed, reveals nothing about the query, and is the same for the same query, so a
- * repeated QUERY stores nothing. It grants no access: access rules apply to each caller that uses it.
+ * Stored queries (§4.9.3; RFC 10008 §2.3): the text of a QUERY under a token, so that GET repeats it. A short query is
+ * part of its token, and nothing is stored; a repeated QUERY has the same token and stores nothing either. The token
+ * grants no access: access rules apply to each caller that uses it.
  *
  * Stored queries cost disk, so the octets that each owner, and all owners together, store within the lifetime of a
  * query are bounded. At the bound a QUERY is answered without Location, which RFC 10008 allows; a query whose Location
@@ -15,21 +15,17 @@ import { OctetCache } from '../../memory/octet-cache.ts';
 import { always, byId } from '../../model/filter.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import { type MaybePromise, type Store, StoreUnavailable, type Tally } from '../../store/store.ts';
+import { createQueryTokens, type TokenizedQuery } from './query-token.ts';
 
 export const queriesTable = 'stored_queries';
 
-export type StoredQuery = {
-  readonly token: string;
-  readonly collection: string;
-  readonly mediaType: string;
-  readonly text: string;
-};
+export type StoredQuery = TokenizedQuery & { readonly token: string };
 
 export type StoredQueries = {
-  tokenOf(collection: string, mediaType: string, text: string): string;
+  tokenOf(query: TokenizedQuery): string;
   /**
-   * Makes the token usable for at least half of its lifetime from now. Returns false if the query is not stored: it is
-   * too long, a bound is reached, or the store takes no writes.
+   * Makes the token usable for at least half of its lifetime from now. Returns false if it is not: the query is too
+   * long, a bound is reached, or the store takes no writes.
    * @param owner for which it counts: the principal, or the address of an anonymous caller
    * @throws StoreUnavailable if the store cannot be read
    */
@@ -44,6 +40,7 @@ export type StoredQueriesOptions = {
   readonly storedQueryBytesMax: number;
   readonly storedQueriesPerOwnerBytesMax: number;
   readonly storedQueriesBytesMax: number;
+  readonly targetBytesMax: number;
 };
 
 /** The document of a row, whose id is the token. A long text is compressed. */
@@ -63,6 +60,7 @@ const inflate = promisify(inflateRaw);
 
 export function createStoredQueries(options: StoredQueriesOptions): StoredQueries {
   const { store, mac, storedQueryBytesMax } = options;
+  const tokens = createQueryTokens(mac, options.targetBytesMax);
   const renewAfterMs = (options.storedQuerySeconds * 1000) / 2;
   const storedAt = new OctetCache<number>({
     octetsMax: memoryBounds.storedTokens.octets,
@@ -100,14 +98,19 @@ export function createStoredQueries(options: StoredQueriesOptions): StoredQuerie
   }
 
   return {
-    tokenOf: (collection, mediaType, text) => mac(`query\n${collection}\n${mediaType}\n${text}`),
+    tokenOf: tokens.of,
     keep(query, owner, now) {
+      if (Buffer.byteLength(query.text) > storedQueryBytesMax) return false;
+      if (tokens.isSealed(query.token)) return true;
       const at = storedAt.get(query.token);
       if (at !== undefined && now - at < renewAfterMs) return true;
-      if (Buffer.byteLength(query.text) > storedQueryBytesMax) return false;
       return write(query, owner, now);
     },
     async find(token) {
+      if (tokens.isSealed(token)) {
+        const query = tokens.open(token);
+        return query === undefined ? undefined : { ...query, token };
+      }
       const row = await store.read(queriesTable, token);
       if (row === undefined) return undefined;
       const { collection, mediaType, text, deflated = '' } = JSON.parse(row.doc) as Document;

@@ -67,6 +67,21 @@ test('answers a QUERY that is too long to be stored without Location, and pages 
   assert.equal(unchanged.headers.location, undefined);
 });
 
+test('repeats a short query, which is contained in its URI, without storing it', async (context) => {
+  const program = await open(context, { COMITY_STORED_QUERIES_BYTES_MAX: '0' });
+  await program.send('POST', '/api/v1/categories', { json: { name: 'a short one' } });
+  const asked = await program.send('QUERY', '/api/v1/categories', {
+    json: { filter: { name: 'a short one' } },
+  });
+  assert.equal(asked.status, 200);
+  const location = String(asked.headers.location);
+  assert.equal((await program.send('GET', location)).body, asked.body);
+  assert.equal((await program.send('GET', String(asked.headers['content-location']))).body, asked.body);
+  const altered = `${location.slice(0, -3)}${location.endsWith('AAA') ? 'BBB' : 'AAA'}`;
+  assert.equal((await program.send('GET', altered)).status, 404);
+  assertWithoutLocation(await ask(program, 'a long one', 300));
+});
+
 test('repeats a long stored query, which is kept compressed, as it was asked', async (context) => {
   const program = await open(context, {});
   const asked = await ask(program, 'é and 😀', 100_000);

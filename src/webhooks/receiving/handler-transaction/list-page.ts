@@ -30,7 +30,7 @@ export async function listPage(
   if ('faults' in prepared) throw refusalOf(queryProblem(prepared.faults));
   const position = listing.position(prepared);
   if (position === undefined) throw refusalOf(alteredCursor);
-  const { body } = await listing.page(prepared, principal, position, '');
+  const { body } = await listing.page(prepared, principal, position, { party: '' });
   const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
   const rows = await Promise.all(items.map(({ id }) => store.read(collection.name, id)));
   const docs = rows.flatMap((row) => (row === undefined || row.deletedAt !== null ? [] : [row.doc]));

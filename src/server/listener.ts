@@ -229,7 +229,6 @@ function keepTick(context: Context): void {
   });
 }
 
-
 async function openPorts(
   context: Context,
   behindProxy: boolean,

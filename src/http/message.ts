@@ -86,6 +86,8 @@ export type Response = {
   readonly fields: readonly string[];
   /** Null: no content, and for 204 and 304 no Content-Length. A string is sent as UTF-8. */
   readonly content: string | Uint8Array | null | ContentStream;
+  /** The length of a text in UTF-8, if it is known. */
+  readonly octets?: number | undefined;
   /** For HEAD: the fields of GET without its content. */
   readonly headOnly?: boolean;
   /**
@@ -94,7 +96,7 @@ export type Response = {
    */
   readonly conversation?: Conversation | undefined;
   /** The holder of a response that stays open, for the limits of one caller. Without an id, its address is counted. */
-  readonly holder?: { readonly id: string | undefined; readonly isAdministrator: boolean };
+  readonly holder?: { readonly id: string | undefined; readonly isAdministrator: boolean } | undefined;
   /** The connection must close after this response. */
   readonly close?: boolean;
   /** For the log and metrics, never sent: the pattern of the resource, and the code of a refusal. */

@@ -1,6 +1,6 @@
 /** The handler of all requests: the resources behind one router, and one walk for each request (§4). */
 import type { Settings } from '../config/settings.ts';
-import type { Handler } from '../http/message.ts';
+import type { Handler, Request } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
@@ -11,6 +11,7 @@ import type { MaybePromise } from '../store/store.ts';
 import type { CorsPolicy } from './answer/cors.ts';
 import { decodeContent } from './content/decode-content.ts';
 import { createIdempotency, type Sealing } from './idempotency.ts';
+import { createRepeating, KeptAnswers } from './kept-answers.ts';
 import { createOperations, type Operations } from './operations/operations.ts';
 import type { StoredRequest } from './operations/stored-request.ts';
 import type { RateLimiter } from './rate-limit/rate-limiter.ts';
@@ -18,7 +19,7 @@ import type { Authenticate, Resource } from './resource.ts';
 import { createRouter } from './router.ts';
 import { Walk } from './walk.ts';
 import type { WalkContext } from './walk-context.ts';
-import type { Carried } from './walk-start.ts';
+import type { Before, Carried } from './walk-start.ts';
 
 export type HandlerOptions = Services & {
   readonly settings: Settings;
@@ -52,6 +53,7 @@ export function createHandler(options: HandlerOptions): {
     },
   );
   const { authenticate, challengesFor, cors, rates, loop } = options;
+  const answers = new KeptAnswers();
   const context: WalkContext = {
     ...{ clock, operations, authenticate, challengesFor, cors, rates, loop },
     router: createRouter(options.resources),
@@ -63,9 +65,12 @@ export function createHandler(options: HandlerOptions): {
       ...{ store, clock, newId, lifetimeSeconds: settings.idempotencySeconds },
       sealing: { secretOf: options.secretOf, random },
     }),
+    answers,
     development: settings.development,
     // Last-Modified of a busy collection repeats by the second.
     formatDate: createHttpDateCache(memoryBounds.httpDates.entries),
   };
-  return { handler: (request) => new Walk(context, request).run(), operations };
+  const walk = (request: Request, before?: Before) => new Walk(context, request, before).run();
+  const handler = createRepeating(answers, { context, store, walk });
+  return { handler, operations };
 }

@@ -12,7 +12,7 @@ import type { MediaType } from '../http/syntax/media-type.ts';
 import { parsePrefer } from '../http/syntax/prefer.ts';
 import type { Permission } from '../model/access.ts';
 import type { Anonymous, Known, Principal } from '../model/principal.ts';
-import type { Change, MaybePromise, Overtaken, RowName } from '../store/store.ts';
+import type { Change, MaybePromise, Overtaken, Row, RowName } from '../store/store.ts';
 import type { CollectionDocumentation, OperationDocumentation, PathDocumentation } from './documentation.ts';
 
 /** The request as operations see it, after authentication. */
@@ -151,6 +151,11 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   /** Makes the change, in one unit with the companions of the ask. */
   act?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Result>;
   represent?(ask: Ask, standing: S, proposal: P | undefined): MaybePromise<Representation>;
+  /**
+   * The row on whose revision, besides the request and the audience of its caller, the representation depends alone: its answer is then
+   * given again (kept-answers.ts).
+   */
+  restsOn?(standing: S): { readonly table: string; readonly row: Row | undefined };
   /** Responds with a stream instead of a representation, if Accept prefers text/event-stream. */
   stream?(ask: Ask, standing: S): MaybePromise<EventStream>;
   /** Opens a conversation instead; a request without a WebSocket handshake is told to upgrade (§4.13). */

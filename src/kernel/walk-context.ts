@@ -1,10 +1,12 @@
 /** The dependencies of the walk, which compose.ts provides. The walk has no others. */
 
-import type { Request } from '../http/message.ts';
+import type { End } from '../http/conduct/decide.ts';
+import type { Request, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
 import type { ChangeLines, MaybePromise } from '../store/store.ts';
 import type { CorsPolicy } from './answer/cors.ts';
+import type { Ended } from './answer/ended.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { MessageLimits } from './message-facts.ts';
 import type { Operations } from './operations/operations.ts';
@@ -36,6 +38,8 @@ export type WalkContext = {
   /** Adds `Comity-Trace` to every response. */
   readonly development: boolean;
   readonly formatDate: (ms: number) => string;
+  /** Keeps answers for equal requests; absent: every request is walked. */
+  readonly answers?: { offer(end: End, ended: Ended, response: Response): void };
   /** Times the synchronous parts of each walk. */
   readonly loop: Pick<LoopWatch, 'begin' | 'end'>;
 };

@@ -14,6 +14,10 @@ export type Before = {
   /** Identifies the principal of a stored request, which was authenticated and counted when it arrived. */
   readonly identify?: () => MaybePromise<Carried>;
   readonly companions?: readonly Companion[];
+  /** The caller, identified before the walk. */
+  readonly found?: Found;
+  /** The limit that counted the request of this caller. */
+  readonly counted?: Allowance | undefined;
   /** The allowance of a walk that starts again: the request was already counted. */
   readonly allowance?: Allowance | undefined;
 };
@@ -26,6 +30,8 @@ const overloaded: Identified = { problem: 'unavailable' };
 
 export type Found = Identified | Carried;
 
+type Reading = Pick<MessageReading, 'route' | 'query'>;
+
 /**
  * Identifies the caller, perhaps subject to confirmation. A connection of the reserve serves only administrators,
  * unless the resource serves all callers there.
@@ -33,7 +39,7 @@ export type Found = Identified | Carried;
 export function identify(
   context: WalkContext,
   request: Request,
-  reading: MessageReading,
+  reading: Reading,
   before: Before,
 ): MaybePromise<Found> {
   if (before.identify !== undefined) return before.identify();
@@ -44,11 +50,7 @@ export function identify(
   );
 }
 
-function authenticate(
-  context: WalkContext,
-  request: Request,
-  reading: MessageReading,
-): MaybePromise<Identified> {
+function authenticate(context: WalkContext, request: Request, reading: Reading): MaybePromise<Identified> {
   const resource = reading.route?.resource;
   if (resource?.ignoresCredentials === true) return anonymousCaller;
   if (resource?.identify !== undefined)
@@ -60,7 +62,7 @@ function authenticate(
 export async function identifySurely(
   context: WalkContext,
   request: Request,
-  reading: MessageReading,
+  reading: Reading,
   before: Before,
 ): Promise<Found> {
   for (;;) {
@@ -73,7 +75,7 @@ export async function identifySurely(
 export function countRequest(
   context: WalkContext,
   request: Request,
-  { route }: MessageReading,
+  { route }: Reading,
   found: Found,
   before: Before,
 ): Allowance | undefined {

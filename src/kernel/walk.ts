@@ -12,7 +12,7 @@
  * (`settle`).
  */
 
-import { decide, type Step } from '../http/conduct/decide.ts';
+import { decide, type End, type Step } from '../http/conduct/decide.ts';
 import type { Facts, Want } from '../http/conduct/facts.ts';
 import { start } from '../http/conduct/graph.ts';
 import type { NodeName } from '../http/conduct/node.ts';
@@ -22,7 +22,8 @@ import type { Problem } from '../http/problem.ts';
 import { anonymous, audienceOf, isAdministrator, type Known } from '../model/principal.ts';
 import { type MaybePromise, Overtaken } from '../store/store.ts';
 import { settle } from '../store/when-known.ts';
-import { respond } from './answer/respond.ts';
+import type { Ended } from './answer/ended.ts';
+import { respond, withAllowance } from './answer/respond.ts';
 import { type Claim, fingerprintOf } from './idempotency.ts';
 import {
   type MessageReading,
@@ -136,8 +137,12 @@ export class Walk {
   }
 
   #gatherPrincipal(): Promise<void> | undefined {
-    return settle(identify(this.#context, this.#request, this.#reading, this.#before), (found) => {
-      const counted = countRequest(this.#context, this.#request, this.#reading, found, this.#before);
+    const before = this.#before;
+    const identified: MaybePromise<Found> =
+      before.found ?? identify(this.#context, this.#request, this.#reading, before);
+    return settle(identified, (found) => {
+      const counted =
+        before.counted ?? countRequest(this.#context, this.#request, this.#reading, found, before);
       this.#facts.rateExceeded = counted?.exceeded ?? false;
       this.#allowance = ('allowance' in found ? found.allowance : undefined) ?? counted ?? this.#allowance;
       this.#recordCaller(found);
@@ -290,7 +295,7 @@ export class Walk {
     if (result.allowance !== undefined) this.#allowance = result.allowance;
   }
 
-  #finish(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
+  #finish(step: End): MaybePromise<Response> {
     if (this.#standing?.isProvisional === true && this.#made === undefined) return this.#startAgainAlone();
     this.#turn?.release();
     if (this.#claim !== undefined && step.kind === 'refuse') return this.#releaseClaim(step);
@@ -315,7 +320,7 @@ export class Walk {
   }
 
   /** Frees the Idempotency-Key, or settles it with the refusal if the change itself was refused. */
-  async #releaseClaim(step: Exclude<Step, { kind: 'want' }>): Promise<Response> {
+  async #releaseClaim(step: End): Promise<Response> {
     const isSettled = this.#facts.result === 'refused' && this.#problem?.code !== 'unavailable';
     await this.#claim?.release(isSettled ? this.#problem : undefined);
     return this.#respond(step);
@@ -329,8 +334,8 @@ export class Walk {
     throw error;
   }
 
-  #respond(step: Exclude<Step, { kind: 'want' }>): MaybePromise<Response> {
-    return respond(this.#context, step, {
+  #respond(step: End): MaybePromise<Response> {
+    const ended: Ended = {
       request: this.#request,
       reading: this.#reading,
       trace: this.#trace,
@@ -343,7 +348,16 @@ export class Walk {
       validators: this.#validators,
       problem: this.#problem,
       made: this.#made,
-    });
+    };
+    const response = respond(this.#context, step, ended);
+    return response instanceof Promise
+      ? response.then((known) => this.#give(step, ended, known))
+      : this.#give(step, ended, response);
+  }
+
+  #give(step: End, ended: Ended, response: Response): Response {
+    this.#context.answers?.offer(step, ended, response);
+    return withAllowance(response, ended.allowance);
   }
 
   #operation() {

@@ -60,6 +60,14 @@ export const memoryBounds = {
     setting: 'resultCacheBytesMax',
     atBound: dropped,
   },
+  keptAnswers: {
+    file: 'src/kernel/kept-answers.ts',
+    name: '#answers',
+    holds: 'answers to reads by id that came more than once, each until its row changes',
+    chosenBy: 'callers who may read',
+    octets: 16 * MiB,
+    atBound: dropped,
+  },
   eventBatches: {
     file: 'src/resources/events/shared-batches.ts',
     name: 'kept',
@@ -91,6 +99,14 @@ export const memoryBounds = {
     chosenBy: 'callers who may list',
     octets: 16 * MiB,
     each: 'in addition a quarter of it for each thread of `readerThreads`',
+    atBound: dropped,
+  },
+  sqliteRows: {
+    file: 'src/store/sqlite/kept-rows.ts',
+    name: '#rows',
+    holds: 'rows that were read by id, each until it changes',
+    chosenBy: 'callers who may read',
+    octets: 32 * MiB,
     atBound: dropped,
   },
   likeMatchers: {

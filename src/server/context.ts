@@ -59,4 +59,6 @@ export type Context = {
   /** Requests without a complete response. */
   underWay: number;
   draining: boolean;
+  /** See `keepTick` in listener.ts. */
+  tick: object | undefined;
 };

@@ -5,6 +5,7 @@
  * A port is a net.Server that detects the protocol of each client (front/), in front of one server of node:http and one
  * of node:http2 that never listen themselves. Both ports share these two, and so limits, timers, checks and drain.
  */
+import { executionAsyncResource } from 'node:async_hooks';
 import {
   createServer as createHttpServer,
   type Server as HttpServer,
@@ -127,6 +128,7 @@ const memoryBytesDefault = 256 * 1024 * 1024;
 
 export function createListener(options: ListenerOptions): Listener {
   const context = createContext(options);
+  keepTick(context);
   // In another server no connection becomes HTTP/2: that server decides the protocols of its port.
   const mounted = createUpgrades(context, { http2: undefined });
   let ports: readonly Port[] = [];
@@ -206,6 +208,7 @@ function createContext(options: ListenerOptions): Context {
     received: 0,
     underWay: 0,
     draining: false,
+    tick: undefined,
   };
 }
 
@@ -215,6 +218,16 @@ type Opening = {
   readonly tls: ListenTls | undefined;
   readonly sharesPorts: boolean;
 };
+
+/**
+ * Keeps one object of `process.nextTick` for good. V8 forgets the shape of these objects if it collects garbage while there are none, and
+ * then never compiles `nextTick` for it again: 0.25 µs a call instead of 0.03. A request has three calls, a stream of HTTP/2 about ten.
+ */
+function keepTick(context: Context): void {
+  process.nextTick(() => {
+    context.tick = executionAsyncResource();
+  });
+}
 
 async function openPorts(
   context: Context,

@@ -50,7 +50,7 @@ export function sendAnswer(exchange: Http1Request, answer: Response): void {
     else outgoing.end();
   } else {
     const text = content ?? '';
-    const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
+    const bytes = response.octets ?? (typeof text === 'string' ? Buffer.byteLength(text) : text.length);
     const encoding = typeof text === 'string' && bytes === text.length ? 'latin1' : 'utf8';
     fields.push('Content-Length', String(bytes));
     outgoing.writeHead(status, fields);

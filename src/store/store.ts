@@ -244,6 +244,11 @@ export type Store = {
    */
   hasEnded(processId: string): MaybePromise<boolean>;
   readonly lines: ChangeLines;
+  /**
+   * A number that every committed unit changes, as the reads of this turn of the event loop see the data; undefined if the engine cannot tell
+   * without waiting. While it is the same, so is every row.
+   */
+  revision(): number | undefined;
   /** Reads the row, softly deleted or not. Sees every unit whose `commit` has resolved. */
   read(table: string, id: string): MaybePromise<Row | undefined>;
   /**

@@ -17,6 +17,8 @@ export type Step =
   /** Gather this, then call `decide` again from `node`. */
   | { readonly kind: 'want'; readonly want: Want; readonly node: NodeName };
 
+export type End = Exclude<Step, { kind: 'want' }>;
+
 type Linked = {
   readonly name: NodeName;
   readonly ask: (facts: Facts) => boolean | undefined;

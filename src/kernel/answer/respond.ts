@@ -3,8 +3,8 @@
  * The status comes from the answer table or the error registry; builders add only fields and content.
  */
 import { type AnswerName, answers } from '../../http/conduct/answers.ts';
-import type { Step } from '../../http/conduct/decide.ts';
-import type { Conversation, Response } from '../../http/message.ts';
+import type { End } from '../../http/conduct/decide.ts';
+import type { Allowance, Conversation, Response } from '../../http/message.ts';
 import { formatPreferenceApplied } from '../../http/syntax/prefer.ts';
 import type { MaybePromise } from '../../store/store.ts';
 import type { EventStream } from '../resource.ts';
@@ -22,8 +22,6 @@ import {
   seeOtherResponse,
 } from './representation.ts';
 import { traceResponse } from './trace.ts';
-
-type End = Exclude<Step, { kind: 'want' }>;
 
 export function respond(context: WalkContext, end: End, ended: Ended): MaybePromise<Response> {
   const built =
@@ -54,28 +52,33 @@ const builders: Readonly<Record<AnswerName, Builder>> = {
   deleted_representation: (_context, ended) => deletedResponse(answers.deleted_representation.status, ended),
 };
 
-/** Adds the fields that any response may carry: the resource's own, rate limit, CORS, and the trace in development. */
+/** Adds the state of the limit that counted the request. */
+export function withAllowance(response: Response, allowance: Allowance | undefined): Response {
+  if (allowance === undefined) return response;
+  const { policy, rate, remaining } = allowance;
+  const fields = ['RateLimit-Policy', policy, 'RateLimit', rate, 'X-RateLimit-Remaining', remaining];
+  return { ...response, fields: [...response.fields, ...fields] };
+}
+
+/** Adds the fields that any response may carry: the resource's own, CORS, and the trace in development. */
 function complete(context: WalkContext, ended: Ended, response: Response): Response {
-  const { allowance } = ended;
   const { route, facts } = ended.reading;
   let { fields } = response;
   if (route !== undefined && route.resource.constantFields.length > 0) {
     fields = [...fields, ...route.resource.constantFields];
   }
-  if (allowance !== undefined) {
-    const { policy, rate, remaining } = allowance;
-    fields = [...fields, 'RateLimit-Policy', policy, 'RateLimit', rate, 'X-RateLimit-Remaining', remaining];
-  }
   if (context.cors.enabled && !facts.preflight && route?.resource.judgedBySignature !== true) {
     fields = [...fields, ...corsFields(context.cors, ended.request.fields.origin)];
   }
   if (ended.trace !== undefined) fields = [...fields, 'Comity-Trace', ended.trace.join(' ')];
+  // All members, always in this order: the code that sends responses is compiled for one shape.
   return {
     status: response.status,
     fields,
     content: response.content,
-    ...(response.conversation === undefined ? {} : { conversation: response.conversation }),
-    ...(response.holder === undefined ? {} : { holder: response.holder }),
+    octets: response.octets,
+    conversation: response.conversation,
+    holder: response.holder,
     headOnly: ended.request.method === 'HEAD',
     close: response.close ?? false,
     route: route?.resource.pattern ?? 'none',

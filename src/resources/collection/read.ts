@@ -31,6 +31,7 @@ export function readOperation(served: Served): Operation<MemberStanding, never, 
       ...memberValidators(standing),
       cacheControl: collection.cacheControl,
     }),
+    restsOn: ({ row }) => ({ table: collection.name, row }),
     represent: (_ask, standing, proposal) => {
       const doc = standing.seen?.doc ?? standing.row?.doc ?? '';
       return {

@@ -22,6 +22,7 @@ export type Watched = {
   readonly stalls: boolean;
   readonly progressMs: number;
   onClientEnded(): void;
+  onClosed(): void;
 };
 
 /** A broken network is not the client's fault. */
@@ -64,6 +65,7 @@ export class Http2Connection implements Multiplexed {
     if (this.#streams === 1) this.#lookIn(this.#context.limits.keepAliveTimeoutMs);
     watched.stream.on('close', () => {
       this.#open.delete(watched);
+      watched.onClosed();
       if (this.connection.reserved) this.close();
       this.connection.activeMs = this.#context.monotonic();
     });

@@ -7,6 +7,7 @@
  */
 
 import type { Response } from '../../http/message.ts';
+import type { MemoryLease } from '../../memory/budget.ts';
 import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
 import { capOpen, isStream } from '../cap-open.ts';
 import type { OpenSocket } from '../context.ts';
@@ -46,7 +47,7 @@ function write(exchange: StreamRequest, response: Response): void {
     return;
   }
   const text = content ?? '';
-  const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length;
+  const bytes = response.octets ?? (typeof text === 'string' ? Buffer.byteLength(text) : text.length);
   fields.push('content-length', String(bytes));
   const empty = response.headOnly === true || bytes === 0;
   if (!empty && !hasRoomFor(exchange, text)) {
@@ -58,7 +59,7 @@ function write(exchange: StreamRequest, response: Response): void {
   const lease = context.memory.budget.lease('answers', exchange.memoryHolder);
   const isShared = typeof text !== 'string' && lease.growShared(text);
   lease.set(waitingAnswerBytes + (isShared ? 0 : bytes));
-  stream.once('close', () => lease.release());
+  exchange.answerLease = lease;
   if (bytes > pieceBytesMax) {
     writePieces(stream, typeof text === 'string' ? Buffer.from(text) : text, () => {
       exchange.progressMs = context.monotonic();
@@ -137,6 +138,8 @@ export type StreamRequest = RequestUnderWay & {
   readonly converse: ((options: ConverseOptions) => OpenSocket) | undefined;
   /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
   held: boolean;
+  /** Of the response that waits for its client; released when the stream closes. */
+  answerLease: MemoryLease | undefined;
   /** When the client last received something, on the monotonic clock. */
   progressMs: number;
   /** Sends the final header section. Throws if the stream is closed. */

@@ -2,6 +2,7 @@
 
 import type { Response } from '../../http/message.ts';
 import { type RequestFields, readRequestFields } from '../../http/request-fields.ts';
+import type { MemoryLease } from '../../memory/budget.ts';
 import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
 import type { Connection } from '../connection.ts';
 import type { ContentSource } from '../content-reading.ts';
@@ -23,6 +24,7 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   converse: ((options: ConverseOptions) => OpenSocket) | undefined;
   held = false;
   progressMs: number;
+  answerLease: MemoryLease | undefined;
 
   constructor(context: Context, connection: Connection, stream: MultiplexedStream, head: Head) {
     super(context, connection);
@@ -84,6 +86,10 @@ export class StreamExchange extends RequestUnderWay implements StreamRequest {
   onClientEnded(): void {
     if (this.held) this.cut();
     else if (this.reading !== undefined) this.failContent('content_malformed');
+  }
+
+  onClosed(): void {
+    this.answerLease?.release();
   }
 
   send(response: Response): void {

@@ -222,6 +222,7 @@ function storeOver(running: Running): PostgresStore {
     processId: running.process,
     hasEnded: running.peers.hasEnded,
     lines,
+    revision: () => undefined,
     read: rows.read,
     readNewest: (table, id) =>
       lines.newest(table, id) ?? whenKnown(rows.read(table, id), (row) => ({ row, isProvisional: false })),

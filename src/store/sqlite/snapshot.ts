@@ -25,6 +25,7 @@ export class Snapshot {
     this.#scheduled = false;
     this.end();
   };
+  #revision: number | undefined;
   #open = false;
   /** The count of commits when it began. */
   #commits = 0;
@@ -79,11 +80,18 @@ export class Snapshot {
     return version;
   }
 
+  /** The number of the last unit that the snapshot contains; only within `run`. */
+  revision(): number {
+    this.#revision ??= (this.#version.get(0) as unknown as readonly number[] | undefined)?.[0] ?? 0;
+    return this.#revision;
+  }
+
   /** Ends the snapshot, so that the next read sees later commits. */
   end(): void {
     if (!this.#open) return;
     this.#open = false;
     this.#versions = [];
+    this.#revision = undefined;
     try {
       this.#commit.run();
     } catch (error) {

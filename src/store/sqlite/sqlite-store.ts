@@ -19,6 +19,7 @@ import { connect } from './connection.ts';
 import { type HomeOptions, openHome } from './home.ts';
 import type { HomeData } from './home-state.ts';
 import { createDamage, type Damage } from './integrity.ts';
+import { KeptRows } from './kept-rows.ts';
 import { installDeadline } from './reader/deadline.ts';
 import { ReaderPool } from './reader/pool.ts';
 import { type TableDirectory, tableDirectory } from './reconcile.ts';
@@ -123,10 +124,11 @@ export function joinSqliteStore(options: StoreOptions, membership: Membership): 
   const listeners = new ChangeListeners();
   const lines = new Lines(options);
   const { revisions } = lines;
-  const writer = startQueue(options, membership, { layouts, listeners, damage, revisions });
+  const rows = new KeptRows();
+  const writer = startQueue(options, membership, { layouts, rows, listeners, damage, revisions });
   const tableOf = tableDirectory(layouts, numbers);
   const backups = new RunningBackups((to, onProgress) => startBackup(path, to, onProgress));
-  return storeOver({ snapshot, readers, writer, tableOf, listeners, lines, backups, membership });
+  return storeOver({ snapshot, readers, writer, rows, tableOf, listeners, lines, backups, membership });
 }
 
 function ignore(): void {
@@ -137,6 +139,7 @@ type Running = {
   readonly snapshot: Snapshot;
   readonly readers: ReaderPool;
   readonly writer: WriterQueue;
+  readonly rows: KeptRows;
   readonly tableOf: TableDirectory;
   readonly listeners: ChangeListeners;
   readonly lines: Lines;
@@ -146,6 +149,7 @@ type Running = {
 
 type QueueParts = {
   readonly layouts: readonly Layout[];
+  readonly rows: KeptRows;
   readonly listeners: ChangeListeners;
   readonly damage: Damage;
   readonly revisions: ProvisionalRevisions;
@@ -159,7 +163,7 @@ function readerThreadsOf({ readerThreads = 0 }: StoreOptions): number {
 function startQueue(
   options: StoreOptions,
   { data, join }: Membership,
-  { layouts, listeners, damage, revisions }: QueueParts,
+  { layouts, rows, listeners, damage, revisions }: QueueParts,
 ): WriterQueue {
   const observe = options.observe ?? ignore;
   return new WriterQueue({
@@ -171,6 +175,7 @@ function startQueue(
     unitsWaitingBytesMax: options.unitsWaitingBytesMax ?? 67_108_864,
     unitsPerTransactionMax: options.unitsPerTransactionMax ?? 512,
     charactersPerTransactionMax: options.charactersPerTransactionMax ?? 8_388_608,
+    onCommitted: (batch) => rows.committed(batch),
     onChanged: (tables) => listeners.call(tables),
     onBatch: (units, durationMs) => observe({ kind: 'units-committed', units, durationMs }),
     onFailed: (error) => observe({ kind: 'store-failed', what: 'commit', error }),
@@ -181,19 +186,26 @@ function startQueue(
 
 /** Builds the store directly from closures, without layers between: most requests wait for `read`. */
 function storeOver(running: Running): SqliteStore {
-  const { snapshot, readers, writer, tableOf, listeners, lines, backups } = running;
+  const { snapshot, readers, writer, rows, tableOf, listeners, lines, backups } = running;
   const { shared, processId, hasEnded, tally } = running.membership;
   const shapes = createCompiledShapes();
   let closing: Promise<void> | undefined;
   const read = (table: string, id: string): Row | undefined => {
-    const { readSql } = tableOf(table);
+    const { tableNumber, readSql } = tableOf(table);
     return snapshot.run(() => {
+      const areKept = rows.areAt(snapshot.revision(), writer.isCommitting);
+      const kept = areKept ? rows.take(tableNumber, id) : undefined;
+      if (kept !== undefined) return kept;
       const cells = snapshot.prepare(readSql).get(id) as unknown as Cells | undefined;
-      return cells === undefined ? undefined : rowOf(cells);
+      if (cells === undefined) return undefined;
+      const row = rowOf(cells);
+      if (areKept) rows.keep(tableNumber, row);
+      return row;
     });
   };
   return {
     ...{ shared, processId, hasEnded, tally, lines },
+    revision: () => snapshot.run(() => snapshot.revision()),
     read,
     readNewest: (table, id) => lines.newest(table, id) ?? { row: read(table, id), isProvisional: false },
     plan(query) {

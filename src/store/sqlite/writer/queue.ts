@@ -26,12 +26,21 @@ export type QueueOptions = {
   readonly tables: readonly string[];
   readonly numbers: TableNumbers;
   readonly state: HomeState;
+  /** Called with a batch before its promises settle and before the next one is handed over. */
+  readonly onCommitted: (batch: Batch) => void;
   /** Called with the tables that a batch or another store changed. */
   readonly onChanged: (tables: ReadonlySet<string>) => void;
   readonly onBatch: (units: number, durationMs: number) => void;
   readonly onFailed: (error: unknown) => void;
   readonly damage: Damage;
   readonly revisions: ProvisionalRevisions;
+};
+
+/** `units` contains the refused ones too; the others have the revisions from `firstRev` to `lastRev`. */
+export type Batch = {
+  readonly units: readonly { readonly unit: Unit }[];
+  readonly firstRev: number;
+  readonly lastRev: number;
 };
 
 type Waiting = {
@@ -80,6 +89,11 @@ export class WriterQueue {
 
   get unitsWaiting(): number {
     return this.#waiting.length;
+  }
+
+  /** True if the file may contain a batch that `onCommitted` was not called for. */
+  get isCommitting(): boolean {
+    return this.#underWay !== undefined;
   }
 
   get alive(): boolean {
@@ -236,8 +250,12 @@ export class WriterQueue {
     }
     this.#underWay = undefined;
     this.#full = undefined;
-    if (underWay.kind === 'commit' && reply.kind === 'committed')
-      this.#settleRevisions(underWay.units, reply);
+    if (underWay.kind === 'commit' && reply.kind === 'committed') {
+      const { units } = underWay;
+      const { firstRev, refusals } = reply;
+      this.#options.onCommitted({ units, firstRev, lastRev: firstRev + units.length - refusals.length - 1 });
+      this.#settleRevisions(units, reply);
+    }
     // A next batch that is worth a commit leaves before the promises of this one settle, so that the writer does not wait for them.
     this.#turns.follow(underWay.kind === 'commit' ? underWay.units.length : 0);
     if (underWay.kind === 'purge') {

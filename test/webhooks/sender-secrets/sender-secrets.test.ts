@@ -141,7 +141,6 @@ test('what was made is there again when a variable that outranked it is gone', a
 test('rotations that race leave a place for each', async (context) => {
   const store = await openEmbedded(context);
   const { secrets } = await loadSenderSecrets({ ...options, store });
-  context.after(() => secrets.close());
   const rotation = { store, clock, random: randomBytes };
   const made = await Promise.all(
     ['a', 'b', 'c'].map((secret) => rotateSenderSecret(rotation, billing, { secret, overlapMs: 1000 })),
@@ -154,6 +153,8 @@ test('rotations that race leave a place for each', async (context) => {
     before.map(({ until }) => until),
     [start + 1000, start + 1000, start + 1000],
   );
+  // Before the store, which it follows.
+  await secrets.close();
 });
 
 test('a rotation that others keep overtaking says that it can be asked for again', async () => {

@@ -35,7 +35,7 @@ const cipher = 'aes-256-ctr';
 /** @param mac of `macCharacters` characters, keyed with the store's own secret */
 export function createQueryTokens(mac: (text: string) => string, targetBytesMax: number): QueryTokens {
   const bytesMax = Math.min(sealedBytesMax, targetBytesMax * targetPart);
-  const key = createSecretKey(hash('sha256', mac('query key 1') + mac('query key 2'), 'buffer'));
+  const key = createSecretKey(hash('sha256', `${mac('query key 1')}${mac('query key 2')}`, 'buffer'));
   const macOf = ({ collection, mediaType, text }: TokenizedQuery) =>
     mac(`query\n${collection}\n${mediaType}\n${text}`);
   const isSealed = (token: string) => token.length > macCharacters;

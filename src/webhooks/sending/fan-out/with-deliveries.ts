@@ -163,8 +163,6 @@ async function finish(gathering: Gathering): Promise<Gathered> {
   return gathering;
 }
 
-const noLists: Gathered['lists'] = new Map();
-
 class Gathering implements Gathered {
   #lists: Map<readonly KnownEndpoint[], EventEntry[]> | undefined;
   guard: Change | undefined;
@@ -185,7 +183,7 @@ class Gathering implements Gathered {
   }
 
   get lists(): Gathered['lists'] {
-    return this.#lists ?? noLists;
+    return this.#lists ?? new Map();
   }
 
   /** @returns true when all events are matched */

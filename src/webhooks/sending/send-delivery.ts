@@ -91,7 +91,8 @@ export function createSend(options: SendOptions): Send {
     if (message === undefined) return undefined;
     const { body } = message;
     const id = messageId(delivery.eventId);
-    const asymmetric = await message.signatures(id, timestamp);
+    const asymmetric =
+      endpoint.signatures?.includes('v1a') === false ? [] : await message.signatures(id, timestamp);
     return { body, fields: standardFields({ delivery, body, keys: active, timestamp }, id, asymmetric) };
   }
 

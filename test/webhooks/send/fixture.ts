@@ -97,6 +97,7 @@ const owner = authenticated({ id: 'usr_1', scopes: ['read', 'webhooks'] });
 
 export type Given = {
   readonly scheme: Endpoint['scheme'];
+  readonly signatures?: NonNullable<Endpoint['signatures']>;
   readonly url: URL;
   readonly eventId: string;
   readonly eventType?: string;
@@ -107,7 +108,7 @@ export type Given = {
 
 /** A claim of one delivery to an endpoint that is made for it. */
 export function claimOf(given: Given): Claim {
-  const { scheme, url, eventId, eventType = 'products.created', headers } = given;
+  const { scheme, signatures, url, eventId, eventType = 'products.created', headers } = given;
   const { secrets = [{ secret: current, until: null }] } = given;
   const time = '2030-01-01T00:00:00.000Z';
   const endpoint: Endpoint = {
@@ -120,6 +121,7 @@ export function claimOf(given: Given): Claim {
       createdAt: time,
       updatedAt: time,
     },
+    ...(signatures === undefined ? {} : { signatures }),
   };
   return {
     delivery: {

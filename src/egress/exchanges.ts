@@ -30,7 +30,7 @@ export type ExchangesOptions = {
 };
 
 export type Exchanges = {
-  /** Never rejects: failures are outcomes. */
+  /** Failures are outcomes. */
   readonly exchange: Exchange;
   readonly size: () => number;
   /** Ends exchanges under way as `aborted` and closes every connection; later exchanges are `aborted` at once. */
@@ -81,15 +81,13 @@ class KeptOrigins implements Exchanges {
     this.#sweeper.unref();
   }
 
-  readonly exchange: Exchange = (call) => {
+  readonly exchange: Exchange = (call, done) => {
     const { url, signal } = call;
     if (this.#closing.signal.aborted || signal?.aborted) {
-      return Promise.resolve(failed('aborted', 'Comity stopped during the attempt'));
-    }
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-      return Promise.resolve(failed('refused', 'The URL is neither http nor https'));
-    }
-    return new Promise((resolve) => this.#begin(call, resolve));
+      done(failed('aborted', 'Comity stopped during the attempt'));
+    } else if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+      done(failed('refused', 'The URL is neither http nor https'));
+    } else this.#begin(call, done);
   };
 
   readonly size = (): number => this.#origins.size;
@@ -103,7 +101,7 @@ class KeptOrigins implements Exchanges {
     await Promise.all(origins.map(({ pool }) => pool.destroy()));
   };
 
-  #begin(call: ExchangeCall, resolve: (outcome: ExchangeOutcome) => void): void {
+  #begin(call: ExchangeCall, done: (outcome: ExchangeOutcome) => void): void {
     const origin = this.#originOf(call.url);
     const { share = '' } = call;
     origin.inFlight += 1;
@@ -114,7 +112,7 @@ class KeptOrigins implements Exchanges {
       if (next !== undefined) queueMicrotask(() => this.#sendSoon(next));
       if (origin.inFlight === 0 && this.#retiring.has(origin)) this.#closeRetiring(origin);
       if (call.signal !== undefined) this.#underWay.get(call.signal)?.delete(settled);
-      resolve(outcome);
+      done(outcome);
     });
     if (call.signal !== undefined) this.#follow(call.signal).add(attempt);
     if (origin.gate.enter(share, attempt)) this.#sendSoon(attempt);

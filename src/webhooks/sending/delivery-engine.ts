@@ -178,17 +178,16 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     return waitMs > 0;
   }
 
-  attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): Promise<void> {
+  attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): void {
     const { delivery, rev, owner } = due;
     const endpoint = this.#options.directory.get(queue.id);
     if (endpoint === undefined)
       throw new Error(`an attempt began for the endpoint ${queue.id}, which the directory does not have`);
     const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
-    const made = attempt(this.#parts, queue, claim, probe);
+    attempt(this.#parts, queue, claim, probe);
     // If reading takes time, read while there is still something to send.
     const isLow = 2 * queue.buffered < queue.window.size;
     if (queue.mayHoldMore && this.#options.store.shared && isLow) this.#engine.readAhead(queue);
-    return made;
   }
 
   ended(): void {

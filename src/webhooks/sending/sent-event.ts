@@ -6,6 +6,7 @@ import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import { OctetCache, octetsOfValue } from '../../memory/octet-cache.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { standardPrefix } from '../signature/standard.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
@@ -90,19 +91,18 @@ const octetsPerCharacter = 3;
  *
  * @throws StoreUnavailable
  */
-export async function readWithin(
+export function readWithin(
   lease: MemoryLease,
   events: Pick<EventSource, 'read'>,
   eventId: string,
   signal: AbortSignal,
-): Promise<SentEvent | undefined> {
-  const read = events.read(eventId);
-  const event = read instanceof Promise ? await read : read;
-  if (event === undefined) return undefined;
-  const octets = octetsPerCharacter * event.doc.length;
-  if (lease.grow(octets)) return event;
-  await room(lease, octets, signal);
-  return await events.read(eventId);
+): MaybePromise<SentEvent | undefined> {
+  return whenKnown(events.read(eventId), (event) => {
+    if (event === undefined) return undefined;
+    const octets = octetsPerCharacter * event.doc.length;
+    if (lease.grow(octets)) return event;
+    return room(lease, octets, signal).then(() => events.read(eventId));
+  });
 }
 
 function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<void> {

@@ -157,10 +157,12 @@ async function openRooms(options: RoomOptions) {
   const settle = createSettle({
     ...{ store, schedules: schedulesDefault, health, random, observe, settings: chosen },
   });
-  const send: Send = async (claim, signal) => {
+  const send: Send = (claim, signal, end) => {
     const startedAt = clock();
-    const outcome = await answer(claim, signal);
-    return { outcome, startedAt, endedAt: clock() };
+    answer(claim, signal).then(
+      (outcome) => end.attempted({ outcome, startedAt, endedAt: clock() }),
+      (error) => end.failed(error),
+    );
   };
   const engine = createEngine({
     ...{ ...time, store, directory, wakes, lanes, send, settle, random, settings: chosen, observe },

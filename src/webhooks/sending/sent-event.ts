@@ -4,7 +4,7 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
-import { OctetCache, octetsOfValue } from '../../memory/octet-cache.ts';
+import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import { standardPrefix } from '../signature/standard.ts';
@@ -35,11 +35,17 @@ export type EventSourceOptions = {
   readonly ageMsMax?: number;
 };
 
+/** A row without its document. */
+const rowOctets = 512;
+
 type Kept = { readonly event: SentEvent; readonly readAt: number };
 
 export function createEventSource(options: EventSourceOptions): EventSource {
   const { store, clock, octetsMax = memoryBounds.sentEvents.octets, ageMsMax = 2000 } = options;
-  const kept = new OctetCache<Kept>({ octetsMax, octetsOf: ({ event }) => octetsOfValue(event) });
+  const kept = new OctetCache<Kept>({
+    octetsMax,
+    octetsOf: ({ event: { doc } }) => rowOctets + octetsOfText(doc),
+  });
   const reading = new Map<string, Promise<SentEvent | undefined>>();
 
   function forget(id: string): void {
@@ -47,22 +53,17 @@ export function createEventSource(options: EventSourceOptions): EventSource {
     kept.delete(id);
   }
 
-  function keep(id: string, event: SentEvent, readAt: number): void {
-    forget(id);
-    kept.set(id, { event, readAt });
-  }
-
   function readNow(id: string): MaybePromise<SentEvent | undefined> {
     const readAt = clock();
     const row = store.read(eventsTable, id);
     if (!(row instanceof Promise)) {
-      if (row !== undefined) keep(id, row, readAt);
+      if (row !== undefined) kept.set(id, { event: row, readAt });
       return row;
     }
     const read: Promise<SentEvent | undefined> = row
       .then((found) => {
         // Do not keep an event that was forgotten during the read.
-        if (found !== undefined && reading.get(id) === read) keep(id, found, readAt);
+        if (found !== undefined && reading.get(id) === read) kept.set(id, { event: found, readAt });
         return found;
       })
       .finally(() => {

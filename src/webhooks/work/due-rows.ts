@@ -5,7 +5,8 @@
 import type { Collection } from '../../model/collection.ts';
 import { type Field, idField } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
-import type { MaybePromise, Plan, Row, Store } from '../../store/store.ts';
+import type { Keyset, MaybePromise, Plan, Row, Store } from '../../store/store.ts';
+import type { DueKey } from './due-queue.ts';
 import type { Timers } from './timers.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
@@ -46,8 +47,11 @@ export class DueRows {
     this.#rowsMax = rowsMax;
   }
 
-  first(count: number): MaybePromise<readonly Row[]> {
-    return this.#plan.rows({ from: 'start' }, Math.min(count, this.#rowsMax));
+  /** @param behind the row after which they begin */
+  first(count: number, behind?: DueKey): MaybePromise<readonly Row[]> {
+    const position: Keyset =
+      behind === undefined ? { from: 'start' } : { from: 'after', key: [behind.dueAt, behind.id] };
+    return this.#plan.rows(position, Math.min(count, this.#rowsMax));
   }
 
   /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
@@ -63,9 +67,11 @@ const againMs = 1000;
 export type ReadQueue = {
   readonly reading: boolean;
   readonly wanted: number;
-  readonly rows: { first(count: number): MaybePromise<readonly Row[]> };
+  readonly taken: number;
+  readonly readsBehind: DueKey | undefined;
+  readonly rows: { first(count: number, behind?: DueKey): MaybePromise<readonly Row[]> };
   /** @returns the argument for `endRead` */
-  beginRead(): number;
+  beginRead(now: number): number;
   endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void;
   failRead(): void;
 };
@@ -99,11 +105,13 @@ export function createReading<Q extends ReadQueue>({
       waiting.add(queue);
       return false;
     }
-    const { wanted } = queue;
     const now = clock();
-    const epoch = queue.beginRead();
+    const epoch = queue.beginRead(now);
+    const { readsBehind } = queue;
+    // Taken rows are among the first rows only.
+    const wanted = queue.wanted - (readsBehind === undefined ? 0 : queue.taken);
     try {
-      const rows = queue.rows.first(wanted);
+      const rows = queue.rows.first(wanted, readsBehind);
       if (!(rows instanceof Promise)) {
         failing = false;
         queue.endRead(epoch, rows, wanted, now);

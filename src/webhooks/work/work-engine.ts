@@ -154,7 +154,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
   /** Gives the queue a turn: it may be able to begin an attempt. */
   readonly ready = (queue: Q): void => {
     if (!this.#isRunning) return;
-    this.turns.add(queue, this.#policy.partyOf(queue));
+    if (!this.turns.has(queue)) this.turns.add(queue, this.#policy.partyOf(queue));
     this.#pumpSoon();
   };
 

@@ -85,7 +85,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     const { store, directory, wakes, lanes } = this.#options;
     const { timers } = this.#engine;
     this.#engine.start();
-    this.#stopWakes = wakes.onWake((id, deliveryId) => this.wake(id, deliveryId));
+    this.#stopWakes = wakes.onWake((id, deliveryId, made) => this.wake(id, deliveryId, made));
     if (store.shared) this.#stopSweeps = timers.after(sweepMs, this.#sweep);
     const listeners = { onCome: this.#onCome, onLeave: this.#onLeave, onLanes: this.#onLanes };
     this.#roster = createRoster({ directory, lanes, timers, ...listeners });
@@ -109,14 +109,21 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     };
   }
 
-  /** Gives a turn to an endpoint that may have a due delivery. */
-  wake(id: string, deliveryId?: string): void {
+  /**
+   * Gives a turn to an endpoint that may have a due delivery.
+   * @param made a new delivery, as committed just now
+   */
+  wake(id: string, deliveryId?: string, made?: Row): void {
     const { directory, lanes } = this.#options;
     const engine = this.#engine;
     const known = directory.get(id);
     // An endpoint that the directory does not know yet is looked at when it does.
     if (!isSendable(known) || !lanes.owns(id)) return;
     const queue = this.#open(known);
+    if (made !== undefined && queue.offer(made, this.#options.clock())) {
+      engine.ready(queue);
+      return;
+    }
     queue.mayHoldMore = true;
     if (deliveryId !== undefined) ask(this.#parts, queue, deliveryId);
     // A taken row might be read as it was before it was settled.

@@ -21,6 +21,8 @@ export type SentEvent = {
 export type EventSource = {
   /** Undefined: the log no longer has it. @throws StoreUnavailable */
   read(id: string): MaybePromise<SentEvent | undefined>;
+  /** Keeps an event that this process has just committed. @param at before the commit, in milliseconds since the epoch */
+  keep(id: string, event: SentEvent, at: number): void;
   /** Drops the copy of an event that this process expunged. */
   forget(id: string): void;
 };
@@ -75,6 +77,9 @@ export function createEventSource(options: EventSourceOptions): EventSource {
 
   return {
     forget,
+    keep(id, { doc, owner, createdAt }, readAt) {
+      kept.set(id, { event: { doc, owner, createdAt }, readAt });
+    },
     read(id) {
       const entry = kept.get(id);
       if (entry !== undefined && Math.abs(clock() - entry.readAt) < ageMsMax) return entry.event;

@@ -104,6 +104,23 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     return due;
   }
 
+  /**
+   * Buffers a row that was committed just now, which spares reading it. If rows may be due that the queue does not know,
+   * or the buffer is full, it must be read in its turn.
+   *
+   * @returns true if it was taken, or is due later
+   */
+  offer(row: Row, now: number): boolean {
+    const isKnown = !this.reading && !this.mayHoldMore && this.nextDueAt > now;
+    if (!isKnown || this.buffered >= this.wanted - this.taken) return false;
+    if (this.#taken.has(row.id)) return true;
+    const { due, dueAt } = this.parse(row);
+    const time = dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
+    if (time > now) this.dueAt(time);
+    else this.#add(due);
+    return true;
+  }
+
   /** Puts a row before all others, unless it is taken. */
   prefer(row: Row): void {
     if (this.reading || this.#taken.has(row.id)) return;

@@ -417,6 +417,22 @@ describe('queue of an endpoint', () => {
     assert.equal(queue.nextDueAt, Number.POSITIVE_INFINITY);
   });
 
+  test('takes a new row without a read where it knows all others, and leaves it to a read otherwise', () => {
+    const { queue, budget } = made();
+    assert.equal(queue.offer(row('a', 1), now), false, 'nothing is known of a new queue');
+    queue.endRead(queue.beginRead(now), [], 4, now);
+    assert.ok(queue.offer(row('a', 1), now));
+    assert.ok(queue.offer(row('a', 1), now), 'it has this one already');
+    assert.ok(queue.offer(row('later', now + 5), now));
+    assert.deepEqual([queue.buffered, budget.buffered, queue.nextDueAt], [1, 1, now + 5]);
+    assert.equal(queue.offer(row('b', 2), now + 5), false, 'an earlier row is due');
+    const epoch = queue.beginRead(now);
+    assert.equal(queue.offer(row('b', 2), now), false, 'a read is under way');
+    queue.endRead(epoch, [row('a', 1)], 4, now);
+    while (queue.offer(row(`c${queue.buffered}`, 3), now)) assert.ok(queue.buffered < 1000);
+    assert.equal(queue.buffered, queue.wanted - queue.taken, 'as many as it would read');
+  });
+
   test('takes nothing again that was written down while the rows were being read', () => {
     const { queue } = made();
     queue.endRead(queue.beginRead(now), [row('a', 1)], 4, now);

@@ -81,7 +81,8 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const { directory, wakes, lanes, health, engine } = rooms;
   const observe = (observation: Observation): void => void observed.push(observation);
   const expansion = createExpansion({ store, directory, wakes, newId, clock, observe });
-  const told = withDeliveries(store, { directory, wakes, expansion, newId, clock });
+  const events = { keep: () => undefined };
+  const told = withDeliveries(store, { directory, wakes, events, expansion, newId, clock });
 
   async function put(changes: readonly Change[]): Promise<void> {
     expectCommitted(await store.commit({ changes, events: [] }));

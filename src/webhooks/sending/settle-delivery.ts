@@ -51,9 +51,17 @@ export function createSettle(options: SettleOptions): Settle {
     },
     together(claim, attempted, done) {
       const { delivery: work, rev, owner } = claim;
-      const concluded = concludeFrom(options, claim, attempted, work);
+      let concluded: Concluded;
+      let changes: readonly Change[] | undefined;
+      try {
+        concluded = concludeFrom(options, claim, attempted, work);
+        changes = changesOf(claim, attempted, concluded, { work, rev, owner });
+      } catch {
+        // Settling alone fails in the same way, and reports it.
+        done(undefined);
+        return;
+      }
       const { verdict, delivery } = concluded;
-      const changes = changesOf(claim, attempted, concluded, { work, rev, owner });
       if (changes === undefined || verdict.gone) {
         done(undefined);
         return;

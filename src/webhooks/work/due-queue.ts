@@ -12,13 +12,10 @@
  */
 import type { Row } from '../../store/store.ts';
 import { Breaker, type BreakerSettings } from './breaker.ts';
-import type { DueRows } from './due-rows.ts';
+import type { DueKey, DueRows } from './due-rows.ts';
 
 /** Rows that all queues of an engine have read but not begun. */
 export type Budget = { buffered: number };
-
-/** The place of a row in the order of its queue. */
-export type DueKey = { readonly dueAt: string; readonly id: string };
 
 export type DueQueueOptions = {
   readonly id: string;

@@ -6,7 +6,6 @@ import type { Collection } from '../../model/collection.ts';
 import { type Field, idField } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
 import type { Keyset, MaybePromise, Plan, Row, Store } from '../../store/store.ts';
-import type { DueKey } from './due-queue.ts';
 import type { Timers } from './timers.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
@@ -17,6 +16,9 @@ export type DueIndex = {
   /** More rows than one queue can take and request. */
   readonly rowsMax: number;
 };
+
+/** The place of a row in the order of its queue. */
+export type DueKey = { readonly dueAt: string; readonly id: string };
 
 /** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';

@@ -46,7 +46,7 @@ export const readyMsMax = 500;
 /** Webhooks out: each a ratio within one run, but for the one time. */
 export const webhookTargets = {
   /** Least deliveries a second, of those of bare signed posts. */
-  toBareLeast: { sqlite: 0.4, postgres: 0.25 } satisfies Record<StoreName, number>,
+  toBareLeast: { sqlite: 0.45, postgres: 0.35 } satisfies Record<StoreName, number>,
   arrivalP95MsMost: 20,
   /** Most that hanging receivers may raise the p95 of the others. */
   hangingRatioMost: 1.5,

@@ -109,7 +109,7 @@ const groups: readonly Group[] = [
       ['src/realtime/logged-event.ts', '#values'],
       ['src/webhooks/sending/fan-out/event-rights.ts', 'members'],
       ['src/webhooks/sending/fan-out/with-deliveries.ts', '#lists', '#staying'],
-      ['src/webhooks/sending/fan-out/with-deliveries.ts', 'endpoints'],
+      ['src/webhooks/sending/fan-out/with-deliveries.ts', 'sent'],
       ['src/kernel/content/schema-errors.ts', 'seen'],
       ['src/resources/document/withheld.ts', 'readOnly', 'hidden'],
       ['src/resources/query/sql-fields.ts', '#folded', '#qualifiers'],

@@ -17,6 +17,7 @@ import type { SeededDeliveries, SeededEndpoint } from './seed.ts';
 export const drainNames = [
   'one endpoint, timestamped',
   'one endpoint, standard',
+  'one endpoint, standard, also v1a',
   '100 endpoints, timestamped',
 ] as const;
 export type DrainName = (typeof drainNames)[number];
@@ -54,7 +55,8 @@ export function drainSeeds(
       const ids = endpointsOf(name, round);
       for (const id of ids) {
         const own = { url, events: ['nothing.happens'], status: 'disabled', scheme: schemeOf(name) } as const;
-        endpoints.push({ id, ...own, ...(ids.length === 1 ? { maxInFlight: underWay } : {}) });
+        const window = ids.length === 1 ? { maxInFlight: underWay } : {};
+        endpoints.push({ id, ...own, ...window, ...signaturesOf(name) });
       }
       deliveries.push({ endpoints: ids, from: round * count, to: (round + 1) * count });
     }
@@ -69,7 +71,12 @@ function endpointsOf(name: DrainName, round: number): readonly string[] {
 }
 
 function schemeOf(name: DrainName): Scheme {
-  return name.endsWith('standard') ? 'standard' : 'timestamped';
+  return name.includes('standard') ? 'standard' : 'timestamped';
+}
+
+/** The floors make no Ed25519 signature; an endpoint that names no versions gets one. */
+function signaturesOf(name: DrainName): Pick<SeededEndpoint, 'signatures'> {
+  return name.endsWith('standard') ? { signatures: ['v1'] } : {};
 }
 
 export type DrainParts = {

@@ -23,7 +23,7 @@ import type { Place } from '../engine.ts';
 import { eventId, eventText, secret, seededType } from './sent-events.ts';
 
 export type SeededEndpoint = Pick<Endpoint, 'id' | 'url' | 'events' | 'scheme' | 'status'> &
-  Partial<Pick<Endpoint, 'maxInFlight'>>;
+  Partial<Pick<Endpoint, 'maxInFlight' | 'signatures'>>;
 
 /** Deliveries of the events from one index to before another, in turn to these endpoints. */
 export type SeededDeliveries = {

@@ -116,6 +116,7 @@ export function readCodings(field: string | readonly string[] | undefined): read
 
 /** At most `characters` UTF-16 code units of UTF-8; invalid octets become U+FFFD, and so does NUL, which the stores cannot hold. */
 export function toSnippet(bytes: Uint8Array, characters: number): string {
+  if (bytes.length === 0) return '';
   const wanted = snippetBytes(characters);
   const isWhole = bytes.length <= wanted;
   const part = isWhole ? bytes : bytes.subarray(0, wanted);

@@ -26,6 +26,9 @@ export type AttemptTerms = ContentBounds & {
   readonly monotonic: () => number;
 };
 
+/** The connections to the origin, and the path with the query. */
+export type Route = { readonly pool: Pool; readonly path: string };
+
 type Mode = 'waiting' | 'asking' | 'reading' | 'settled';
 type Cut = 'long' | 'slow' | 'broken' | null;
 
@@ -36,7 +39,7 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
   line: LineState | undefined;
   readonly #terms: AttemptTerms;
   readonly #call: ExchangeCall;
-  readonly #pool: Pool;
+  readonly #route: Route;
   readonly #settle: (attempt: ExchangeAttempt, outcome: ExchangeOutcome) => void;
   readonly #startedMs: number;
   #mode: Mode = 'waiting';
@@ -57,12 +60,12 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
   constructor(
     terms: AttemptTerms,
     call: ExchangeCall,
-    pool: Pool,
+    route: Route,
     settle: (attempt: ExchangeAttempt, outcome: ExchangeOutcome) => void,
   ) {
     this.#terms = terms;
     this.#call = call;
-    this.#pool = pool;
+    this.#route = route;
     this.#settle = settle;
     this.#startedMs = terms.monotonic();
     this.#timer = setTimeout(endLate, call.timeoutMs, this);
@@ -74,10 +77,11 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
 
   send(): void {
     if (this.#mode !== 'waiting') return;
-    const { url, method, fields, body } = this.#call;
-    this.#pool.dispatch(
+    const { method, fields, body } = this.#call;
+    const { pool, path } = this.#route;
+    pool.dispatch(
       {
-        path: url.pathname + url.search,
+        path,
         method,
         // undici copies the fields and does not write to the list.
         headers: fields as string[],
@@ -189,7 +193,8 @@ export class ExchangeAttempt implements Dispatcher.DispatchHandler, LineHandler 
 
   #mayRepeat(): boolean {
     if (this.#hasRepeated || !this.#isReused || this.#firstByteMs !== undefined) return false;
-    return !this.#pool.closed && !this.#pool.destroyed;
+    const { pool } = this.#route;
+    return !pool.closed && !pool.destroyed;
   }
 
   #repeat(): void {

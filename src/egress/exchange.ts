@@ -68,4 +68,9 @@ export type ExchangeOutcome =
       readonly timing: ExchangeTiming;
     };
 
-export type Exchange = (call: ExchangeCall) => Promise<ExchangeOutcome>;
+/** Calls back once, maybe before it returns: a promise for each delivery would cost more than the callback. */
+export type Exchange = (call: ExchangeCall, done: (outcome: ExchangeOutcome) => void) => void;
+
+export function exchanged(exchange: Exchange, call: ExchangeCall): Promise<ExchangeOutcome> {
+  return new Promise((resolve) => exchange(call, resolve));
+}

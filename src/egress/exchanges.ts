@@ -30,7 +30,7 @@ export type ExchangesOptions = {
 };
 
 export type Exchanges = {
-  /** Never rejects: failures are outcomes. */
+  /** Failures are outcomes. */
   readonly exchange: Exchange;
   readonly size: () => number;
   /** Ends exchanges under way as `aborted` and closes every connection; later exchanges are `aborted` at once. */
@@ -44,6 +44,8 @@ type Origin = {
   inFlight: number;
 };
 
+type Target = { readonly origin: string; readonly path: string };
+
 const neverBegun = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 };
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
@@ -55,6 +57,8 @@ class KeptOrigins implements Exchanges {
   readonly #terms: AttemptTerms;
   readonly #origins = new Map<string, Origin>();
   #latest: Origin | undefined;
+  /** An endpoint has one URL object for all of its deliveries, and each part of a URL is a new text. */
+  readonly #targets = new WeakMap<URL, Target>();
   /** No longer used, and open until their exchanges under way have ended. */
   readonly #retiring = new Set<Origin>();
   /** Exchanges under way by signal: one listener for all of a signal's exchanges. */
@@ -81,15 +85,15 @@ class KeptOrigins implements Exchanges {
     this.#sweeper.unref();
   }
 
-  readonly exchange: Exchange = (call) => {
-    const { url, signal } = call;
+  readonly exchange: Exchange = (call, done) => {
+    const { signal } = call;
     if (this.#closing.signal.aborted || signal?.aborted) {
-      return Promise.resolve(failed('aborted', 'Comity stopped during the attempt'));
+      done(failed('aborted', 'Comity stopped during the attempt'));
+      return;
     }
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-      return Promise.resolve(failed('refused', 'The URL is neither http nor https'));
-    }
-    return new Promise((resolve) => this.#begin(call, resolve));
+    const target = this.#targetOf(call.url);
+    if (target === undefined) done(failed('refused', 'The URL is neither http nor https'));
+    else this.#begin(call, target, done);
   };
 
   readonly size = (): number => this.#origins.size;
@@ -103,18 +107,19 @@ class KeptOrigins implements Exchanges {
     await Promise.all(origins.map(({ pool }) => pool.destroy()));
   };
 
-  #begin(call: ExchangeCall, resolve: (outcome: ExchangeOutcome) => void): void {
-    const origin = this.#originOf(call.url);
+  #begin(call: ExchangeCall, target: Target, done: (outcome: ExchangeOutcome) => void): void {
+    const origin = this.#originOf(target.origin);
     const { share = '' } = call;
     origin.inFlight += 1;
-    const attempt = new ExchangeAttempt(this.#terms, call, origin.pool, (settled, outcome) => {
+    const route = { pool: origin.pool, path: target.path };
+    const attempt = new ExchangeAttempt(this.#terms, call, route, (settled, outcome) => {
       origin.inFlight -= 1;
       const next = origin.gate.leave(share, settled);
       // After undici has recorded that the connection will be released.
       if (next !== undefined) queueMicrotask(() => this.#sendSoon(next));
       if (origin.inFlight === 0 && this.#retiring.has(origin)) this.#closeRetiring(origin);
       if (call.signal !== undefined) this.#underWay.get(call.signal)?.delete(settled);
-      resolve(outcome);
+      done(outcome);
     });
     if (call.signal !== undefined) this.#follow(call.signal).add(attempt);
     if (origin.gate.enter(share, attempt)) this.#sendSoon(attempt);
@@ -145,8 +150,18 @@ class KeptOrigins implements Exchanges {
     return attempts;
   }
 
-  #originOf(url: URL): Origin {
-    const key = url.origin;
+  /** Undefined for a URL that is neither http nor https. */
+  #targetOf(url: URL): Target | undefined {
+    const known = this.#targets.get(url);
+    if (known !== undefined) return known;
+    const { protocol, origin, pathname, search } = url;
+    if (protocol !== 'http:' && protocol !== 'https:') return undefined;
+    const target = { origin, path: pathname + search };
+    this.#targets.set(url, target);
+    return target;
+  }
+
+  #originOf(key: string): Origin {
     const known = this.#origins.get(key);
     if (known === undefined) return this.#open(key);
     if (known !== this.#latest) {

@@ -18,10 +18,10 @@ export function createLateExchanges(options: ExchangesOptions): Exchanges {
   }
 
   return {
-    exchange: (call) => {
-      if (made !== undefined) return made.exchange(call);
+    exchange: (call, done) => {
+      if (made !== undefined) return made.exchange(call, done);
       making ??= make();
-      return making.then(({ exchange }) => exchange(call));
+      void making.then(({ exchange }) => exchange(call, done));
     },
     size: () => made?.size() ?? 0,
     async close() {

@@ -39,6 +39,7 @@ const connectionAgeMsMax = 5 * 60_000;
 export class OriginLine extends Client {
   readonly #state: LineState;
   readonly #servername: string;
+  readonly #isSecure: boolean;
   readonly #monotonic: () => number;
 
   constructor(origin: URL, options: ClientOptions, terms: LineTerms) {
@@ -46,6 +47,7 @@ export class OriginLine extends Client {
     super(origin, { ...options, connect: connectorOf(origin, state, terms) });
     this.#state = state;
     this.#servername = hostnameOf(origin);
+    this.#isSecure = origin.protocol === 'https:';
     this.#monotonic = terms.monotonic;
   }
 
@@ -54,9 +56,9 @@ export class OriginLine extends Client {
     handler: Dispatched[1] & Partial<LineHandler>,
   ): boolean {
     handler.line = this.#state;
-    // Otherwise undici takes a Host field for the name of the server, and opens a new connection when it changes.
-    options.servername = this.#servername;
     const { connection } = this.#state;
+    // Otherwise undici takes a Host field for the name of the server, and opens a new connection when it changes.
+    if (this.#isSecure) options.servername = this.#servername;
     if (connection !== undefined && connection.alpnProtocol !== 'h2') {
       if (this.#monotonic() - connection.openedMs > connectionAgeMsMax) options.reset = true;
     }

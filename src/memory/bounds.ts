@@ -266,6 +266,14 @@ export const memoryBounds = {
     octets: 16 * MiB,
     atBound: dropped,
   },
+  ownEvents: {
+    file: 'src/webhooks/sending/wakes.ts',
+    name: 'ownEvents',
+    holds: 'ids of events whose deliveries this process announces itself',
+    chosenBy: 'callers who write',
+    octets: 1 * MiB,
+    atBound: dropped,
+  },
   askedDeliveries: {
     file: 'src/webhooks/sending/endpoint-queue.ts',
     name: 'asked',

@@ -11,6 +11,10 @@ export type Scheme = (typeof schemes)[number];
 export const modes = ['live', 'sandbox'] as const;
 export type Mode = (typeof modes)[number];
 
+/** Signature versions of `standard`. `v1` is always sent; `v1a` needs no shared secret. */
+export const signatureVersions = ['v1', 'v1a'] as const;
+export type SignatureVersion = (typeof signatureVersions)[number];
+
 /** Why Comity disabled the endpoint; absent if its owner did. */
 export type DisabledReason =
   /** The endpoint answered 410 (§6). */
@@ -27,6 +31,8 @@ export type Endpoint = {
   readonly events: readonly string[];
   readonly scheme: Scheme;
   readonly mode?: Mode;
+  /** Of the scheme `standard`; absent: both. */
+  readonly signatures?: readonly SignatureVersion[];
   readonly status: 'enabled' | 'disabled';
   readonly disabledReason?: DisabledReason;
   /** Only events of this tenant; absent: of all that its owner may see. */

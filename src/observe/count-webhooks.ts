@@ -18,11 +18,17 @@ export function countWebhooks(
   faults: Counter<'kind'>,
 ): (observation: WebhookObservation) => void {
   const registers = [registry];
-  const attempts = new Counter({
+  // Added up here: a labelled counter takes 1 us of each delivery.
+  const outcomes = { delivered: 0, failed: 0 };
+  new Counter({
     name: 'comity_delivery_attempts_total',
     help: 'Attempts to deliver a webhook, by outcome.',
     labelNames: ['outcome'],
     registers,
+    collect() {
+      this.reset();
+      for (const [outcome, count] of Object.entries(outcomes)) this.inc({ outcome }, count);
+    },
   });
   const seconds = new Histogram({
     name: 'comity_delivery_attempt_duration_seconds',
@@ -42,13 +48,12 @@ export function countWebhooks(
     labelNames: ['reason'],
     registers,
   });
-  for (const outcome of ['delivered', 'failed']) attempts.inc({ outcome }, 0);
   for (const reason of ['gone', 'failing']) disabled.inc({ reason }, 0);
   for (const reason of ['address', 'port', 'own-listener']) refusals.inc({ reason }, 0);
   return (observation) => {
     switch (observation.kind) {
       case 'delivery-attempted':
-        attempts.inc({ outcome: observation.outcome });
+        outcomes[observation.outcome] += 1;
         seconds.observe(observation.durationMs / 1000);
         return;
       case 'endpoint-disabled':

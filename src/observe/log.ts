@@ -59,6 +59,7 @@ export function createLog(options: LogOptions): Observe {
     // Every request has this observation: it must cost nothing when it is not logged.
     if (observation.kind === 'answered' && !debug && !isOwnFailure(observation)) return;
     const { level, message } = lineOf(observation);
+    if (level === 'debug' && !debug) return;
     const omitted = thin(provokedKind(observation));
     if (omitted === undefined) return;
     const members = membersOf(observation, sourceStack);

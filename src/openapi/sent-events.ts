@@ -125,6 +125,6 @@ const signatureFields = [
   field('webhook-timestamp', 'Scheme standard: Unix time of the attempt in seconds.'),
   field(
     'webhook-signature',
-    'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`).',
+    'Scheme standard: `v1,<base64>` (HMAC-SHA256) for each active secret, and `v1a,<base64>` (Ed25519, keys at `/.well-known/jwks.json`) unless `signatures` of the endpoint lacks it.',
   ),
 ] as const;

@@ -76,6 +76,11 @@ test('prints the secret of a new endpoint alone on stdout, and what it is on std
   assert.ok(!(await comity('endpoints', 'list')).stdout.includes('whsec_'));
 });
 
+test('makes an endpoint with the signatures that it wants, and shows them', async () => {
+  const id = await makeEndpoint('/ok/signed', '--events', 'nothing.happens', '--signatures', 'v1');
+  assert.match((await comity('endpoints', 'show', id)).stdout, /^signatures +v1$/m);
+});
+
 test('makes, lists, shows, stops, starts and deletes endpoints', async () => {
   const options = [
     '--scheme',

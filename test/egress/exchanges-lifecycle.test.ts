@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Exchanges } from '../../src/egress/exchanges.ts';
 import { until } from '../harness/until.ts';
-import { callTo, exchangesWith, kindOf } from './exchanges-under-test.ts';
+import { callTo, type ExchangesUnderTest, exchangesWith, kindOf } from './exchanges-under-test.ts';
 import { type Answer, plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
 /** Both are closed also where an assertion fails. */
@@ -13,7 +12,7 @@ async function receiverFor(t: TestContext, answer: Answer): Promise<RawReceiver>
   return receiver;
 }
 
-function exchangesFor(t: TestContext, options?: Parameters<typeof exchangesWith>[0]): Exchanges {
+function exchangesFor(t: TestContext, options?: Parameters<typeof exchangesWith>[0]): ExchangesUnderTest {
   const exchanges = exchangesWith(options);
   t.after(() => exchanges.close());
   return exchanges;

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { constants, createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import { createServer } from 'node:https';
 import { after, before, test } from 'node:test';
-import type { Exchanges } from '../../src/egress/exchanges.ts';
 import { cert, key } from '../accounts/mail/certificate.ts';
 import { type Listening, listen } from '../harness/listening.ts';
-import { callTo, exchangesWith, kindOf } from './exchanges-under-test.ts';
+import { callTo, type ExchangesUnderTest, exchangesWith, kindOf } from './exchanges-under-test.ts';
 import { startRawReceiver } from './raw-receiver.ts';
 
 let server: Listening;
-let exchanges: Exchanges;
+let exchanges: ExchangesUnderTest;
 let opened = 0;
 
 /** What the server does with a request, by its path. */

@@ -1,6 +1,6 @@
 /** Exchanges as a program has them, with small bounds, and calls for them. */
 import { createDialer, type DialerOptions } from '../../src/egress/dial.ts';
-import type { ExchangeCall, ExchangeOutcome } from '../../src/egress/exchange.ts';
+import { type ExchangeCall, type ExchangeOutcome, exchanged } from '../../src/egress/exchange.ts';
 import { createExchanges, type Exchanges, type ExchangesOptions } from '../../src/egress/exchanges.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
 
@@ -15,23 +15,28 @@ export const settings: ExchangesOptions['settings'] = {
   webhookSnippetCharactersMax: 64,
 };
 
+export type ExchangesUnderTest = Omit<Exchanges, 'exchange'> & {
+  exchange(call: ExchangeCall): Promise<ExchangeOutcome>;
+};
+
 export function exchangesWith(
   options: Partial<Omit<ExchangesOptions, 'settings'>> & {
     readonly settings?: Partial<ExchangesOptions['settings']>;
     readonly dialer?: Partial<DialerOptions>;
   } = {},
-): Exchanges {
+): ExchangesUnderTest {
   const policy = createEgressPolicy({
     egressAllow: '127.0.0.0/8',
     egressPorts: '443',
     ownListeners: () => [],
   });
   const { dialer, settings: changed, ...others } = options;
-  return createExchanges({
+  const exchanges = createExchanges({
     dial: createDialer({ policy, egressDnsMs: 2000, egressConnectMs: 2000, ...dialer }),
     ...others,
     settings: { ...settings, ...changed },
   });
+  return { ...exchanges, exchange: (call) => exchanged(exchanges.exchange, call) };
 }
 
 export function callTo(url: URL | string, changes: Partial<ExchangeCall> = {}): ExchangeCall {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { after, test } from 'node:test';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import type { Exchanges } from '../../src/egress/exchanges.ts';
-import { callTo, exchangesWith, kindOf, settings } from './exchanges-under-test.ts';
+import { callTo, type ExchangesUnderTest, exchangesWith, kindOf, settings } from './exchanges-under-test.ts';
 import { type Answer, plainAnswer, type RawReceiver, startRawReceiver } from './raw-receiver.ts';
 
 const shared = exchangesWith();
@@ -23,8 +22,8 @@ async function withReceiver(
   }
 }
 
-async function outcomeOf(answer: Answer, exchanges: Exchanges = shared) {
-  let outcome: Awaited<ReturnType<Exchanges['exchange']>> | undefined;
+async function outcomeOf(answer: Answer, exchanges: ExchangesUnderTest = shared) {
+  let outcome: Awaited<ReturnType<ExchangesUnderTest['exchange']>> | undefined;
   await withReceiver(answer, async ({ url }) => {
     outcome = await exchanges.exchange(callTo(url));
   });

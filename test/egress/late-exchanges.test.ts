@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { createDialer } from '../../src/egress/dial.ts';
+import { exchanged } from '../../src/egress/exchange.ts';
 import { createLateExchanges } from '../../src/egress/late-exchanges.ts';
 import { createEgressPolicy } from '../../src/egress/policy.ts';
 import { listen } from '../harness/listening.ts';
@@ -22,19 +23,19 @@ test('the first exchanges that are asked for together are all made', async (cont
   const { port } = await listen(server, context);
   const exchanges = createLateExchanges(options);
   assert.equal(exchanges.size(), 0);
-  const outcomes = await Promise.all([1, 2, 3].map(() => exchanges.exchange(callTo(port))));
+  const outcomes = await Promise.all([1, 2, 3].map(() => exchanged(exchanges.exchange, callTo(port))));
   assert.deepEqual(
     outcomes.map((outcome) => outcome.kind === 'answered' && outcome.status),
     [204, 204, 204],
   );
   assert.equal(exchanges.size(), 1);
   await exchanges.close();
-  assert.equal((await exchanges.exchange(callTo(port))).kind, 'failed');
+  assert.equal((await exchanged(exchanges.exchange, callTo(port))).kind, 'failed');
 });
 
 test('nothing is sent after the end, though nothing was before', async () => {
   const exchanges = createLateExchanges(options);
   await exchanges.close();
-  const outcome = await exchanges.exchange(callTo(9));
+  const outcome = await exchanged(exchanges.exchange, callTo(9));
   assert.equal(outcome.kind === 'failed' && outcome.failure, 'aborted');
 });

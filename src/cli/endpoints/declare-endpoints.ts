@@ -66,6 +66,7 @@ function declareMaking(endpoints: Command, terminal: Terminal, finish: Finish): 
         modes,
       ),
     )
+    .option('--signatures <versions>', 'with --scheme standard: v1, or v1,v1a (v1,v1a)', commaList)
     .option('--tenant <tenant>', 'only events of this tenant')
     .option('--description <text>', 'what it is for')
     .option('--header <field...>', 'sent with every delivery, as "Name: value"')

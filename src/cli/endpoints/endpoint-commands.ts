@@ -49,13 +49,14 @@ export function tellNewSecret(terminal: Terminal, endpoint: ShownSecret, json: b
 }
 
 function endpointText(endpoint: Endpoint): string {
-  const { id, url, description, events, scheme, mode, tenant, headers = {} } = endpoint;
+  const { id, url, description, events, scheme, mode, signatures, tenant, headers = {} } = endpoint;
   return labelledLines([
     ['id', id],
     ['url', url],
     ['description', description],
     ['events', events.join(', ')],
     ['scheme', mode === undefined ? scheme : `${scheme}, ${mode}`],
+    ['signatures', signatures?.join(', ')],
     ['status', stateOf(endpoint)],
     ['tenant', tenant],
     ...Object.entries(headers).map(([name, value]) => ['header', `${name}: ${value}`] as const),
@@ -99,6 +100,7 @@ export type CreateArguments = ServerArguments & {
   readonly events?: readonly string[];
   readonly scheme?: string;
   readonly mode?: string;
+  readonly signatures?: readonly string[];
   readonly tenant?: string;
   readonly description?: string;
   readonly header?: readonly string[];
@@ -112,7 +114,8 @@ export async function createEndpoint(
   options: CreateArguments,
   json: boolean,
 ): Promise<number> {
-  const { to, events = ['*'], scheme, mode, tenant, description, header, maxInFlight, rate } = options;
+  const { to, events = ['*'], scheme, mode, signatures } = options;
+  const { tenant, description, header, maxInFlight, rate } = options;
   const headers = header === undefined ? undefined : headersOf(header);
   const server = openWebhookServer(terminal, options);
   const made = await server.ask('POST', '/endpoints', {
@@ -120,6 +123,7 @@ export async function createEndpoint(
       ...{ url: to, events },
       ...(scheme === undefined ? {} : { scheme }),
       ...(mode === undefined ? {} : { mode }),
+      ...(signatures === undefined ? {} : { signatures }),
       ...(tenant === undefined ? {} : { tenant }),
       ...(description === undefined ? {} : { description }),
       ...(headers === undefined ? {} : { headers }),

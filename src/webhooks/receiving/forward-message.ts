@@ -9,7 +9,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../../config/reserved-names.ts';
 import type { DeclaredSender, HandOnTo } from '../../config/senders.ts';
-import type { Exchange, ExchangeOutcome } from '../../egress/exchange.ts';
+import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
 import { isToken } from '../../http/syntax/token.ts';
 import {
   messageId,
@@ -57,7 +57,7 @@ export function createForward(options: ForwardOptions): HandOn {
     const body = Buffer.from(claimed.content.body, 'base64');
     const timestamp = Math.floor(clock() / 1000);
     const fields = forwardFields(claimed, to, { body, keys, timestamp, version: options.version });
-    const outcome = await exchange({
+    const outcome = await exchanged(exchange, {
       ...{ url: to.url, method: 'POST', fields, body, timeoutMs: webhookTimeoutMs, signal },
       share: `sender/${name}`,
     });

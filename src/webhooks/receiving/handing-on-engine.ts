@@ -147,10 +147,12 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     return false;
   }
 
-  async attempt(queue: SenderQueue, due: DueMessage, probe: boolean): Promise<void> {
+  attempt(queue: SenderQueue, due: DueMessage, probe: boolean): void {
     this.#shares.begin(queue.share);
-    await attempt(this.#parts, { queue, due, probe });
-    this.#shares.end(queue.share);
+    void attempt(this.#parts, { queue, due, probe }).then(() => {
+      this.#shares.end(queue.share);
+      this.#engine.ended(queue, due.id);
+    });
   }
 
   ended(): void {

@@ -14,7 +14,7 @@ import type { Timers } from '../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../work/work-engine.ts';
 import type { Capacity, CapacityTicket } from './capacity.ts';
 import { isAcknowledged } from './conclude-delivery.ts';
-import type { Attempted, Claim, Send, Settle, Settled } from './delivery-claim.ts';
+import type { AttemptEnd, Attempted, Claim, Send, Settle, Settled } from './delivery-claim.ts';
 import type { DueDelivery, EndpointQueue } from './endpoint-queue.ts';
 import { isSendable } from './endpoint-roster.ts';
 import { type EndpointDirectory, partyOf } from './known-endpoint.ts';
@@ -55,63 +55,81 @@ export type EngineParts = EngineOptions & {
   readonly asking: Set<EndpointQueue>;
 };
 
-type Attempt = {
+/** Makes the attempt. Takes its share of window, rate and capacity before it returns. */
+export function attempt(parts: EngineParts, queue: EndpointQueue, claim: Claim, probe: boolean): void {
+  parts.send(claim, parts.engine.working, new Attempt(parts, queue, claim, probe));
+}
+
+/** An attempt under way: first being sent, then being settled. */
+class Attempt implements AttemptEnd {
   readonly queue: EndpointQueue;
   readonly claim: Claim;
   /** The breaker admits no other attempt until this one ends. */
   readonly probe: boolean;
   /** Its number in the window. */
   readonly number: number;
-  readonly ticket: CapacityTicket;
-};
+  readonly #parts: EngineParts;
+  readonly #ticket: CapacityTicket;
+  /** True while it counts in the window of its queue. */
+  #isUnderWay: boolean;
 
-/** Makes the attempt. Never rejects. Takes its share of window, rate and capacity synchronously. */
-export function attempt(
-  parts: EngineParts,
-  queue: EndpointQueue,
-  claim: Claim,
-  probe: boolean,
-): Promise<void> {
-  const { capacity, monotonic } = parts;
-  queue.bucket?.take();
-  if (claim.isAsked !== true) queue.underWay += 1;
-  const number = queue.window.began();
-  const ticket = capacity.begin(queue.holding, partyOf(claim.endpoint), monotonic());
-  return make(parts, { queue, claim, probe, number, ticket });
-}
-
-async function make(parts: EngineParts, begun: Attempt): Promise<void> {
-  const { queue, claim, ticket } = begun;
-  const { capacity, engine } = parts;
-  const attempted = await trySend(parts, begun);
-  capacity.answered(ticket);
-  const isAsked = claim.isAsked === true;
-  const accepted = attempted !== undefined && isAcknowledged(attempted);
-  if (accepted && !isAsked) {
-    queue.underWay -= 1;
-    engine.ready(queue);
+  constructor(parts: EngineParts, queue: EndpointQueue, claim: Claim, probe: boolean) {
+    const { capacity, monotonic } = parts;
+    this.#parts = parts;
+    this.queue = queue;
+    this.claim = claim;
+    this.probe = probe;
+    queue.bucket?.take();
+    this.#isUnderWay = claim.isAsked !== true;
+    if (this.#isUnderWay) queue.underWay += 1;
+    this.number = queue.window.began();
+    this.#ticket = capacity.begin(queue.holding, partyOf(claim.endpoint), monotonic());
   }
-  if (attempted === undefined) queue.breaker.ignored(begun.probe);
-  else {
-    const settled = await engine.settleSurely(() => parts.settle(claim, attempted));
-    understand(parts, begun, attempted, settled);
-  }
-  if (isAsked) queue.askedUnderWay -= 1;
-  else if (!accepted) queue.underWay -= 1;
-  capacity.settled();
-}
 
-/** @returns undefined if an internal failure prevented the attempt; the delivery is still due */
-async function trySend(
-  { send, engine, observe }: EngineParts,
-  { queue, claim }: Attempt,
-): Promise<Attempted | undefined> {
-  try {
-    return await send(claim, engine.working);
-  } catch (error) {
+  attempted(attempted: Attempted): void {
+    const { capacity, engine, settle } = this.#parts;
+    capacity.answered(this.#ticket);
+    if (isAcknowledged(attempted)) {
+      this.#leaveWindow();
+      engine.ready(this.queue);
+    }
+    settle.together(this.claim, attempted, (settled) => {
+      if (settled !== undefined) this.#settled(attempted, settled);
+      else void this.#settleAlone(attempted);
+    });
+  }
+
+  /** The delivery is still due. */
+  failed(error: unknown): void {
+    const { capacity, engine, observe } = this.#parts;
     observe({ kind: 'sending-failed', what: 'making a delivery', error });
-    engine.pauseAfter(queue, error);
-    return undefined;
+    engine.pauseAfter(this.queue, error);
+    capacity.answered(this.#ticket);
+    this.queue.breaker.ignored(this.probe);
+    this.#end();
+  }
+
+  async #settleAlone(attempted: Attempted): Promise<void> {
+    const { engine, settle } = this.#parts;
+    this.#settled(attempted, await engine.settleSurely(() => settle.alone(this.claim, attempted)));
+  }
+
+  #settled(attempted: Attempted, settled: Settled | undefined): void {
+    understand(this.#parts, this, attempted, settled);
+    this.#end();
+  }
+
+  #end(): void {
+    const { capacity, engine } = this.#parts;
+    if (this.claim.isAsked === true) this.queue.askedUnderWay -= 1;
+    this.#leaveWindow();
+    capacity.settled();
+    engine.ended(this.queue, this.claim.delivery.id);
+  }
+
+  #leaveWindow(): void {
+    if (this.#isUnderWay) this.queue.underWay -= 1;
+    this.#isUnderWay = false;
   }
 }
 
@@ -209,7 +227,8 @@ async function beginAsked(parts: EngineParts, queue: EndpointQueue, id: string):
       const { rev, owner } = row;
       const delivery = JSON.parse(row.doc) as Delivery;
       const claim: Claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery), isAsked: true };
-      engine.begin(queue, id, () => attempt(parts, queue, claim, false));
+      engine.begin(queue);
+      attempt(parts, queue, claim, false);
       return;
     }
   } catch (error) {

@@ -28,8 +28,15 @@ export type Attempted = {
   readonly endedAt: number;
 };
 
-/** Signs and sends one delivery. Rejects only with StoreUnavailable. */
-export type Send = (claim: Claim, signal: AbortSignal) => Promise<Attempted>;
+/** Receives the end of an attempt: one call of one function. */
+export type AttemptEnd = {
+  attempted(attempted: Attempted): void;
+  /** An internal failure, such as StoreUnavailable, prevented the attempt. */
+  failed(error: unknown): void;
+};
+
+/** Signs and sends one delivery; may end before it returns. */
+export type Send = (claim: Claim, signal: AbortSignal, end: AttemptEnd) => void;
 
 /** What an attempt says about its endpoint, independent of the delivery. */
 export type Verdict = {
@@ -43,8 +50,15 @@ export type Verdict = {
   readonly gone: boolean;
 };
 
-/** Settles an attempt. Resolves when the unit is durable; rejects with StoreUnavailable only. */
-export type Settle = (claim: Claim, attempted: Attempted) => Promise<Settled>;
+export type Settle = {
+  /** Settles an attempt. Resolves when the unit is durable; rejects with StoreUnavailable only. */
+  alone(claim: Claim, attempted: Attempted): Promise<Settled>;
+  /**
+   * Settles an attempt in one unit with others that end in the same turn of the event loop, and calls back when it is
+   * durable. `undefined`: this attempt must be settled alone.
+   */
+  together(claim: Claim, attempted: Attempted, done: (settled: Settled | undefined) => void): void;
+};
 
 export type Settled = {
   readonly verdict: Verdict;

@@ -85,7 +85,7 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     const { store, directory, wakes, lanes } = this.#options;
     const { timers } = this.#engine;
     this.#engine.start();
-    this.#stopWakes = wakes.onWake((id, deliveryId) => this.wake(id, deliveryId));
+    this.#stopWakes = wakes.onWake((id, deliveryId, made) => this.wake(id, deliveryId, made));
     if (store.shared) this.#stopSweeps = timers.after(sweepMs, this.#sweep);
     const listeners = { onCome: this.#onCome, onLeave: this.#onLeave, onLanes: this.#onLanes };
     this.#roster = createRoster({ directory, lanes, timers, ...listeners });
@@ -109,14 +109,21 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     };
   }
 
-  /** Gives a turn to an endpoint that may have a due delivery. */
-  wake(id: string, deliveryId?: string): void {
+  /**
+   * Gives a turn to an endpoint that may have a due delivery.
+   * @param made a new delivery, as committed just now
+   */
+  wake(id: string, deliveryId?: string, made?: Row): void {
     const { directory, lanes } = this.#options;
     const engine = this.#engine;
     const known = directory.get(id);
     // An endpoint that the directory does not know yet is looked at when it does.
     if (!isSendable(known) || !lanes.owns(id)) return;
     const queue = this.#open(known);
+    if (made !== undefined && queue.offer(made, this.#options.clock())) {
+      engine.ready(queue);
+      return;
+    }
     queue.mayHoldMore = true;
     if (deliveryId !== undefined) ask(this.#parts, queue, deliveryId);
     // A taken row might be read as it was before it was settled.
@@ -178,17 +185,16 @@ class DeliveryEngine implements Engine, WorkPolicy<DueDelivery, EndpointQueue> {
     return waitMs > 0;
   }
 
-  attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): Promise<void> {
+  attempt(queue: EndpointQueue, due: DueDelivery, probe: boolean): void {
     const { delivery, rev, owner } = due;
     const endpoint = this.#options.directory.get(queue.id);
     if (endpoint === undefined)
       throw new Error(`an attempt began for the endpoint ${queue.id}, which the directory does not have`);
     const claim = { delivery, rev, owner, endpoint, trigger: triggerOf(delivery) };
-    const made = attempt(this.#parts, queue, claim, probe);
+    attempt(this.#parts, queue, claim, probe);
     // If reading takes time, read while there is still something to send.
     const isLow = 2 * queue.buffered < queue.window.size;
     if (queue.mayHoldMore && this.#options.store.shared && isLow) this.#engine.readAhead(queue);
-    return made;
   }
 
   ended(): void {

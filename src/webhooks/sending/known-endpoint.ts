@@ -1,7 +1,7 @@
 /** Endpoints as the sender knows them: in memory, ready to be matched and sent to. */
 import type { Endpoint, EndpointSecret } from '../../model/endpoint.ts';
 import type { Authenticated } from '../../model/principal.ts';
-import type { Change, EventEntry } from '../../store/store.ts';
+import type { Change, EventEntry, MaybePromise } from '../../store/store.ts';
 
 export type KnownEndpoint = {
   readonly endpoint: Endpoint;
@@ -39,7 +39,7 @@ export type EndpointDirectory = {
    * patterns. Test events are always admitted.
    * @throws StoreUnavailable
    */
-  mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): Promise<boolean>;
+  mayReceive(id: string, event: Pick<EventEntry, 'id' | 'type' | 'owner' | 'doc'>): MaybePromise<boolean>;
   /**
    * Returns the changes that a unit needs that changes endpoints or their owners' rights, so that other processes
    * notice in time.

@@ -6,12 +6,14 @@
  * from it.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import type { Exchange, ExchangeOutcome } from '../../egress/exchange.ts';
-import type { MemoryBudget } from '../../memory/budget.ts';
+import type { Exchange, ExchangeCall, ExchangeOutcome } from '../../egress/exchange.ts';
+import type { MemoryBudget, MemoryLease } from '../../memory/budget.ts';
 import type { Principal } from '../../model/principal.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { messageId, ownFields, plainFields, standardFields, timestampedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
-import type { Attempted, Claim, Send } from './delivery-claim.ts';
+import type { AttemptEnd, Attempted, Claim, Send } from './delivery-claim.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
 import {
   createStandardMessages,
@@ -19,6 +21,7 @@ import {
   isExpunged,
   readWithin,
   type SentEvent,
+  type StandardMessages,
 } from './sent-event.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
@@ -53,13 +56,91 @@ type Prepared = {
   readonly view: ReturnType<ViewOf>;
 };
 
-export function createSend(options: SendOptions): Send {
-  const { events, exchange, view, keys, clock, memory, version, webhookTimeoutMs, directory } = options;
-  const first = ['Content-Type', 'application/json', 'User-Agent', `Comity/${version}`];
-  const messages = createStandardMessages(keys);
-  const preparations = new WeakMap<KnownEndpoint, Prepared>();
+type Sending = SendOptions & {
+  /** The fields that every delivery has. */
+  readonly first: readonly string[];
+  readonly messages: StandardMessages;
+  readonly preparations: WeakMap<KnownEndpoint, Prepared>;
+};
 
-  function preparedFor(known: KnownEndpoint, principal: Principal): Prepared {
+export function createSend(options: SendOptions): Send {
+  const sending: Sending = {
+    ...options,
+    first: ['Content-Type', 'application/json', 'User-Agent', `Comity/${options.version}`],
+    messages: createStandardMessages(options.keys),
+    preparations: new WeakMap(),
+  };
+  return (claim, signal, end) => new Attempt(sending, claim, signal, end).begin();
+}
+
+/** Nothing is sent: the outcome without an exchange. */
+type Unsent = Exclude<Attempted['outcome'], { readonly kind: 'answered' }>;
+
+type Content = { readonly body: Buffer; readonly fields: readonly string[] };
+
+/**
+ * One attempt: every step goes on synchronously if it need not wait for the store, for memory or for the thread pool,
+ * because a dozen promises for each delivery took a tenth of its processor time.
+ */
+class Attempt {
+  readonly #sending: Sending;
+  readonly #claim: Claim;
+  readonly #signal: AbortSignal;
+  readonly #end: AttemptEnd;
+  readonly #lease: MemoryLease;
+  #startedAt = 0;
+
+  constructor(sending: Sending, claim: Claim, signal: AbortSignal, end: AttemptEnd) {
+    this.#sending = sending;
+    this.#claim = claim;
+    this.#signal = signal;
+    this.#end = end;
+    this.#lease = sending.memory.lease('deliveries', { name: partyOf(claim.endpoint), isReserved: false });
+  }
+
+  begin(): void {
+    const { events } = this.#sending;
+    let made: MaybePromise<ExchangeCall | Unsent>;
+    try {
+      const event = readWithin(this.#lease, events, this.#claim.delivery.eventId, this.#signal);
+      made = whenKnown(event, (read) => this.#prepare(read));
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (!(made instanceof Promise)) this.#send(made);
+    else {
+      made.then(
+        (call) => this.#send(call),
+        (error) => this.#fail(error),
+      );
+    }
+  }
+
+  #prepare(event: SentEvent | undefined): MaybePromise<ExchangeCall | Unsent> {
+    const { directory, clock } = this.#sending;
+    const { delivery, endpoint } = this.#claim;
+    this.#startedAt = clock();
+    if (event === undefined || isExpunged(event.doc)) return { kind: 'expunged' };
+    const { doc, owner } = event;
+    const { id } = endpoint.endpoint;
+    // Of the current endpoint, since the delivery may be days old.
+    const mayReceive = directory.mayReceive(id, {
+      ...{ id: delivery.eventId, type: delivery.eventType, doc, owner },
+    });
+    return whenKnown(mayReceive, (may) => {
+      const known = directory.get(id) ?? endpoint;
+      if (known.principal === undefined) return ownerless();
+      if (!may) return { kind: 'forbidden' };
+      const prepared = this.#preparedFor(known, known.principal);
+      return whenKnown(this.#contentOf(event, known, prepared), (content) =>
+        content === undefined ? { kind: 'expunged' } : this.#callOf(content, known, prepared),
+      );
+    });
+  }
+
+  #preparedFor(known: KnownEndpoint, principal: Principal): Prepared {
+    const { preparations, view } = this.#sending;
     const found = preparations.get(known);
     if (found !== undefined) return found;
     const keyOf = known.endpoint.scheme === 'standard' ? standardKey : textKey;
@@ -73,69 +154,62 @@ export function createSend(options: SendOptions): Send {
   }
 
   /** Undefined if there is nothing to send. */
-  async function contentOf(
-    { delivery, endpoint: { endpoint } }: Claim,
+  #contentOf(
     event: SentEvent,
+    { endpoint }: KnownEndpoint,
     { keys: all, view }: Prepared,
-  ): Promise<{ readonly body: Buffer; readonly fields: readonly string[] } | undefined> {
+  ): MaybePromise<Content | undefined> {
+    const { delivery } = this.#claim;
     const doc = view?.(delivery.eventType, event.doc, event.owner) ?? event.doc;
-    const now = clock();
-    const active = all.filter(({ until }) => until === null || until > now).map(({ key }) => key);
+    const now = this.#sending.clock();
+    const keys = all.filter(({ until }) => until === null || until > now).map(({ key }) => key);
     const timestamp = Math.floor(now / 1000);
     if (endpoint.scheme !== 'standard') {
       const body = Buffer.from(doc);
-      const signed = { delivery, body, keys: active, timestamp };
+      const signed = { delivery, body, keys, timestamp };
       return { body, fields: endpoint.scheme === 'plain' ? plainFields(signed) : timestampedFields(signed) };
     }
-    const message = messages(event, delivery.eventType, doc);
+    const message = this.#sending.messages(event, delivery.eventType, doc);
     if (message === undefined) return undefined;
     const { body } = message;
     const id = messageId(delivery.eventId);
-    const asymmetric = await message.signatures(id, timestamp);
-    return { body, fields: standardFields({ delivery, body, keys: active, timestamp }, id, asymmetric) };
+    const asymmetric =
+      endpoint.signatures?.includes('v1a') === false ? [] : message.signatures(id, timestamp);
+    return whenKnown(asymmetric, (signatures) => ({
+      body,
+      fields: standardFields({ delivery, body, keys, timestamp }, id, signatures),
+    }));
   }
 
-  async function attempt(claim: Claim, event: SentEvent, signal: AbortSignal): Promise<Attempted['outcome']> {
-    if (isExpunged(event.doc)) return { kind: 'expunged' };
-    const known = await receiverNow(directory, claim, event);
-    if (known?.principal === undefined) return known === undefined ? { kind: 'forbidden' } : ownerless();
-    const prepared = preparedFor(known, known.principal);
-    const content = await contentOf({ ...claim, endpoint: known }, event, prepared);
-    if (content === undefined) return { kind: 'expunged' };
+  #callOf(content: Content, { url }: KnownEndpoint, { ownFields }: Prepared): ExchangeCall {
+    const { first, webhookTimeoutMs: timeoutMs } = this.#sending;
+    const fields = [...first, ...content.fields, ...ownFields];
     const { body } = content;
-    const fields = [...first, ...content.fields, ...prepared.ownFields];
-    const call = { url: known.url, method: 'POST', timeoutMs: webhookTimeoutMs, signal } as const;
-    return exchange({ ...call, fields, body, share: shareOf(claim) });
+    return {
+      url,
+      method: 'POST',
+      fields,
+      body,
+      timeoutMs,
+      share: shareOf(this.#claim),
+      signal: this.#signal,
+    };
   }
 
-  return async (claim, signal) => {
-    const lease = memory.lease('deliveries', { name: partyOf(claim.endpoint), isReserved: false });
-    try {
-      const event = await readWithin(lease, events, claim.delivery.eventId, signal);
-      const startedAt = clock();
-      const outcome: Attempted['outcome'] =
-        event === undefined ? { kind: 'expunged' } : await attempt(claim, event, signal);
-      return { outcome, startedAt, endedAt: clock() };
-    } finally {
-      lease.release();
-    }
-  };
-}
+  #send(made: ExchangeCall | Unsent): void {
+    if ('kind' in made) this.#ended(made);
+    else this.#sending.exchange(made, (outcome) => this.#ended(outcome));
+  }
 
-/**
- * Returns the current endpoint, since the delivery may be days old; undefined if its owner may no longer read the
- * event.
- */
-async function receiverNow(
-  directory: SendOptions['directory'],
-  { delivery, endpoint: begun }: Claim,
-  event: SentEvent,
-): Promise<KnownEndpoint | undefined> {
-  const { id } = begun.endpoint;
-  const subject = { ...event, id: delivery.eventId, type: delivery.eventType };
-  const mayReceive = await directory.mayReceive(id, subject);
-  const known = directory.get(id) ?? begun;
-  return mayReceive || known.principal === undefined ? known : undefined;
+  #ended(outcome: Attempted['outcome']): void {
+    this.#lease.release();
+    this.#end.attempted({ outcome, startedAt: this.#startedAt, endedAt: this.#sending.clock() });
+  }
+
+  #fail(error: unknown): void {
+    this.#lease.release();
+    this.#end.failed(error);
+  }
 }
 
 /** Requested attempts have their own connections, so that slow attempts of the schedule do not delay them. */
@@ -147,7 +221,7 @@ function shareOf({ endpoint: { endpoint }, isAsked }: Claim): string {
  * An owner who is gone or disabled may read nothing; deliveries are retried by their schedule, in case the account is
  * enabled again.
  */
-function ownerless(): ExchangeOutcome {
+function ownerless(): ExchangeOutcome & { readonly kind: 'failed' } {
   return {
     kind: 'failed',
     failure: 'refused',

@@ -5,7 +5,13 @@ import type { Settings } from '../../config/settings.ts';
 import type { Access, Rule } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { deliveryStatuses } from '../../model/delivery.ts';
-import { type EndpointSecret, endpointDefaults, modes, schemes } from '../../model/endpoint.ts';
+import {
+  type EndpointSecret,
+  endpointDefaults,
+  modes,
+  schemes,
+  signatureVersions,
+} from '../../model/endpoint.ts';
 import type { Scope } from '../../model/principal.ts';
 import type { RetentionRule } from '../../store/retention.ts';
 
@@ -98,6 +104,13 @@ export const endpointsCollection: Collection = resolveBuiltIn('endpoints', {
       ),
     ),
     mode: Type.Optional(Type.Union(modes.map((name) => Type.Literal(name)))),
+    signatures: Type.Optional(
+      Type.Array(Type.Union(signatureVersions.map((name) => Type.Literal(name))), {
+        minItems: 1,
+        maxItems: signatureVersions.length,
+        uniqueItems: true,
+      }),
+    ),
     status: Type.Optional(
       Type.Union([Type.Literal('enabled'), Type.Literal('disabled')], { default: endpointDefaults.status }),
     ),

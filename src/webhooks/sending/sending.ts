@@ -104,9 +104,9 @@ export async function createSending<S extends Store>(options: WebhooksOptions<S>
   await moveHeaderValues(withGeneration(store, directory), directory);
   const wakes = await createWakes({ ...options, directory });
   const expansion = createExpansion({ ...options, directory, wakes });
-  const fannedOut = withDeliveries(store, { ...options, directory, wakes, expansion });
-  const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
   const events = createEventSource(options);
+  const fannedOut = withDeliveries(store, { ...options, directory, wakes, expansion, events });
+  const policy = createEgressPolicy({ ...settings, ownListeners: options.ownListeners });
   const parts = { ...options, directory, wakes, policy, events, fannedOut };
   const sender = await composeSender(parts);
   return {

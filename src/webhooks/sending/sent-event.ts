@@ -4,8 +4,9 @@
  */
 import { memoryBounds } from '../../memory/bounds.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
-import { OctetCache, octetsOfValue } from '../../memory/octet-cache.ts';
+import { OctetCache, octetsOfText } from '../../memory/octet-cache.ts';
 import { eventsTable, type MaybePromise, type Store } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import { standardPrefix } from '../signature/standard.ts';
 import type { WebhookKeys } from './webhook-keys.ts';
 
@@ -20,6 +21,8 @@ export type SentEvent = {
 export type EventSource = {
   /** Undefined: the log no longer has it. @throws StoreUnavailable */
   read(id: string): MaybePromise<SentEvent | undefined>;
+  /** Keeps an event that this process has just committed. @param at before the commit, in milliseconds since the epoch */
+  keep(id: string, event: SentEvent, at: number): void;
   /** Drops the copy of an event that this process expunged. */
   forget(id: string): void;
 };
@@ -34,11 +37,17 @@ export type EventSourceOptions = {
   readonly ageMsMax?: number;
 };
 
+/** A row without its document. */
+const rowOctets = 512;
+
 type Kept = { readonly event: SentEvent; readonly readAt: number };
 
 export function createEventSource(options: EventSourceOptions): EventSource {
   const { store, clock, octetsMax = memoryBounds.sentEvents.octets, ageMsMax = 2000 } = options;
-  const kept = new OctetCache<Kept>({ octetsMax, octetsOf: ({ event }) => octetsOfValue(event) });
+  const kept = new OctetCache<Kept>({
+    octetsMax,
+    octetsOf: ({ event: { doc } }) => rowOctets + octetsOfText(doc),
+  });
   const reading = new Map<string, Promise<SentEvent | undefined>>();
 
   function forget(id: string): void {
@@ -46,22 +55,17 @@ export function createEventSource(options: EventSourceOptions): EventSource {
     kept.delete(id);
   }
 
-  function keep(id: string, event: SentEvent, readAt: number): void {
-    forget(id);
-    kept.set(id, { event, readAt });
-  }
-
   function readNow(id: string): MaybePromise<SentEvent | undefined> {
     const readAt = clock();
     const row = store.read(eventsTable, id);
     if (!(row instanceof Promise)) {
-      if (row !== undefined) keep(id, row, readAt);
+      if (row !== undefined) kept.set(id, { event: row, readAt });
       return row;
     }
     const read: Promise<SentEvent | undefined> = row
       .then((found) => {
         // Do not keep an event that was forgotten during the read.
-        if (found !== undefined && reading.get(id) === read) keep(id, found, readAt);
+        if (found !== undefined && reading.get(id) === read) kept.set(id, { event: found, readAt });
         return found;
       })
       .finally(() => {
@@ -73,6 +77,9 @@ export function createEventSource(options: EventSourceOptions): EventSource {
 
   return {
     forget,
+    keep(id, { doc, owner, createdAt }, readAt) {
+      kept.set(id, { event: { doc, owner, createdAt }, readAt });
+    },
     read(id) {
       const entry = kept.get(id);
       if (entry !== undefined && Math.abs(clock() - entry.readAt) < ageMsMax) return entry.event;
@@ -90,19 +97,18 @@ const octetsPerCharacter = 3;
  *
  * @throws StoreUnavailable
  */
-export async function readWithin(
+export function readWithin(
   lease: MemoryLease,
   events: Pick<EventSource, 'read'>,
   eventId: string,
   signal: AbortSignal,
-): Promise<SentEvent | undefined> {
-  const read = events.read(eventId);
-  const event = read instanceof Promise ? await read : read;
-  if (event === undefined) return undefined;
-  const octets = octetsPerCharacter * event.doc.length;
-  if (lease.grow(octets)) return event;
-  await room(lease, octets, signal);
-  return await events.read(eventId);
+): MaybePromise<SentEvent | undefined> {
+  return whenKnown(events.read(eventId), (event) => {
+    if (event === undefined) return undefined;
+    const octets = octetsPerCharacter * event.doc.length;
+    if (lease.grow(octets)) return event;
+    return room(lease, octets, signal).then(() => events.read(eventId));
+  });
 }
 
 function room(lease: MemoryLease, octets: number, signal: AbortSignal): Promise<void> {

@@ -8,7 +8,7 @@ import type { Observe } from '../../observe/observation.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Store } from '../../store/store.ts';
 import { isAttemptLogged } from '../work/attempt-log.ts';
-import { type Settlement, settleByRevision } from '../work/settlement.ts';
+import { createTogether, type Settlement, settleByRevision, type WorkRow } from '../work/settlement.ts';
 import { type Conclusion, conclude, expungedError, type Policy } from './conclude-delivery.ts';
 import { type AttemptFacts, attemptChange, attemptDocument, type Tried } from './delivery-attempt-log.ts';
 import type { Attempted, Claim, Settle } from './delivery-claim.ts';
@@ -33,32 +33,69 @@ const deliveriesTable = deliveriesCollection.name;
 
 export function createSettle(options: SettleOptions): Settle {
   const { store, health } = options;
-  return async (claim, attempted) => {
-    const { delivery: work, rev, owner, endpoint } = claim;
-    const settled = await settleByRevision(store, settlementOf(options, claim, attempted), {
-      ...{ work, rev, owner },
-    });
-    if (settled.kind === 'refused')
-      throw new Error('the settlement of a delivery must not be refused: it has no other changes');
-    const { verdict, isLogged } = settled.conclusion;
-    if (verdict.gone) await health.disable(endpoint, 'gone', attempted.endedAt);
-    health.note(endpoint, verdict, attempted.endedAt);
-    if (isLogged) observeAttempt(options.observe, claim, attempted);
-    if (settled.kind === 'removed') return { verdict, delivery: undefined };
-    return { verdict, delivery: settled.kind === 'logged' ? settled.work : settled.conclusion.delivery };
+  const commitTogether = createTogether(store);
+
+  return {
+    async alone(claim, attempted) {
+      const { delivery: work, rev, owner, endpoint } = claim;
+      const settled = await settleByRevision(store, settlementOf(options, claim, attempted), {
+        ...{ work, rev, owner },
+      });
+      if (settled.kind === 'refused')
+        throw new Error('the settlement of a delivery must not be refused: it has no other changes');
+      const { verdict } = settled.conclusion;
+      if (verdict.gone) await health.disable(endpoint, 'gone', attempted.endedAt);
+      note(options, claim, attempted, settled.conclusion);
+      if (settled.kind === 'removed') return { verdict, delivery: undefined };
+      return { verdict, delivery: settled.kind === 'logged' ? settled.work : settled.conclusion.delivery };
+    },
+    together(claim, attempted, done) {
+      const { delivery: work, rev, owner } = claim;
+      let concluded: Concluded;
+      let changes: readonly Change[] | undefined;
+      try {
+        concluded = concludeFrom(options, claim, attempted, work);
+        changes = changesOf(claim, attempted, concluded, { work, rev, owner });
+      } catch {
+        // Settling alone fails in the same way, and reports it.
+        done(undefined);
+        return;
+      }
+      const { verdict, delivery } = concluded;
+      if (changes === undefined || verdict.gone) {
+        done(undefined);
+        return;
+      }
+      commitTogether(changes, (isCommitted) => {
+        if (isCommitted) note(options, claim, attempted, concluded);
+        done(isCommitted ? { verdict, delivery } : undefined);
+      });
+    },
   };
+}
+
+/** Passes the outcome of a settled attempt on. */
+function note(
+  { health, observe }: SettleOptions,
+  claim: Claim,
+  attempted: Attempted,
+  { verdict, isLogged }: Concluded,
+): void {
+  health.note(claim.endpoint, verdict, attempted.endedAt);
+  if (isLogged) observeAttempt(observe, claim, attempted);
 }
 
 /** `facts`: the log entry of the attempt; undefined: none. */
 type Concluded = Conclusion & { readonly facts: AttemptFacts | undefined };
 
-function settlementOf(
+/** @param delivery as it is in the store */
+function concludeFrom(
   options: SettleOptions,
   claim: Claim,
   attempted: Attempted,
-): Settlement<Delivery, Concluded> {
-  const { store, schedules, random, settings } = options;
-  const begun = claim.delivery;
+  delivery: Delivery,
+): Concluded {
+  const { schedules, random, settings } = options;
   const policy: Policy = {
     endpoint: claim.endpoint.endpoint,
     trigger: claim.trigger,
@@ -66,17 +103,36 @@ function settlementOf(
     random,
     retryAfterSecondsMax: settings.webhookRetryAfterSecondsMax,
   };
+  const conclusion = conclude(delivery, attempted, policy, claim.delivery);
+  return { ...conclusion, facts: factsOf(options, claim, attempted, delivery, conclusion) };
+}
+
+/** Undefined if the attempt changes nothing. */
+function changesOf(
+  claim: Claim,
+  attempted: Attempted,
+  { delivery, facts }: Concluded,
+  { work, rev, owner }: WorkRow<Delivery>,
+): readonly Change[] | undefined {
+  if (delivery === work) return undefined;
+  const change = deliveryChange(delivery, rev, owner, attempted.endedAt);
+  return facts === undefined ? [change] : [change, attemptChange(claim.delivery.id, owner, facts)];
+}
+
+function settlementOf(
+  options: SettleOptions,
+  claim: Claim,
+  attempted: Attempted,
+): Settlement<Delivery, Concluded> {
+  const { store } = options;
+  const begun = claim.delivery;
   return {
     table: deliveriesTable,
     id: begun.id,
-    conclude(delivery) {
-      const conclusion = conclude(delivery, attempted, policy, begun);
-      return { ...conclusion, facts: factsOf(options, claim, attempted, delivery, conclusion) };
-    },
-    unitOf({ delivery, facts }, { work, rev, owner }) {
-      if (delivery === work) return undefined;
-      const change = deliveryChange(delivery, rev, owner, attempted.endedAt);
-      return { own: facts === undefined ? [change] : [change, attemptChange(begun.id, owner, facts)] };
+    conclude: (delivery) => concludeFrom(options, claim, attempted, delivery),
+    unitOf(concluded, current) {
+      const own = changesOf(claim, attempted, concluded, current);
+      return own === undefined ? undefined : { own };
     },
     withNextNumber: (delivery) => ({ ...delivery, attemptCount: delivery.attemptCount + 1 }),
     async isLogged(delivery, { facts }) {

@@ -1,13 +1,15 @@
 /**
  * Wakes: how the sender learns, without polling, that an endpoint has something due.
  *
- * The process that commits announces it in memory. Other processes on the store learn it in two ways: they follow the
+ * The process that commits announces it in memory, with the rows of new deliveries. Other processes on the store learn it in two ways: they follow the
  * event log from its head and match events of other processes against their own directory; and whatever no event
  * announces (a resend, a test, a recovery, owed deliveries) writes a row into a table of its own, in the same unit.
  * Both are hints: an endpoint may be named without need, and if a hint is lost, the sender's sweep over all endpoints
  * finds what is due.
  */
 
+import { memoryBounds } from '../../memory/bounds.ts';
+import { OctetCache } from '../../memory/octet-cache.ts';
 import { idField } from '../../model/field.ts';
 import { always } from '../../model/filter.ts';
 import type { Observe } from '../../observe/observation.ts';
@@ -30,6 +32,13 @@ export type Wakes = {
   changesForAll(endpointIds: ReadonlySet<string>): readonly Change[];
   /** Announces it in this process, after the commit. */
   announce(endpointIds: Iterable<string>, deliveryId?: string): void;
+  /** Announces a new delivery in this process, after the commit. */
+  announceMade(endpointId: string, delivery: Row): void;
+  /**
+   * Notes before the commit of an event that this process announces its deliveries: the log then need not. `isOwn`
+   * false: the outcome of the commit is unknown.
+   */
+  noteEvent(eventId: string, isOwn: boolean): void;
   /**
    * Calls back with each endpoint that may have something due, in any process; returns a function that removes the
    * listener.
@@ -38,8 +47,8 @@ export type Wakes = {
   close(): Promise<void>;
 };
 
-/** `deliveryId`: of a requested delivery. */
-export type WakeListener = (endpointId: string, deliveryId?: string) => void;
+/** `deliveryId`: of a requested delivery; `made`: a new one. */
+export type WakeListener = (endpointId: string, deliveryId?: string, made?: Row) => void;
 
 export type WakesOptions = Pick<Services, 'store' | 'clock' | 'newId' | 'observe'> & {
   readonly directory: Pick<EndpointDirectory, 'matching'>;
@@ -54,8 +63,9 @@ export async function createWakes(options: WakesOptions): Promise<Wakes> {
     for (const id of endpointIds) for (const listener of listeners) listener(id, deliveryId);
   }
 
+  const ownEvents = new OctetCache<true>({ octetsMax: memoryBounds.ownEvents.octets, octetsOf: () => 0 });
   const followers = store.shared
-    ? await Promise.all([followEvents(options, announce), followWakeRows(options, announce)])
+    ? await Promise.all([followEvents(options, ownEvents, announce), followWakeRows(options, announce)])
     : [];
   function rowsFor(wake: WakeRow): readonly Change[] {
     if (!store.shared) return [];
@@ -69,8 +79,15 @@ export async function createWakes(options: WakesOptions): Promise<Wakes> {
     changesForAll: (endpointIds) =>
       endpointIds.size === 0 ? [] : rowsFor({ endpointIds: [...endpointIds] }),
     announce,
+    announceMade(endpointId, delivery) {
+      for (const listener of listeners) listener(endpointId, undefined, delivery);
+    },
+    noteEvent(eventId, isOwn) {
+      if (!isOwn) ownEvents.delete(eventId);
+      else if (store.shared) ownEvents.set(eventId, true);
+    },
     onWake(listener) {
-      const call: WakeListener = (endpointId, deliveryId) => listener(endpointId, deliveryId);
+      const call: WakeListener = (...wake) => listener(...wake);
       listeners.add(call);
       return () => void listeners.delete(call);
     },
@@ -89,6 +106,7 @@ const bytesPerReadMax = 1024 * 1024;
  */
 async function followEvents(
   { store, directory, observe }: Followed & { readonly directory: Pick<EndpointDirectory, 'matching'> },
+  ownEvents: OctetCache<true>,
   announce: (endpointIds: Iterable<string>) => void,
 ): Promise<Follower> {
   let position = await store.head();
@@ -98,6 +116,10 @@ async function followEvents(
       const entries = await store.tail(position, always, eventsPerReadMax, { bytesMax: bytesPerReadMax });
       const endpoints = new Set<string>();
       for (const entry of entries) {
+        if (ownEvents.get(entry.id) !== undefined) {
+          ownEvents.delete(entry.id);
+          continue;
+        }
         const { groups } = directory.matching(entry);
         const count = groups.reduce((sum, group) => sum + group.length, 0);
         // Such deliveries are owed; they are announced when they are made.

@@ -3,15 +3,16 @@
  * knows of the others.
  *
  * Of the others it knows that more may be due (`mayHoldMore`; the store is then read) or when the next one is due
- * (`nextDueAt`). A wake sets the first; a read to the end of the due rows sets the second. The window and the buffer
- * bound the memory, however many rows wait in the store.
+ * (`nextDueAt`). A wake sets the first; a read to the end of the due rows sets the second. A read that was full is
+ * continued behind its last row, unless a wake or a due time says that rows before it may be due. The window and the
+ * buffer bound the memory, however many rows wait in the store.
  *
  * A row is taken from its read until its attempt is settled, and reads skip taken rows. A read that was under way while
  * an attempt was settled may return the row as it was before; such rows are skipped too.
  */
 import type { Row } from '../../store/store.ts';
 import { Breaker, type BreakerSettings } from './breaker.ts';
-import type { DueRows } from './due-rows.ts';
+import type { DueKey, DueRows } from './due-rows.ts';
 
 /** Rows that all queues of an engine have read but not begun. */
 export type Budget = { buffered: number };
@@ -33,10 +34,13 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   notBefore = 0;
   /** The time of the last look for a requested attempt, in milliseconds since the epoch. */
   askedAt = 0;
-  /** True for a new queue, of which nothing is known. */
-  mayHoldMore = true;
   nextDueAt = Number.POSITIVE_INFINITY;
 
+  /** Where rows may be due that the queue does not know: of a new queue nothing is known. */
+  #unknown: 'none' | 'behind' | 'anywhere' = 'anywhere';
+  /** The last row of the last full read. */
+  #last: DueKey | undefined;
+  #readsBehind: DueKey | undefined;
   #buffer: Due[] = [];
   #at = 0;
   readonly #taken = new Set<string>();
@@ -60,6 +64,20 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   /** Returns the parts of a due row to keep, and its due time; null: it has none. */
   protected abstract parse(row: Row): { readonly due: Due; readonly dueAt: string | null };
 
+  get mayHoldMore(): boolean {
+    return this.#unknown !== 'none';
+  }
+
+  /** Notes that a row may be due anywhere. */
+  set mayHoldMore(may: boolean) {
+    this.#unknown = may ? 'anywhere' : 'none';
+  }
+
+  /** Where the read under way begins; undefined: at the first row. */
+  get readsBehind(): DueKey | undefined {
+    return this.#readsBehind;
+  }
+
   get buffered(): number {
     return this.#buffer.length - this.#at;
   }
@@ -81,6 +99,23 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.budget.buffered -= 1;
     if (this.#at === this.#buffer.length) this.#clearBuffer();
     return due;
+  }
+
+  /**
+   * Buffers a row that was committed just now, which spares reading it. If rows may be due that the queue does not know,
+   * or the buffer is full, it must be read in its turn.
+   *
+   * @returns true if it was taken, or is due later
+   */
+  offer(row: Row, now: number): boolean {
+    const isKnown = !this.reading && !this.mayHoldMore && this.nextDueAt > now;
+    if (!isKnown || this.buffered >= this.wanted - this.taken) return false;
+    if (this.#taken.has(row.id)) return true;
+    const { due, dueAt } = this.parse(row);
+    const time = dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
+    if (time > now) this.dueAt(time);
+    else this.#add(due);
+    return true;
   }
 
   /** Puts a row before all others, unless it is taken. */
@@ -131,15 +166,16 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
   }
 
   /** @returns the epoch, by which `endRead` detects that the read became useless */
-  beginRead(): number {
+  beginRead(now: number): number {
+    this.#readsBehind = this.#unknown === 'behind' && this.nextDueAt > now ? this.#last : undefined;
+    if (this.#readsBehind === undefined) this.nextDueAt = Number.POSITIVE_INFINITY;
     this.mayHoldMore = false;
-    this.nextDueAt = Number.POSITIVE_INFINITY;
     this.#released = new Set();
     return this.#epoch;
   }
 
   /**
-   * @param rows the first rows by `dueAt`, of those that have one
+   * @param rows the first rows by `dueAt` from where the read began, of those that have one
    * @param wanted the number of rows requested: fewer rows mean that there are no more
    */
   endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void {
@@ -149,17 +185,20 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
       this.mayHoldMore = true;
       return;
     }
+    const nowText = new Date(now).toISOString();
     for (const row of rows) {
       if (this.#taken.has(row.id) || released?.has(row.id)) continue;
       const { due, dueAt } = this.parse(row);
-      const time = dueAt === null ? Number.POSITIVE_INFINITY : Date.parse(dueAt);
-      if (time > now) {
-        this.dueAt(time);
+      if (dueAt === null || dueAt > nowText) {
+        if (dueAt !== null) this.dueAt(Date.parse(dueAt));
         return;
       }
       this.#add(due);
     }
-    if (rows.length >= wanted) this.mayHoldMore = true;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < wanted || this.mayHoldMore) return;
+    this.#unknown = 'behind';
+    this.#last = { id: last.id, dueAt: this.parse(last).dueAt ?? '' };
   }
 
   /** Ends a failed read: more rows may be due. */

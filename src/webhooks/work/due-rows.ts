@@ -5,7 +5,7 @@
 import type { Collection } from '../../model/collection.ts';
 import { type Field, idField } from '../../model/field.ts';
 import type { Filter, Sort } from '../../model/filter.ts';
-import type { MaybePromise, Plan, Row, Store } from '../../store/store.ts';
+import type { Keyset, MaybePromise, Plan, Row, Store } from '../../store/store.ts';
 import type { Timers } from './timers.ts';
 
 /** A collection whose index over a field and `dueAt` is a queue for each value of the field. */
@@ -16,6 +16,9 @@ export type DueIndex = {
   /** More rows than one queue can take and request. */
   readonly rowsMax: number;
 };
+
+/** The place of a row in the order of its queue. */
+export type DueKey = { readonly dueAt: string; readonly id: string };
 
 /** A lower bound of all times, which excludes rows without one. */
 const everyTime = '0001-01-01T00:00:00.000Z';
@@ -46,8 +49,11 @@ export class DueRows {
     this.#rowsMax = rowsMax;
   }
 
-  first(count: number): MaybePromise<readonly Row[]> {
-    return this.#plan.rows({ from: 'start' }, Math.min(count, this.#rowsMax));
+  /** @param behind the row after which they begin */
+  first(count: number, behind?: DueKey): MaybePromise<readonly Row[]> {
+    const position: Keyset =
+      behind === undefined ? { from: 'start' } : { from: 'after', key: [behind.dueAt, behind.id] };
+    return this.#plan.rows(position, Math.min(count, this.#rowsMax));
   }
 
   /** Returns the last row that is due before the moment, in milliseconds since the epoch, if any. */
@@ -63,9 +69,11 @@ const againMs = 1000;
 export type ReadQueue = {
   readonly reading: boolean;
   readonly wanted: number;
-  readonly rows: { first(count: number): MaybePromise<readonly Row[]> };
+  readonly taken: number;
+  readonly readsBehind: DueKey | undefined;
+  readonly rows: { first(count: number, behind?: DueKey): MaybePromise<readonly Row[]> };
   /** @returns the argument for `endRead` */
-  beginRead(): number;
+  beginRead(now: number): number;
   endRead(epoch: number, rows: readonly Row[], wanted: number, now: number): void;
   failRead(): void;
 };
@@ -99,11 +107,13 @@ export function createReading<Q extends ReadQueue>({
       waiting.add(queue);
       return false;
     }
-    const { wanted } = queue;
     const now = clock();
-    const epoch = queue.beginRead();
+    const epoch = queue.beginRead(now);
+    const { readsBehind } = queue;
+    // Taken rows are among the first rows only.
+    const wanted = queue.wanted - (readsBehind === undefined ? 0 : queue.taken);
     try {
-      const rows = queue.rows.first(wanted);
+      const rows = queue.rows.first(wanted, readsBehind);
       if (!(rows instanceof Promise)) {
         failing = false;
         queue.endRead(epoch, rows, wanted, now);

@@ -105,6 +105,43 @@ async function settleInTurn<Work extends object, Conclusion>(
   }
 }
 
+/** Attempts in one unit: about 64 KiB of documents, written in a millisecond. */
+const togetherMax = 64;
+
+/** Commits the changes of one settlement with those of others. `done(false)`: none of them is known to be committed. */
+export type Together = (changes: readonly Change[], done: (isCommitted: boolean) => void) => void;
+
+/**
+ * Commits settlements that come in one turn of the event loop as one unit, which costs the process one promise and the
+ * store one message. If one of them is superseded or the store fails, nothing is written, and each must be settled by
+ * itself.
+ */
+export function createTogether(store: Pick<Store, 'commit'>): Together {
+  let changes: Change[] = [];
+  let waiting: ((isCommitted: boolean) => void)[] = [];
+
+  function flush(): void {
+    const [unit, all] = [{ changes, events: [] }, waiting];
+    changes = [];
+    waiting = [];
+    if (all.length === 0) return;
+    const end = (isCommitted: boolean): void => {
+      for (const done of all) done(isCommitted);
+    };
+    store.commit(unit).then(
+      ({ outcome }) => end(outcome === 'committed'),
+      () => end(false),
+    );
+  }
+
+  return (own, done) => {
+    for (const change of own) changes.push(change);
+    waiting.push(done);
+    if (waiting.length === 1) setImmediate(flush);
+    if (waiting.length === togetherMax) flush();
+  };
+}
+
 const firstWaitMs = 100;
 const waitMsMax = 5000;
 

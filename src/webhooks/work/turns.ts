@@ -44,10 +44,11 @@ export class Turns<T> {
   /** Removes the next member and moves its party behind the others. */
   next(): T | undefined {
     for (const [party, members] of this.#parties) {
-      this.#parties.delete(party);
       for (const member of members) {
         members.delete(member);
         this.#partyOf.delete(member);
+        if (members.size > 0 && this.#parties.size === 1) return member;
+        this.#parties.delete(party);
         if (members.size > 0) this.#parties.set(party, members);
         return member;
       }

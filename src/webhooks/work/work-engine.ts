@@ -46,8 +46,11 @@ export type WorkPolicy<Due extends { readonly id: string }, Q extends DueQueue<D
   isFull(queue: Q): boolean;
   /** Returns true if the buffered row may begin now; if not, the policy makes the queue ready later. */
   admits(queue: Q): boolean;
-  /** Makes the attempt and records its outcome. `probe`: the breaker admits no other attempt until this one ends. */
-  attempt(queue: Q, due: Due, probe: boolean): Promise<void>;
+  /**
+   * Makes the attempt, records its outcome and then calls the engine's `ended`. `probe`: the breaker admits no other
+   * attempt until this one ends.
+   */
+  attempt(queue: Q, due: Due, probe: boolean): void;
   /** Called when an attempt has ended: other queues may have room now. */
   ended(): void;
   rests?(queue: Q): void;
@@ -151,7 +154,7 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
   /** Gives the queue a turn: it may be able to begin an attempt. */
   readonly ready = (queue: Q): void => {
     if (!this.#isRunning) return;
-    this.turns.add(queue, this.#policy.partyOf(queue));
+    if (!this.turns.has(queue)) this.turns.add(queue, this.#policy.partyOf(queue));
     this.#pumpSoon();
   };
 
@@ -186,7 +189,8 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
       const due = queue.shift();
       if (due === undefined) return;
       const probe = queue.breaker.began();
-      this.begin(queue, due.id, () => policy.attempt(queue, due, probe));
+      this.begin(queue);
+      policy.attempt(queue, due, probe);
     }
     this.ready(queue);
   }
@@ -217,15 +221,14 @@ export class WorkEngine<Due extends { readonly id: string }, Q extends DueQueue<
     this.#read(queue);
   }
 
-  /** Begins an attempt at a row that the queue has taken. The queue's lane is not given away until the attempt ends. */
-  begin(queue: Q, id: string, attempt: () => Promise<void>): void {
+  /** Begins an attempt at a row that the queue has taken. The queue's lane is not given away until `ended`. */
+  begin(queue: Q): void {
     this.#underWay += 1;
     this.#options.lanes.hold(queue.lane);
-    void this.#finish(queue, id, attempt());
   }
 
-  async #finish(queue: Q, id: string, attempt: Promise<void>): Promise<void> {
-    await attempt;
+  /** Ends the attempt at the row: it was settled or given up. */
+  ended(queue: Q, id: string): void {
     queue.release(id);
     this.#options.lanes.release(queue.lane);
     this.#underWay -= 1;

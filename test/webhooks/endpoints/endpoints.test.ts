@@ -83,6 +83,10 @@ const faults: readonly (readonly [title: string, fields: object, status: number,
     '/headers',
   ],
   ['a mode of a scheme without modes', { scheme: 'plain', mode: 'live' }, 422, '/mode'],
+  ['signatures of a scheme without versions', { scheme: 'plain', signatures: ['v1'] }, 422, '/signatures'],
+  ['signatures without v1', { signatures: ['v1a'] }, 422, '/signatures'],
+  ['a signature twice', { signatures: ['v1', 'v1'] }, 422, '/signatures'],
+  ['a signature version that there is not', { signatures: ['v1', 'v2'] }, 422, '/signatures/1'],
   ['a scheme that there is not', { scheme: 'other' }, 422, '/scheme'],
   ['more in flight than may be', { maxInFlight: 1025 }, 422, '/maxInFlight'],
   ['an unknown member', { secret: 'whsec_mine' }, 422, '/secret'],
@@ -175,6 +179,17 @@ test('gives a timestamped endpoint the mode live, and takes the mode away with t
   const plain = await room.ask('ada', 'PATCH', path, { json: { scheme: 'plain' } });
   assert.deepEqual([plain.status, plain.json.scheme, plain.json.mode], [200, 'plain', undefined]);
   assert.equal((await room.ask('ada', 'PATCH', path, { json: { mode: 'live' } })).status, 422);
+});
+
+test('keeps the signature versions of a standard endpoint, and takes them away with the scheme', async () => {
+  const made = await room.make('ada', { signatures: ['v1'] });
+  assert.deepEqual(made.signatures, ['v1']);
+  const path = `endpoints/${made.id}`;
+  const both = await room.ask('ada', 'PATCH', path, { json: { signatures: ['v1', 'v1a'] } });
+  assert.deepEqual(both.json.signatures, ['v1', 'v1a']);
+  const plain = await room.ask('ada', 'PATCH', path, { json: { scheme: 'plain' } });
+  assert.deepEqual([plain.status, plain.json.scheme, plain.json.signatures], [200, 'plain', undefined]);
+  assert.equal((await room.ask('ada', 'PATCH', path, { json: { signatures: ['v1'] } })).status, 422);
 });
 
 test('judges what stands not anew', async () => {

@@ -91,6 +91,8 @@ export function watchedStore<S extends Store>(store: S): Watched<S> {
     },
     async rest() {
       await turnOver();
+      // Attempts that end are settled a turn later.
+      await turnOver();
       // Most rings of a long time set nothing off.
       if (pending === 0 && asked === restedAt) return;
       for (let quiet = 0, before = asked; quiet < 3; quiet += 1) {

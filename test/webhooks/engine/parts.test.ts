@@ -380,47 +380,90 @@ describe('queue of an endpoint', () => {
   test('takes what is due, knows when the next one is, and whether there may be more', () => {
     const { queue, budget } = made();
     assert.equal(queue.mayHoldMore, true);
-    queue.endRead(queue.beginRead(), [row('a', 1), row('b', 2), row('c', now + 5)], 3, now);
+    queue.endRead(queue.beginRead(now), [row('a', 1), row('b', 2), row('c', now + 5)], 3, now);
     assert.equal(budget.buffered, 2);
     assert.deepEqual(ids(queue), ['a', 'b']);
     assert.equal(budget.buffered, 0);
     assert.deepEqual([queue.mayHoldMore, queue.nextDueAt], [false, now + 5]);
-    queue.endRead(queue.beginRead(), [row('a', 1), row('b', 2), row('d', 3)], 3, now);
+    queue.endRead(queue.beginRead(now), [row('a', 1), row('b', 2), row('d', 3)], 3, now);
     assert.deepEqual(ids(queue), ['d']);
     assert.equal(queue.mayHoldMore, true);
   });
 
+  test('reads on behind the last row of a full read, unless something before it may be due', () => {
+    const { queue } = made();
+    const full = [row('a', 1), row('b', 2)];
+    const begin = () => {
+      const epoch = queue.beginRead(now);
+      return { epoch, behind: queue.readsBehind?.id };
+    };
+    queue.endRead(begin().epoch, full, 2, now);
+    const second = begin();
+    assert.equal(second.behind, 'b');
+    queue.endRead(second.epoch, [row('c', 3), row('d', 4)], 2, now);
+    assert.deepEqual(ids(queue), ['a', 'b', 'c', 'd']);
+    queue.mayHoldMore = true;
+    assert.equal(begin().behind, undefined, 'it was woken');
+    queue.endRead(0, full, 2, now);
+    queue.dueAt(now);
+    assert.equal(begin().behind, undefined, 'an earlier row is due again');
+    queue.endRead(0, full, 2, now);
+    queue.dueAt(now + 1);
+    const third = begin();
+    assert.equal(third.behind, 'b');
+    queue.mayHoldMore = true;
+    queue.endRead(third.epoch, [row('e', 5), row('f', 6)], 2, now);
+    assert.equal(begin().behind, undefined, 'it was woken during the read');
+    assert.equal(queue.nextDueAt, Number.POSITIVE_INFINITY);
+  });
+
+  test('takes a new row without a read where it knows all others, and leaves it to a read otherwise', () => {
+    const { queue, budget } = made();
+    assert.equal(queue.offer(row('a', 1), now), false, 'nothing is known of a new queue');
+    queue.endRead(queue.beginRead(now), [], 4, now);
+    assert.ok(queue.offer(row('a', 1), now));
+    assert.ok(queue.offer(row('a', 1), now), 'it has this one already');
+    assert.ok(queue.offer(row('later', now + 5), now));
+    assert.deepEqual([queue.buffered, budget.buffered, queue.nextDueAt], [1, 1, now + 5]);
+    assert.equal(queue.offer(row('b', 2), now + 5), false, 'an earlier row is due');
+    const epoch = queue.beginRead(now);
+    assert.equal(queue.offer(row('b', 2), now), false, 'a read is under way');
+    queue.endRead(epoch, [row('a', 1)], 4, now);
+    while (queue.offer(row(`c${queue.buffered}`, 3), now)) assert.ok(queue.buffered < 1000);
+    assert.equal(queue.buffered, queue.wanted - queue.taken, 'as many as it would read');
+  });
+
   test('takes nothing again that was written down while the rows were being read', () => {
     const { queue } = made();
-    queue.endRead(queue.beginRead(), [row('a', 1)], 4, now);
+    queue.endRead(queue.beginRead(now), [row('a', 1)], 4, now);
     assert.deepEqual(ids(queue), ['a']);
-    const epoch = queue.beginRead();
+    const epoch = queue.beginRead(now);
     queue.release('a');
     queue.endRead(epoch, [row('a', 1), row('b', 2)], 4, now);
     assert.deepEqual(ids(queue), ['b']);
     // A resend makes the same one due again, and a read that begins after it was written down shows that.
-    queue.endRead(queue.beginRead(), [row('a', 3)], 4, now);
+    queue.endRead(queue.beginRead(now), [row('a', 3)], 4, now);
     assert.deepEqual(ids(queue), ['a']);
   });
 
   test('knows that more may be due when it was told so during a read, or when the read was for nothing', () => {
     const { queue } = made();
-    const woken = queue.beginRead();
+    const woken = queue.beginRead(now);
     queue.mayHoldMore = true;
     queue.endRead(woken, [], 4, now);
     assert.equal(queue.mayHoldMore, true);
-    const dropped = queue.beginRead();
+    const dropped = queue.beginRead(now);
     queue.drop();
     queue.endRead(dropped, [row('a', 1)], 4, now);
     assert.deepEqual([queue.mayHoldMore, queue.buffered], [true, 0]);
-    queue.beginRead();
+    queue.beginRead(now);
     queue.failRead();
     assert.deepEqual([queue.mayHoldMore, queue.reading], [true, false]);
   });
 
   test('lets go of what has not begun, and of nothing else', () => {
     const { queue, budget } = made();
-    queue.endRead(queue.beginRead(), [row('a', 1), row('b', 2)], 4, now);
+    queue.endRead(queue.beginRead(now), [row('a', 1), row('b', 2)], 4, now);
     queue.shift();
     queue.drop();
     assert.deepEqual([queue.taken, queue.buffered, budget.buffered, queue.mayHoldMore], [1, 0, 0, true]);

@@ -81,7 +81,8 @@ export async function openSender(options: SenderOptions): Promise<Sender> {
   const { directory, wakes, lanes, health, engine } = rooms;
   const observe = (observation: Observation): void => void observed.push(observation);
   const expansion = createExpansion({ store, directory, wakes, newId, clock, observe });
-  const told = withDeliveries(store, { directory, wakes, expansion, newId, clock });
+  const events = { keep: () => undefined };
+  const told = withDeliveries(store, { directory, wakes, events, expansion, newId, clock });
 
   async function put(changes: readonly Change[]): Promise<void> {
     expectCommitted(await store.commit({ changes, events: [] }));
@@ -157,10 +158,12 @@ async function openRooms(options: RoomOptions) {
   const settle = createSettle({
     ...{ store, schedules: schedulesDefault, health, random, observe, settings: chosen },
   });
-  const send: Send = async (claim, signal) => {
+  const send: Send = (claim, signal, end) => {
     const startedAt = clock();
-    const outcome = await answer(claim, signal);
-    return { outcome, startedAt, endedAt: clock() };
+    answer(claim, signal).then(
+      (outcome) => end.attempted({ outcome, startedAt, endedAt: clock() }),
+      (error) => end.failed(error),
+    );
   };
   const engine = createEngine({
     ...{ ...time, store, directory, wakes, lanes, send, settle, random, settings: chosen, observe },

@@ -23,6 +23,7 @@ import {
 import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { endpointSecretsTable, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import { createEventSource, type EventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWakes, type Wakes } from '../../../src/webhooks/sending/wakes.ts';
 
 const title = Type.Object({ title: Type.Optional(Type.String()) });
@@ -118,6 +119,7 @@ export type Process = {
   readonly directory: FollowedDirectory;
   readonly wakes: Wakes;
   readonly expansion: Expansion;
+  readonly events: EventSource;
   readonly clock: () => number;
   /** Endpoints that were named, in order. */
   readonly woken: string[];
@@ -149,8 +151,9 @@ export async function startProcess(
     await directory.close();
   });
   const expansion = createExpansion({ store: plain, directory, wakes, newId, clock: Date.now, observe });
-  const store = withDeliveries(plain, { directory, wakes, expansion, newId, clock: Date.now });
-  return { plain, store, directory, wakes, expansion, clock: Date.now, woken, observed };
+  const events = createEventSource({ store: plain, clock: Date.now });
+  const store = withDeliveries(plain, { directory, wakes, events, expansion, newId, clock: Date.now });
+  return { plain, store, directory, wakes, events, expansion, clock: Date.now, woken, observed };
 }
 
 export function putEndpoint(endpoint: Endpoint, owner: string | null, rev?: number): Change {

@@ -103,8 +103,8 @@ async function killed(
       processId: `dead-${unitsLeft}`,
       commit: (unit) => (left-- > 0 ? one.plain.commit(unit) : new Promise(() => undefined)),
     };
-    const { directory, wakes } = one;
-    const parts = { directory, wakes, newId, clock: Date.now };
+    const { directory, wakes, events: sent } = one;
+    const parts = { directory, wakes, events: sent, newId, clock: Date.now };
     const expansion = createExpansion({ ...parts, store: dying, observe: () => undefined });
     const event = eventOf('products.created');
     const store = withDeliveries(dying, { ...parts, expansion });
@@ -125,13 +125,13 @@ async function killed(
 }
 
 async function owed(context: TestContext, process: Process): Promise<void> {
-  const { plain, directory, wakes } = process;
+  const { plain, directory, wakes, events } = process;
   const [kept, removed] = [
     await addEndpoint(process, 'usr_1', { events: ['products.*'] }),
     await addEndpoint(process, 'usr_1', { events: ['products.*'] }),
   ];
   const sleeping = { ...plain, processId: 'asleep' };
-  const parts = { directory, wakes, newId, clock: Date.now };
+  const parts = { directory, wakes, events, newId, clock: Date.now };
   const store = withDeliveries(sleeping, { ...parts, expansion: { look: () => undefined } });
   const event = eventOf('products.created');
   assert.equal((await store.commit({ changes: [], events: [event] })).outcome, 'committed');

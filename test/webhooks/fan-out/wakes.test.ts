@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { always } from '../../../src/model/filter.ts';
 import { anonymous, type Scope } from '../../../src/model/principal.ts';
 import { visibleEvents } from '../../../src/resources/events/visibility.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { Row, Store } from '../../../src/store/store.ts';
 import { wakesTable } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines, openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
@@ -20,6 +20,9 @@ for (const [engine, open] of engines) {
     await until(() => other.directory.get(bob.id) !== undefined, 'the other process knows the endpoints');
     const pair: Pair = { one, other, ada: ada.id, bob: bob.id };
     await context.test('reach every process for the events of any', () => ofEvents(pair));
+    await context.test('hand new deliveries and their events over as they were committed, once', () =>
+      handedOver(pair),
+    );
     await context.test('reach every process for what no event tells of', () => withoutEvents(pair));
     await context.test('go on after the store failed, and tell of nothing that came before', (inner) =>
       afterFailure(inner, pair),
@@ -40,6 +43,28 @@ async function ofEvents({ one, other, ada, bob }: Pair): Promise<void> {
   for (const { woken } of [one, other])
     await until(() => new Set(woken).size === 2, 'both endpoints are named');
   assert.deepEqual([...new Set(other.woken)].sort(), [ada, bob].sort());
+}
+
+async function handedOver({ one, other, bob }: Pair): Promise<void> {
+  const made: Row[] = [];
+  const stop = one.wakes.onWake((_id, _delivery, row) => {
+    if (row !== undefined) made.push(row);
+  });
+  one.woken.length = 0;
+  const event = eventOf('products.created');
+  await one.store.commit({ changes: [], events: [event] });
+  const [row] = made;
+  assert.ok(row !== undefined && made.length === 1);
+  const { id, rev, doc, owner, createdAt, updatedAt, deletedAt } = row;
+  const handed = { id, rev, doc, owner, createdAt, updatedAt, deletedAt };
+  assert.deepEqual(handed, await one.plain.read('deliveries', id));
+  assert.deepEqual(await one.events.read(event.id), {
+    ...{ doc: event.doc, owner: event.owner, createdAt: event.createdAt },
+  });
+  await other.store.commit({ changes: [], events: [eventOf('products.created')] });
+  await until(() => one.woken.length > 1, 'the log names what another process committed');
+  assert.deepEqual(one.woken, [bob, bob], 'and not again what this one did');
+  stop();
 }
 
 async function withoutEvents({ one, other, ada }: Pair): Promise<void> {

@@ -268,7 +268,8 @@ async function stubborn(plain: Store): Promise<void> {
   const hasty = { ...plain, lines: new Lines({ changeWaitMs: 50 }) };
   const store = withDeliveries(hasty, {
     directory,
-    wakes: { announce },
+    wakes: { announce, announceMade: announce, noteEvent: () => undefined },
+    events: { keep: announce },
     expansion: { look: announce },
     newId,
     clock: Date.now,

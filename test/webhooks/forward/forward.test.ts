@@ -41,7 +41,7 @@ type Given = {
 async function forwarded(given: Given = {}): Promise<HandedOn> {
   const { secrets = [{ secret: current, until: null }] } = given;
   const forward = createForward({
-    exchange: exchanges.exchange,
+    exchange: (call, done) => void exchanges.exchange(call).then(done),
     secrets: { of: ({ sender: name, use }) => (name === 'billing' && use === 'forward' ? secrets : []) },
     ...{ clock: Date.now, version: '1.2.3', webhookTimeoutMs: 2000, webhookRetryAfterSecondsMax: 60 },
   });

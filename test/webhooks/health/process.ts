@@ -61,7 +61,8 @@ export async function startProcess(context: TestContext, store: Store, time: Tim
   const health = createHealth({
     store: withDeliveries(store, {
       directory,
-      wakes: { announce: () => undefined },
+      wakes: { announce: () => undefined, announceMade: () => undefined, noteEvent: () => undefined },
+      events: { keep: () => undefined },
       expansion: { look: () => undefined },
       newId,
       clock,

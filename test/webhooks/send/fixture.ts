@@ -11,7 +11,7 @@ import { eventDocument } from '../../../src/model/event.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated } from '../../../src/model/principal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { Attempted, Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Attempted, Claim, Send } from '../../../src/webhooks/sending/delivery-claim.ts';
 import { createSend, type SendOptions } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWebhookKeys, type WebhookKeys } from '../../../src/webhooks/sending/webhook-keys.ts';
@@ -23,21 +23,24 @@ export const [current, previous] = [7, 8].map(
 const timing = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 0 };
 
 /** Posts what it is given as it is given: node:http itself refuses a field that would end early. */
-export const exchange: Exchange = ({ url, method, fields, body }: ExchangeCall) =>
-  new Promise((resolve, reject) => {
-    const length = Buffer.byteLength(body);
-    const headers = ['Host', url.host, 'Content-Length', String(length), ...fields];
-    const outgoing = request(url, { method, headers }, (answer) => {
-      answer.resume();
-      const outcome: ExchangeOutcome = {
-        ...{ kind: 'answered', status: answer.statusCode ?? 0, fields: [], snippet: '', cut: null },
-        ...{ protocol: 'http/1.1', reused: false, address: null, timing },
-      };
-      answer.on('end', () => resolve(outcome));
-    });
-    outgoing.on('error', reject);
-    outgoing.end(body);
+export const exchange: Exchange = ({ url, method, fields, body }: ExchangeCall, done) => {
+  const length = Buffer.byteLength(body);
+  const headers = ['Host', url.host, 'Content-Length', String(length), ...fields];
+  const outgoing = request(url, { method, headers }, (answer) => {
+    answer.resume();
+    const outcome: ExchangeOutcome = {
+      ...{ kind: 'answered', status: answer.statusCode ?? 0, fields: [], snippet: '', cut: null },
+      ...{ protocol: 'http/1.1', reused: false, address: null, timing },
+    };
+    answer.on('end', () => done(outcome));
   });
+  outgoing.end(body);
+};
+
+/** Sends as the engine does. */
+export function sendBy(send: Send, claim: Claim, signal: AbortSignal): Promise<Attempted> {
+  return new Promise((attempted, failed) => send(claim, signal, { attempted, failed }));
+}
 
 export type Sender = {
   readonly clock: { now: number };
@@ -89,7 +92,7 @@ export async function startSender(store: Store, more: Partial<SendOptions> = {})
       if (outcome !== 'committed') throw new Error(outcome);
       return id;
     },
-    send: (claim) => send(claim, new AbortController().signal),
+    send: (claim) => sendBy(send, claim, new AbortController().signal),
   };
 }
 
@@ -97,6 +100,7 @@ const owner = authenticated({ id: 'usr_1', scopes: ['read', 'webhooks'] });
 
 export type Given = {
   readonly scheme: Endpoint['scheme'];
+  readonly signatures?: NonNullable<Endpoint['signatures']>;
   readonly url: URL;
   readonly eventId: string;
   readonly eventType?: string;
@@ -107,7 +111,7 @@ export type Given = {
 
 /** A claim of one delivery to an endpoint that is made for it. */
 export function claimOf(given: Given): Claim {
-  const { scheme, url, eventId, eventType = 'products.created', headers } = given;
+  const { scheme, signatures, url, eventId, eventType = 'products.created', headers } = given;
   const { secrets = [{ secret: current, until: null }] } = given;
   const time = '2030-01-01T00:00:00.000Z';
   const endpoint: Endpoint = {
@@ -120,6 +124,7 @@ export function claimOf(given: Given): Claim {
       createdAt: time,
       updatedAt: time,
     },
+    ...(signatures === undefined ? {} : { signatures }),
   };
   return {
     delivery: {

@@ -8,7 +8,7 @@ import { createSend } from '../../../src/webhooks/sending/send-delivery.ts';
 import { createEventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { openEmbedded } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
-import { claimOf, startSender } from './fixture.ts';
+import { claimOf, sendBy, startSender } from './fixture.ts';
 
 const KiB = 1024;
 const url = new URL('https://receiver.example/');
@@ -28,11 +28,10 @@ function startHanging(memory: MemoryBudget) {
   const stop = new AbortController();
   const send = createSend({
     events: createEventSource({ store, clock: () => clock.now }),
-    exchange: ({ signal }) =>
-      new Promise((resolve) => {
-        hanging.push(() => resolve(aborted));
-        if (signal?.aborted) resolve(aborted);
-      }),
+    exchange({ signal }, done) {
+      if (signal?.aborted) done(aborted);
+      else hanging.push(() => done(aborted));
+    },
     directory: { get: () => undefined, mayReceive: async () => true },
     view: () => undefined,
     keys,
@@ -44,7 +43,7 @@ function startHanging(memory: MemoryBudget) {
   return {
     hanging,
     stop,
-    send: (given = {}) => send(claimOf({ scheme: 'plain', url, eventId, ...given }), stop.signal),
+    send: (given = {}) => sendBy(send, claimOf({ scheme: 'plain', url, eventId, ...given }), stop.signal),
   };
 }
 

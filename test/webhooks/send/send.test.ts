@@ -59,6 +59,15 @@ test('each scheme has its own fields and those of all, and no others', async () 
   assert.match(String(standard.headers['webhook-signature']), /^v1,[\w+/]{43}= v1a,[\w+/]{86}==$/);
 });
 
+test('v1a is signed for endpoints that want it, and for those that say nothing', async () => {
+  const both = /^v1,[\w+/]{43}= v1a,[\w+/]{86}==$/;
+  assert.match(String((await sent({})).headers['webhook-signature']), both);
+  const asked = await sent({ signatures: ['v1a', 'v1'] });
+  assert.match(String(asked.headers['webhook-signature']), both);
+  const one = await sent({ signatures: ['v1'] });
+  assert.match(String(one.headers['webhook-signature']), /^v1,[\w+/]{43}=$/);
+});
+
 test('each attempt has the same body and id, and a fresh time and signature', async () => {
   for (const scheme of ['standard', 'timestamped'] as const) {
     const first = await sent({ scheme });

@@ -8,7 +8,7 @@ import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import type { Attempt } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
-import type { Attempted, Claim, Verdict } from '../../../src/webhooks/sending/delivery-claim.ts';
+import type { Attempted, Claim, Settled, Verdict } from '../../../src/webhooks/sending/delivery-claim.ts';
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { attemptsTable, deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
@@ -37,12 +37,14 @@ const known: KnownEndpoint = {
   secrets: [],
 };
 
+let way: 'alone' | 'together' = 'alone';
+
 /** A settler with everything that it told. */
 function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
   const facts: Observation[] = [];
   const notes: Verdict[] = [];
   const disabled: string[] = [];
-  const settle = createSettle({
+  const { alone, together } = createSettle({
     store,
     schedules: schedulesDefault,
     random: () => 0.5,
@@ -55,7 +57,12 @@ function settler(store: Pick<Store, 'commit' | 'read' | 'lines'>) {
       },
     },
   });
-  return { settle, facts, notes, disabled };
+  /** As the engine does: alone only what could not be settled together. */
+  async function settleAsOne(claim: Claim, outcome: Attempted): Promise<Settled> {
+    const settled = await new Promise<Settled | undefined>((done) => together(claim, outcome, done));
+    return settled ?? alone(claim, outcome);
+  }
+  return { settle: way === 'alone' ? alone : settleAsOne, together, facts, notes, disabled };
 }
 
 let made = 0;
@@ -305,8 +312,8 @@ const cases: readonly Case[] = [
   [
     'lists the attempts of one delivery, oldest first, by pages',
     async (one) => {
-      const claim = await claimed(one, { id: 'dlv_list' });
-      const neighbour = await claimed(one, { id: 'dlv_list0' });
+      const claim = await claimed(one, { id: `dlv_list_${way}` });
+      const neighbour = await claimed(one, { id: `dlv_list_${way}0` });
       await settler(one).settle(neighbour, attempted(answer(200)));
       let current = claim;
       for (let number = 1; number <= 12; number += 1) {
@@ -316,8 +323,8 @@ const cases: readonly Case[] = [
         assert.ok(next !== undefined && row !== undefined);
         current = { ...claim, delivery: next, rev: row.rev };
       }
-      const first = await attemptsPage(one, attemptsTable, 'dlv_list', { afterNumber: 0, limit: 5 });
-      const second = await attemptsPage(one, attemptsTable, 'dlv_list', { afterNumber: 5, limit: 50 });
+      const first = await attemptsPage(one, attemptsTable, claim.delivery.id, { afterNumber: 0, limit: 5 });
+      const second = await attemptsPage(one, attemptsTable, claim.delivery.id, { afterNumber: 5, limit: 50 });
       assert.ok(first.more && !second.more);
       const codes = [...first.docs, ...second.docs].map((doc) => (JSON.parse(doc) as Attempt).statusCode);
       assert.deepEqual(
@@ -331,6 +338,40 @@ const cases: readonly Case[] = [
 for (const [engine, open] of engines) {
   test(`settles on ${engine}`, async (context: TestContext) => {
     const [one, other] = await open(context);
-    for (const [title, run] of cases) await context.test(title, () => run(one, other));
+    for (way of ['alone', 'together'] as const)
+      for (const [title, run] of cases) await context.test(`${way}: ${title}`, () => run(one, other));
+  });
+
+  test(`settles attempts of one turn in one unit on ${engine}`, async (context: TestContext) => {
+    const [one] = await open(context);
+    const store = failing(one);
+    const { together, facts } = settler(store);
+    const claims = await Promise.all(Array.from({ length: 70 }, () => claimed(one)));
+    const settle = (claim: Claim) =>
+      new Promise<Settled | undefined>((done) => together(claim, attempted(answer(200)), done));
+    const settled = await Promise.all(claims.map(settle));
+    assert.equal(store.commits, 2, 'the first unit is full');
+    assert.equal(facts.length, 70);
+    for (const [at, { delivery }] of claims.entries()) {
+      assert.deepEqual(await standing(one, delivery.id), settled[at]?.delivery);
+      assert.equal((await attempts(one, delivery.id)).length, 1);
+    }
+  });
+
+  test(`settles no attempt of a unit of which one is superseded on ${engine}`, async (context: TestContext) => {
+    const [one, other] = await open(context);
+    const { together, facts } = settler(one);
+    const claims = await Promise.all(Array.from({ length: 3 }, () => claimed(one)));
+    const [, second] = claims;
+    assert.ok(second !== undefined);
+    await write(other, { ...second.delivery, updatedAt: isoTime(madeAt + 1) }, second.rev);
+    const settle = (claim: Claim) =>
+      new Promise<Settled | undefined>((done) => together(claim, attempted(answer(200)), done));
+    assert.deepEqual(await Promise.all(claims.map(settle)), [undefined, undefined, undefined]);
+    assert.deepEqual(facts, []);
+    for (const { delivery } of claims) {
+      assert.equal((await standing(one, delivery.id))?.status, 'pending');
+      assert.deepEqual(await attempts(one, delivery.id), []);
+    }
   });
 }

@@ -60,15 +60,13 @@ function scene(jobs: Readonly<Record<string, Jobs>>, roomMax = 8, perQueueMax = 
     admits: () => true,
     attempt(queue, { id }) {
       begun.push(id);
-      return new Promise((resolve) => {
-        const end = () => {
-          underWay.splice(underWay.indexOf(attempt), 1);
-          jobs[queue.id]?.delete(id);
-          resolve();
-        };
-        const attempt = { queue, id, end };
-        underWay.push(attempt);
-      });
+      const end = () => {
+        underWay.splice(underWay.indexOf(attempt), 1);
+        jobs[queue.id]?.delete(id);
+        engine.ended(queue, id);
+      };
+      const attempt = { queue, id, end };
+      underWay.push(attempt);
     },
     ended: () => undefined,
     wake,

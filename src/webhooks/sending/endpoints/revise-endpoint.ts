@@ -37,6 +37,7 @@ export function reviseEndpoint(limits: Limits): Revise {
     const errors = [
       ...faultsOf(wanted, current, limits),
       ...modeFaults(wanted, current),
+      ...signatureFaults(wanted, current),
       ...('error' in tenant ? [tenant.error] : []),
     ];
     if (errors.length > 0) {
@@ -45,6 +46,7 @@ export function reviseEndpoint(limits: Limits): Revise {
     const settled = {
       ...wanted,
       mode: modeOf(wanted),
+      signatures: wanted.scheme === 'standard' ? wanted.signatures : undefined,
       tenant: 'error' in tenant ? undefined : tenant.tenant,
       disabledReason: wanted.status === 'disabled' ? reasonOf(current) : undefined,
       headers: wanted.headers === undefined ? undefined : hideValues(wanted.headers),
@@ -104,6 +106,23 @@ function modeFaults({ scheme, mode }: Fields, current: Endpoint | undefined): re
 
 function modeOf({ scheme, mode }: Fields): Endpoint['mode'] {
   return scheme === 'timestamped' ? (mode ?? 'live') : undefined;
+}
+
+/**
+ * `v1` is required, because a `v1a` signature does not prove for whom a message is. Versions that an earlier scheme had
+ * are dropped silently.
+ */
+function signatureFaults(
+  { scheme, signatures }: Fields,
+  current: Endpoint | undefined,
+): readonly FieldError[] {
+  if (signatures === undefined) return [];
+  if (scheme !== 'standard') {
+    return signatures.join() === current?.signatures?.join()
+      ? []
+      : [{ pointer: '/signatures', message: 'requires the scheme standard' }];
+  }
+  return signatures.includes('v1') ? [] : [{ pointer: '/signatures', message: 'must contain v1' }];
 }
 
 /** Members of a tenant create endpoints for it; callers without a tenant, and administrators, for any. */

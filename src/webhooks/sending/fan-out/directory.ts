@@ -16,6 +16,7 @@ import type { Observe } from '../../../observe/observation.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import type { MaybePromise } from '../../../store/store.ts';
 import { oneAtATime } from '../../../store/table-looks.ts';
+import { whenKnown } from '../../../store/when-known.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../known-endpoint.ts';
 import { endpointGenerationTable, endpointSecretsTable, endpointsCollection } from '../sending-tables.ts';
 import { isTestEvent } from '../test-events.ts';
@@ -96,9 +97,10 @@ export async function createEndpointDirectory(options: DirectoryOptions): Promis
     following.close();
     throw error;
   }
+  const admission = createAdmission(options, state, refresh);
   return {
     ...shownOf(state, clock),
-    mayReceive: createMayReceive(options, state, refresh),
+    mayReceive: admission.mayReceive,
     refresh,
     onChange(listener) {
       const call = (): void => listener();
@@ -108,6 +110,7 @@ export async function createEndpointDirectory(options: DirectoryOptions): Promis
     freshen: () => (Math.abs(clock() - state.readAt) > reliedOnMs ? refresh() : undefined),
     async close() {
       following.close();
+      admission.stop();
       await refresh.idle();
     },
   };
@@ -126,18 +129,39 @@ function shownOf(state: DirectoryState, clock: () => number): Shown {
   };
 }
 
-function createMayReceive(
+type Admission = Pick<EndpointDirectory, 'mayReceive'> & { readonly stop: () => void };
+
+function createAdmission(
   { store, collections }: Pick<DirectoryOptions, 'store' | 'collections'>,
   state: DirectoryState,
   refresh: () => Promise<void>,
-): EndpointDirectory['mayReceive'] {
+): Admission {
   const collectionOf = collectionOfEvents(collections);
-  return async (id, event) => {
-    const ended = store.read(endpointGenerationTable, state.generation.guard.id);
-    if ((ended instanceof Promise ? await ended : ended) !== undefined) await refresh();
+  const judge = (id: string, event: Parameters<EndpointDirectory['mayReceive']>[1]): boolean => {
     const known = state.endpoints.get(id);
     if (known === undefined || isTestEvent(event)) return known !== undefined;
-    return isTold(state.rights, known, { ...event, collection: collectionOf(event.type) });
+    const { owner, doc } = event;
+    return isTold(state.rights, known, { owner, doc, collection: collectionOf(event.type) });
+  };
+  /**
+   * The id of the row that ends the generation, known to be absent. Only for a store of this process alone, which
+   * reports a change before its commit resolves; a shared store is asked each time.
+   */
+  let absent: string | undefined;
+  const stop = store.onChange(endpointGenerationTable, () => {
+    absent = undefined;
+  });
+  return {
+    mayReceive(id, event) {
+      const { guard } = state.generation;
+      if (absent === guard.id) return judge(id, event);
+      const ended = store.read(endpointGenerationTable, guard.id);
+      if (ended === undefined && !store.shared) absent = guard.id;
+      return whenKnown(ended, (row) =>
+        row === undefined ? judge(id, event) : refresh().then(() => judge(id, event)),
+      );
+    },
+    stop,
   };
 }
 

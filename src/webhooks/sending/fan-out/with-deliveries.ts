@@ -15,6 +15,7 @@ import type { Services } from '../../../store/capabilities.ts';
 import type { Change, Commit, EventEntry, MaybePromise, Store, Unit } from '../../../store/store.ts';
 import type { KnownEndpoint } from '../known-endpoint.ts';
 import { endpointGenerationTable, endpointsCollection, generationLine } from '../sending-tables.ts';
+import type { EventSource } from '../sent-event.ts';
 import type { Wakes } from '../wakes.ts';
 import { deliveryChange } from './delivery-row.ts';
 import type { FollowedDirectory } from './directory.ts';
@@ -23,7 +24,8 @@ import { deliveriesPerUnitMax, partChanges } from './owed-deliveries.ts';
 
 export type FanOutOptions = Pick<Services, 'clock' | 'newId'> & {
   readonly directory: Pick<FollowedDirectory, 'matching' | 'refresh' | 'freshen'>;
-  readonly wakes: Pick<Wakes, 'announce'>;
+  readonly wakes: Pick<Wakes, 'announce' | 'announceMade' | 'noteEvent'>;
+  readonly events: Pick<EventSource, 'keep'>;
   readonly expansion: Pick<Expansion, 'look'>;
 };
 
@@ -84,23 +86,28 @@ async function commitMade(
   return commit.change < own + added.length ? undefined : { ...commit, change: commit.change - added.length };
 }
 
-/** Announces even if the outcome of the commit is unknown: an unnecessary look costs less than a wait. */
-async function announced(committing: Promise<Commit>, announce: () => void): Promise<Commit> {
-  let isMade = true;
+type Announce = (rev: number | undefined) => void;
+
+async function announced(committing: Promise<Commit>, announce: Announce): Promise<Commit> {
+  let commit: Commit;
   try {
-    const commit = await committing;
-    isMade = commit.outcome === 'committed';
-    return commit;
-  } finally {
-    if (isMade) announce();
+    commit = await committing;
+  } catch (error) {
+    announce(undefined);
+    throw error;
   }
+  if (commit.outcome === 'committed') announce(commit.rev);
+  return commit;
 }
 
 type FanOut = {
   /** The guard, if needed, then a delivery for each event and endpoint, or the rows of owed ones. */
   readonly added: readonly Change[];
-  /** Called after the commit; undefined if there is nothing to announce. */
-  readonly announce: (() => void) | undefined;
+  /**
+   * Called after the commit with the revision of the unit; without one, its outcome is unknown. Undefined if there is
+   * nothing to announce.
+   */
+  readonly announce: Announce | undefined;
 };
 
 function fanOut(
@@ -124,18 +131,53 @@ function addedTo(processId: string, options: FanOutOptions, gathered: Gathered):
     }));
   }
   if (total === 0) return { added: guards, announce: undefined };
-  const added: Change[] = guards;
-  const endpoints = new Set<string>();
+  const made: Made[] = [];
+  const sent = new Set<EventEntry>();
   for (const [list, events] of lists) {
-    for (const known of list) {
-      endpoints.add(known.endpoint.id);
-      for (const event of events) added.push(deliveryChange(event, known, event.createdAt, options.newId));
+    for (const event of events) sent.add(event);
+    for (const { endpoint, owner } of list) {
+      for (const event of events) {
+        const change = deliveryChange(event, { endpoint, owner }, event.createdAt, options.newId);
+        made.push({ endpointId: endpoint.id, change });
+      }
     }
   }
+  for (const { id } of sent) options.wakes.noteEvent(id, true);
+  const at = options.clock();
   return {
-    added,
-    announce: () => options.wakes.announce(endpoints),
+    added: [...guards, ...made.map(({ change }) => change)],
+    announce(rev) {
+      if (rev === undefined) announceUnknown(options, made, sent);
+      else announceMade(options, made, sent, { rev, at });
+    },
   };
+}
+
+/** A delivery of a unit. */
+type Made = { readonly endpointId: string; readonly change: Change };
+
+/** The sender gets the events and the deliveries as they were committed, and need not read them. */
+function announceMade(
+  { wakes, events }: FanOutOptions,
+  made: readonly Made[],
+  sent: ReadonlySet<EventEntry>,
+  { rev, at }: { readonly rev: number; readonly at: number },
+): void {
+  for (const event of sent) events.keep(event.id, event, at);
+  for (const { endpointId, change } of made) {
+    const { id, next } = change;
+    if (next !== null) wakes.announceMade(endpointId, { id, rev, ...next });
+  }
+}
+
+/** The unit may have been committed, and an unnecessary look costs less than a wait. */
+function announceUnknown(
+  { wakes }: FanOutOptions,
+  made: readonly Made[],
+  sent: ReadonlySet<EventEntry>,
+): void {
+  for (const { id } of sent) wakes.noteEvent(id, false);
+  if (made.length > 0) wakes.announce(new Set(made.map(({ endpointId }) => endpointId)));
 }
 
 /* Matches all events of a unit with their endpoints, in several turns of the event loop if there are many. */

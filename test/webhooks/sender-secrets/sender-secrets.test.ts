@@ -95,7 +95,6 @@ for (const [engine, open] of engines) {
 test('secrets of the environment are as they are given, and nothing of them is stored', async (context) => {
   const store = await openEmbedded(context);
   const { secrets, made } = await loadSenderSecrets({ ...options, store });
-  context.after(() => secrets.close());
   const name: SecretName = { sender: 'given', use: 'receive' };
   assert.deepEqual(secrets.of(name), [
     { secret: 'of-the-environment', until: null },
@@ -105,12 +104,12 @@ test('secrets of the environment are as they are given, and nothing of them is s
   assert.ok(made.every(({ sender }) => sender !== 'given'));
   assert.equal(await store.read('sender_secrets', 'given'), undefined);
   assert.deepEqual(secrets.of({ sender: 'nobody', use: 'receive' }), []);
+  await secrets.close();
 });
 
 test('the list of secrets is the very same one until it changes', async (context) => {
   const store = await openEmbedded(context);
   const { secrets } = await loadSenderSecrets({ ...options, store });
-  context.after(() => secrets.close());
   const [stood, others] = [secrets.of(billing), secrets.of({ sender: 'lab', use: 'receive' })];
   await secrets.refresh();
   assert.equal(secrets.of(billing), stood);
@@ -119,6 +118,7 @@ test('the list of secrets is the very same one until it changes', async (context
   assert.notEqual(secrets.of(billing), stood);
   assert.equal(secrets.of(billing).length, 1, 'without an overlap the one of before is gone');
   assert.equal(secrets.of({ sender: 'lab', use: 'receive' }), others);
+  await secrets.close();
 });
 
 test('what was made is there again when a variable that outranked it is gone', async (context) => {

@@ -45,6 +45,7 @@ test('is published as comity/webhooks, where the build puts it', () => {
     exports: Record<string, unknown>;
   };
   assert.deepEqual(exports['./webhooks'], {
+    'comity-source': './src/webhooks/index.ts',
     types: './dist/webhooks/index.d.ts',
     default: './dist/webhooks/index.js',
   });

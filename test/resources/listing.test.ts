@@ -11,6 +11,7 @@ import { always } from '../../src/model/filter.ts';
 import { anonymous } from '../../src/model/principal.ts';
 import { createListCaches, createListing } from '../../src/resources/collection/listing.ts';
 import { compileForm } from '../../src/resources/query/form-query.ts';
+import { keptRow } from '../../src/store/kept-row.ts';
 import { tableOf } from '../../src/store-tables.ts';
 import { openEmbedded } from '../harness/stores.ts';
 
@@ -30,15 +31,7 @@ async function open(context: TestContext) {
     });
   const add = (id: string) => {
     const doc = JSON.stringify({ id, name: 'é' });
-    const next = {
-      doc,
-      owner: null,
-      createdAt: 0,
-      updatedAt: 0,
-      deletedAt: null,
-      search: null,
-      references: [],
-    };
+    const next = keptRow(doc, null, 0, 0);
     const change = { table: 'things', id, expect: { absent: true } as const, next };
     return store.commit({ changes: [change], events: [] });
   };

@@ -6,7 +6,7 @@
  * A worker is starting, serving, ending (after an uncaught error it drains while its successor starts) and ended.
  */
 import { randomUUID } from 'node:crypto';
-import { createServer, type ListenOptions } from 'node:net';
+import { createServer, type ListenOptions, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { Worker } from 'node:worker_threads';
@@ -15,7 +15,7 @@ import type { Environment, WrittenSettings } from '../../config/load-settings.ts
 import { memoryBytesMin } from '../../memory/machine-memory.ts';
 import { memoryBytesOf } from '../../memory/program-memory.ts';
 import type { Observe } from '../../observe/observation.ts';
-import { ignoreError, ownEmitter } from '../../observe/own-emitter.ts';
+import { ignoreError, onArrival, ownEmitter } from '../../observe/own-emitter.ts';
 import { openStoreHome } from '../../open-store.ts';
 import type { SqliteHome } from '../../store/sqlite/home.ts';
 import { createTallies } from '../../store/sqlite/tallies.ts';
@@ -286,6 +286,8 @@ async function holdPort(host: string, port: number): Promise<HeldPort> {
 
 async function openPort(options: ListenOptions): Promise<HeldPort> {
   const server = ownEmitter(createServer(), ignoreError);
+  // A client that is early would keep the port open: it is turned away, as before the port was open.
+  onArrival(server, 'connection', ignoreError, (socket: Socket) => socket.destroy());
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen(options, resolve);

@@ -1,7 +1,7 @@
 /** COMITY_PROCESSES: one port, one store, several workers; one that ends is replaced, and nothing acknowledged is lost. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import { listen } from '../../harness/listening.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
 import { until } from '../../harness/until.ts';
+import { freePort } from '../../wire/free-port.ts';
 
 const failing = resolve('test/full/cli/fixtures/failing-worker.config.ts');
 const notes = '/api/v1/notes';
@@ -121,6 +122,28 @@ test('prints a key that was made once, drains every worker on SIGTERM, and shows
   assert.equal(await server.stop(), 0);
   assert.equal(server.stderr().match(/"kind":"stopped"/g)?.length, 4);
   assert.doesNotMatch(server.stderr(), /"level":"(error|fatal)"/);
+});
+
+test('starts although clients connect to its port before it is ready and stay', async (t) => {
+  const port = await freePort();
+  let asking = true;
+  const clients: Socket[] = [];
+  const connecting = (async () => {
+    while (asking) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => socket.destroy());
+      clients.push(socket);
+      await delay(5);
+    }
+  })();
+  t.after(() => {
+    asking = false;
+    for (const socket of clients) socket.destroy();
+  });
+  const server = await start({ COMITY_PORT: String(port) });
+  asking = false;
+  await connecting;
+  assert.equal((await server.send('GET', notes)).status, 200);
 });
 
 test('refuses a port that is in use, a second process on the folder, and a number of workers out of bounds', async (t) => {

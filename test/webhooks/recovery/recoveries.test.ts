@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { eventDocument } from '../../../src/model/event.ts';
 import { always } from '../../../src/model/filter.ts';
+import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import {
   chunkEventsMax,
@@ -250,14 +251,6 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 }
 
 function thing(index: number, other: number) {
-  const next = {
-    doc: '{}',
-    owner: null,
-    createdAt: 0,
-    updatedAt: 0,
-    deletedAt: null,
-    search: null,
-    references: [],
-  };
+  const next = keptRow('{}', null, 0, 0);
   return { table: 'things', id: `${index}-${other}`, expect: { absent: true }, next } as const;
 }

@@ -64,7 +64,7 @@ export type ComposeOptions = {
   readonly clock?: () => number;
   /** Source of ids and secrets; replaced in tests only. */
   readonly random?: Randomness;
-  /** What workers have in common (src/cli/workers); absent in a process that serves alone. */
+  /** Ports and store that workers share (src/cli/workers); absent in a process without workers. */
   readonly shared?: Shared;
 };
 

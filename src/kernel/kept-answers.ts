@@ -38,7 +38,7 @@ type Kept = {
   readonly next: Kept | undefined;
 };
 
-/** What else answers depend on, besides target, caller and state. Many share one, which stays in the processor's cache. */
+/** The other inputs of a response, besides target, caller and state. Many responses share one, which stays in the processor's cache. */
 type Kind = Pick<Request, 'version'> &
   Pick<RequestFields, 'host' | 'accept' | 'acceptEncoding' | 'origin' | 'ifModifiedSince'> & {
     readonly reading: Pick<MessageReading, 'route' | 'query'>;

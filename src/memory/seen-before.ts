@@ -6,7 +6,7 @@
  * before may therefore seem new; a new one seems given if its hash is that of another, one in 2^32.
  */
 
-/** A longer text is told by its beginning and its length. */
+/** Of a longer text, only the beginning and the length are hashed. */
 const lookedAtMax = 1024;
 
 export class SeenBefore {

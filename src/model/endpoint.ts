@@ -31,7 +31,7 @@ export type Endpoint = {
   readonly events: readonly string[];
   readonly scheme: Scheme;
   readonly mode?: Mode;
-  /** Of the scheme `standard`; absent: both. */
+  /** Signatures that a delivery carries; only for the scheme `standard`. Default: both. */
   readonly signatures?: readonly SignatureVersion[];
   readonly status: 'enabled' | 'disabled';
   readonly disabledReason?: DisabledReason;

@@ -1,4 +1,4 @@
-/** What the supervisor and a worker send each other. */
+/** Messages between the supervisor and a worker. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Running } from '../../compose.ts';
 import type { Environment, WrittenSettings } from '../../config/load-settings.ts';
@@ -10,7 +10,7 @@ export type WorkerData = {
   readonly number: number;
   readonly environment: Environment;
   readonly written: WrittenSettings;
-  /** Of the configuration that the supervisor read; the worker refuses to serve another. */
+  /** Identifies the configuration that the supervisor read; the worker refuses to serve another one. */
   readonly fingerprint: string;
   readonly port: number;
   readonly tlsPort: number | undefined;

@@ -44,7 +44,7 @@ export type Prepared = {
   readonly shape: string;
   /** The same text was asked before, and lately: its plan and its pages are cached. */
   readonly isRepeated: boolean;
-  /** Of a QUERY: its token, computed once. */
+  /** The token of a QUERY, computed once. */
   token?: string;
 };
 
@@ -286,7 +286,7 @@ function finish(
   return text.length > textBytesMax ? inOctets(made) : made;
 }
 
-/** Joins the documents with what stands around them in one copy, 0.6 us for 20 of 300 octets; a template makes two, 0.9 us. */
+/** Joins the documents, the text before and the text after them in one copy, 0.6 us for 20 of 300 octets; a template makes two, 0.9 us. */
 function joined(docs: readonly string[], before: string, after: string): string {
   const pieces = docs.length === 0 ? [''] : [...docs];
   pieces[0] = `${before}${pieces[0]}`;

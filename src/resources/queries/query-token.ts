@@ -15,7 +15,7 @@ export type TokenizedQuery = {
 
 export type QueryTokens = {
   of(query: TokenizedQuery): string;
-  /** Whether the token contains its query. */
+  /** Returns true if the token contains its query. */
   isSealed(token: string): boolean;
   /** The query in the token; undefined if `of` did not write it. */
   open(token: string): TokenizedQuery | undefined;

@@ -138,7 +138,7 @@ export type StreamRequest = RequestUnderWay & {
   readonly converse: ((options: ConverseOptions) => OpenSocket) | undefined;
   /** The stream is a WebSocket, a tunnel or an event stream: silence is not a stall. */
   held: boolean;
-  /** Of the response that waits for its client; released when the stream closes. */
+  /** Memory reserved for the response until the client has read it; released when the stream closes. */
   answerLease: MemoryLease | undefined;
   /** When the client last received something, on the monotonic clock. */
   progressMs: number;

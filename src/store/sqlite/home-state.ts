@@ -1,4 +1,4 @@
-/** What the stores over one folder share, in whichever thread each is. */
+/** State that all stores over one folder share, across threads. */
 import type { ConnectionOptions } from './connection.ts';
 import type { TableNumbers } from './reconcile.ts';
 
@@ -17,7 +17,7 @@ export function createHomeState(): HomeState {
   return new Int32Array(new SharedArrayBuffer(words * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** What a store over the folder needs to know; can be sent to another thread. */
+/** Data from which any thread can open a store over the folder. */
 export type HomeData = {
   readonly path: string;
   readonly connection: ConnectionOptions;

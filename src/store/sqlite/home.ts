@@ -1,5 +1,5 @@
 /**
- * What exists once for a folder, however many stores of this process are open over it: the lock, the checked and migrated file, and the
+ * The parts that all stores of a process over one folder share: the lock, the checked and migrated file, and the
  * writer thread. A store in another thread needs only `HomeData` and a port that `join` connects to the writer.
  */
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';

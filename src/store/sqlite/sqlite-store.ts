@@ -65,7 +65,7 @@ export type SqliteStore = Store & {
   readonly unitsWaiting: () => number;
 };
 
-/** What a store shares with those of other threads. */
+/** Connects a store to the other stores over its folder. */
 export type Membership = Pick<Store, 'shared' | 'processId' | 'hasEnded' | 'tally'> & {
   readonly data: HomeData;
   /** Connects the writer to the other end of the port. */

@@ -4,7 +4,7 @@
  * for at most four turns, which an idle event loop passes in 0.1 ms (docs/decisions/0065-a-commit-waits-for-those-it-answers.md).
  */
 
-/** What clients on the same machine send after their responses arrives in the second turn. */
+/** The next requests of clients on the same machine arrive in the second turn. */
 const turnsMax = 4;
 
 export class BatchTurns {

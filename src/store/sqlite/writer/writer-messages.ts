@@ -34,7 +34,7 @@ export type Request =
   /** Rewrites a row without change, to learn if there is space again. */
   | { readonly kind: 'probe' };
 
-/** What the home of the store (home.ts) tells the writer: that another store joins it, or to end. */
+/** Commands from home.ts to the writer: connect another store, or end. */
 export type HomeMessage = { readonly kind: 'join'; readonly port: MessagePort } | { readonly kind: 'end' };
 
 /** A unit that was not committed; `error` if its own values are invalid. */

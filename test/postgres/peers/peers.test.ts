@@ -156,7 +156,7 @@ test('counts a process as ended when it stopped, and when it gave no sign of lif
     [await watcher.peers.hasEnded('other'), await watcher.peers.hasEnded('watcher')],
     [false, false],
   );
-  await client.query(`UPDATE ${table} SET seen_at = seen_at - ${3 * everyMs} WHERE process = 'other'`);
+  await client.query(`UPDATE ${table} SET seen_at = seen_at - ${3 * everyMs + 1} WHERE process = 'other'`);
   assert.equal(await watcher.peers.hasEnded('other'), true);
   await other.peers.look();
   assert.equal(await watcher.peers.hasEnded('other'), false);

@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 import { resolveCollections } from '../../../src/config/collections.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
 import { eventDocument } from '../../../src/model/event.ts';
+import { always, byId } from '../../../src/model/filter.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import { type Authenticated, authenticated, type Scope } from '../../../src/model/principal.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
@@ -22,7 +23,11 @@ import {
 } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
 import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
 import type { EndpointDirectory, KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
-import { endpointSecretsTable, endpointsCollection } from '../../../src/webhooks/sending/sending-tables.ts';
+import {
+  endpointSecretsTable,
+  endpointsCollection,
+  fanOutTable,
+} from '../../../src/webhooks/sending/sending-tables.ts';
 import { createEventSource, type EventSource } from '../../../src/webhooks/sending/sent-event.ts';
 import { createWakes, type Wakes } from '../../../src/webhooks/sending/wakes.ts';
 
@@ -199,4 +204,31 @@ export async function addEndpoint(
   const endpoint = endpointOf(fields);
   const changes = [putEndpoint(endpoint, owner), putSecrets(endpoint.id, 'whsec_1', scopes)];
   return { ...endpoint, rev: await change(plain, directory, changes) };
+}
+
+const owners = 200;
+
+/** Endpoints of many owners, for `products.*`. @returns their ids */
+export async function addMany(process: Process, count: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  while (ids.length < count) {
+    const changes: Change[] = [];
+    for (let at = 0; at < 500; at += 1) {
+      const endpoint = endpointOf({ events: ['products.*'] });
+      changes.push(putEndpoint(endpoint, `usr_${at % owners}`), putSecrets(endpoint.id, 'whsec_1'));
+      ids.push(endpoint.id);
+    }
+    await change(process.plain, process.directory, changes);
+  }
+  await process.directory.refresh();
+  return ids;
+}
+
+/** Nothing is owed any more. */
+export async function settled(store: Store): Promise<void> {
+  const plan = store.plan({ table: fanOutTable, filter: always, sort: byId, limit: 1 });
+  for (let looks = 0; (await plan.rows({ from: 'start' })).length > 0; looks += 1) {
+    assert.ok(looks < 5000, 'deliveries are still owed');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }

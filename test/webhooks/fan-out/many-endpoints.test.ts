@@ -1,35 +1,31 @@
 /**
- * Events that thousands of endpoints of many owners want, on both stores: the unit of the event stays small, the event loop free, and each endpoint gets
+ * Events that thousands of endpoints of many owners want, on both stores: the unit of the event stays small, and each endpoint gets
  * its delivery once, whoever is killed meanwhile and however often endpoints change.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Delivery } from '../../../src/model/delivery.ts';
-import { always, byId } from '../../../src/model/filter.ts';
+import { byId } from '../../../src/model/filter.ts';
 import { authenticated } from '../../../src/model/principal.ts';
-import { watchLoop } from '../../../src/observe/loop-watch.ts';
-import type { Observation } from '../../../src/observe/observation.ts';
 import type { Change, EventEntry, Keyset, Store, Unit } from '../../../src/store/store.ts';
 import { withGeneration } from '../../../src/webhooks/sending/endpoints/with-generation.ts';
 import { createExpansion } from '../../../src/webhooks/sending/fan-out/make-owed-deliveries.ts';
 import { deliveriesPerUnitMax, owedTo } from '../../../src/webhooks/sending/fan-out/owed-deliveries.ts';
 import { withDeliveries } from '../../../src/webhooks/sending/fan-out/with-deliveries.ts';
-import { deliveriesCollection, fanOutTable } from '../../../src/webhooks/sending/sending-tables.ts';
+import { deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { engines } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';
 import {
   addEndpoint,
+  addMany,
   change,
-  endpointOf,
   eventOf,
   newId,
   type Process,
-  putEndpoint,
-  putSecrets,
+  settled,
   startProcess,
 } from './fixture.ts';
 
-const owners = 200;
 /** What the event log and other rows add to a unit of deliveries. */
 const besidesMax = 4;
 
@@ -42,8 +38,7 @@ for (const [engine, open] of engines) {
     const units: Unit[] = [];
     const one = await startProcess(context, recording(plainOne, units), { principalOf });
     const other = await startProcess(context, plainOther, { principalOf });
-    const reach = (count: number) =>
-      `reach ${count} endpoints once each, in small units, with the event loop free`;
+    const reach = (count: number) => `reach ${count} endpoints once each, in small units`;
     const ids = [...(await addMany(one, 2000))];
     await other.directory.refresh();
     await context.test(reach(2000), () => reaches(one, units, ids));
@@ -62,26 +57,12 @@ for (const [engine, open] of engines) {
   });
 }
 
-/** Processor time that one turn of the event loop may take, which says nothing of how busy the machine is. */
-const busyMsMax = 50;
-
 async function reaches(process: Process, units: Unit[], ids: readonly string[]): Promise<void> {
-  const held: Observation[] = [];
-  const watch = watchLoop({
-    heldMs: busyMsMax,
-    observe: (seen) => held.push(seen),
-    onDelay: () => undefined,
-  });
   units.length = 0;
   process.woken.length = 0;
   const event = eventOf('products.created');
   assert.equal((await process.store.commit({ changes: [], events: [event] })).outcome, 'committed');
   await settled(process.plain);
-  watch.close();
-  assert.deepEqual(
-    held.filter((seen) => seen.kind === 'loop-held' && seen.busyMs > busyMsMax),
-    [],
-  );
   const largest = Math.max(...units.map(({ changes }) => changes.length));
   assert.ok(largest <= deliveriesPerUnitMax + besidesMax, `${largest} changes in one unit`);
   assert.deepEqual(await toldOf(process.plain, event), [...ids].sort());
@@ -196,21 +177,6 @@ function recording(store: Store, units: Unit[]): Store {
   };
 }
 
-async function addMany(process: Process, count: number): Promise<readonly string[]> {
-  const ids: string[] = [];
-  while (ids.length < count) {
-    const changes: Change[] = [];
-    for (let at = 0; at < 500; at += 1) {
-      const endpoint = endpointOf({ events: ['products.*'] });
-      changes.push(putEndpoint(endpoint, `usr_${at % owners}`), putSecrets(endpoint.id, 'whsec_1'));
-      ids.push(endpoint.id);
-    }
-    await change(process.plain, process.directory, changes);
-  }
-  await process.directory.refresh();
-  return ids;
-}
-
 async function drop(process: Process, id: string): Promise<void> {
   const changes: Change[] = [];
   for (const table of ['endpoints', 'endpoint_secrets']) {
@@ -218,15 +184,6 @@ async function drop(process: Process, id: string): Promise<void> {
     if (row !== undefined) changes.push({ table, id, expect: { rev: row.rev }, next: null });
   }
   await change(process.plain, process.directory, changes);
-}
-
-/** Nothing is owed any more. */
-async function settled(store: Store): Promise<void> {
-  const plan = store.plan({ table: fanOutTable, filter: always, sort: byId, limit: 1 });
-  for (let looks = 0; (await plan.rows({ from: 'start' })).length > 0; looks += 1) {
-    assert.ok(looks < 5000, 'deliveries are still owed');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }
 
 /** Ids of the endpoints with a delivery of the event, sorted; one with two is named twice. */

@@ -4,52 +4,47 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
 import { challengesFor } from './accounts/challenges.ts';
 import { createOwnerPrincipal } from './accounts/owner-principal.ts';
-import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import { createVerifiedCredentials, settlingCredentials } from './accounts/verified-credentials.ts';
+import { type Features, resourcesOf } from './all-resources.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
-import { type CorsPolicy, corsPolicy } from './kernel/answer/cors.ts';
+import { corsPolicy } from './kernel/answer/cors.ts';
 import { serverMethods } from './kernel/answer/options-response.ts';
 import { createHandler } from './kernel/handler.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import type { Operations } from './kernel/operations/operations.ts';
 import { operationsTable } from './kernel/operations/stored-request.ts';
-import { type CallerAddress, createCallerAddress } from './kernel/rate-limit/caller-address.ts';
-import { createRateLimiter } from './kernel/rate-limit/rate-limiter.ts';
-import type { Resource } from './kernel/resource.ts';
-import { createMemory, type ProgramMemory } from './memory/program-memory.ts';
+import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
+import { createRateLimiter, type RateLimiter } from './kernel/rate-limit/rate-limiter.ts';
+import { type ApplicationLogic, createLogic } from './logic/logic.ts';
+import { createMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore, type StoreMembership } from './open-store.ts';
-import { docsAssets } from './openapi/docs-assets.ts';
-import { createDocuments } from './openapi/document.ts';
-import { realtimeResources, realtimeRetention } from './realtime/realtime-routes.ts';
-import type { QueryTextLimits } from './resources/collection/query.ts';
-import { patchLimitsOf } from './resources/collection/serving.ts';
+import { realtimeRetention } from './realtime/realtime-routes.ts';
+import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
-import { createEventViews } from './resources/events/seen-event.ts';
-import { programResources } from './resources/program/program-routes.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
-import { createRoutes } from './resources/routes.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
-import type { Services } from './store/capabilities.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
-import { createReceiving, type Received } from './webhooks/receiving/receiving.ts';
+import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
 import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
-import { createSending, type Webhooks, type WorkerIdentity } from './webhooks/sending/sending.ts';
+import type { EventTypes } from './webhooks/sending/event-types/event-types.ts';
+import { createEmitEvent } from './webhooks/sending/events/emit-event.ts';
+import { createSending, type WorkerIdentity } from './webhooks/sending/sending.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -172,8 +167,8 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     let listening = originOf(settings.host, settings.port, secure);
     const ownListeners: OwnListener[] = [];
     const newId = createIdSource(clock, random.digit);
-    const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const addressOf = createCallerAddress(settings.behindProxy);
+    const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const common = { ...options, store, clock, random: random.bytes, newId, cors, addressOf };
     const origin = (): string => settings.publicUrl ?? listening;
     const accounts = await createAccounts({ ...common, credentials, origin });
@@ -186,18 +181,15 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
-    const received = await createReceiving({ ...common, ...webhooks });
+    const logic = logicOf(options, clock, webhooks.eventTypes);
+    const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     const served = { ...common, store: webhooks.store, accounts, webhooks, received, memory };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
-    const rates = createRateLimiter({
-      ...settings,
-      store,
-      onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
-    });
+    const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
     const loop = watchLoop({ heldMs: settings.loopHeldMs, observe, onDelay: metrics.loopDelay });
     let draining = false;
-    const resources = resourcesOf({ ...served, mac, contentThreads, isDraining: () => draining });
+    const resources = resourcesOf({ ...served, logic, mac, contentThreads, isDraining: () => draining });
     const { authenticate, principalNow, adminKey } = accounts;
     const { handler, operations } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
@@ -216,8 +208,10 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const drain = (): void => {
       draining = true;
     };
-    const stopped = { listener, operations, rates, stopRetention, loop, contentThreads };
-    const stop = stopOf({ ...served, ...stopped, store, drain });
+    const stop = stopOf({
+      ...{ ...served, store, drain },
+      ...{ listener, operations, rates, stopRetention, loop, contentThreads },
+    });
     const listensAt = (url: string, own: OwnListener): void => {
       listening = url;
       ownListeners.push(own);
@@ -233,65 +227,22 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
   }
 }
 
-type Features = Services & {
-  readonly accounts: Accounts;
-  readonly webhooks: Webhooks<Store>;
-  readonly received: Received;
-  readonly memory: ProgramMemory;
-  readonly contentThreads: ContentThreads;
-};
-
-type ResourcesOptions = Pick<ComposeOptions, 'configuration' | 'settings' | 'metrics'> &
-  Features & {
-    readonly cors: CorsPolicy;
-    readonly addressOf: CallerAddress;
-    readonly mac: (text: string) => string;
-    readonly isDraining: () => boolean;
-  };
-
-/** All resources of the program, in the order of the OpenAPI document. */
-function resourcesOf(options: ResourcesOptions): readonly Resource[] {
-  const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
-  const collections = [...configuration.collections.values()];
-  const resources: readonly Resource[] = [
-    ...createRoutes({
-      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
-      ...{
-        contentLimits: settings,
-        longContent: options.contentThreads,
-        queryLimits: queryLimitsOf(settings),
-      },
-      streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
-      builtIn: (serving) => [
-        ...accounts.resources,
-        ...accounts.builtIn(webhooks.generation)(serving),
-        jwksResource([accounts.keys, webhooks.keys]),
-        ...webhooks.builtIn(serving),
-        ...webhooks.resources,
-        ...received.builtIn(serving),
-        ...received.resources,
-      ],
-      postedEvents: webhooks.postedEvents,
-    }),
-    ...realtimeResources({
-      ...{ ...settings, ...options, base: configuration.base, limits: settings },
-      ...{ collections, views: createEventViews(collections), crossSite: accounts.isCrossSite },
-    }),
-    ...programResources({
-      ...{ ...options, metrics, assets: docsAssets(configuration.title) },
-      openApi: createDocuments(() => ({
-        ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
-        traceEnabled: settings.traceMethod,
-        corsEnabled: settings.corsOrigins !== '',
-        eventTypes: [...webhooks.eventTypes.values()],
-      })),
-    }),
-  ];
-  return resources;
+function createRates({ settings, observe }: ComposeOptions, store: Store): RateLimiter {
+  return createRateLimiter({
+    ...settings,
+    store,
+    onFailure: (error) => observe({ kind: 'store-failed', what: 'sharing rate limits', error }),
+  });
 }
 
-function queryLimitsOf(settings: Settings): QueryTextLimits {
-  return { ...settings, json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax } };
+/** What the application's functions run over. */
+function logicOf(
+  { configuration: { collections }, settings }: ComposeOptions,
+  clock: () => number,
+  eventTypes: EventTypes,
+): ApplicationLogic {
+  const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
+  return createLogic({ settings, collections, emitOf, clock });
 }
 
 /** Where long content is parsed, checked and written. */

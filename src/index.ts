@@ -1,11 +1,10 @@
 /** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
-export { Type } from 'typebox';
+export { type Static, Type } from 'typebox';
 export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
 export {
-  type HandledResource,
   type Handler,
-  type HandlerResources,
+  type Handling,
   type ReceivedMessage,
   ResourceRefused,
   UnprocessableMessage,
@@ -27,3 +26,14 @@ export {
 } from './model/access-function.ts';
 export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
 export type { Scalar } from './model/field.ts';
+export type {
+  CollectionCalls,
+  Document,
+  DocumentFilter,
+  DocumentQuery,
+  Resources,
+  ResourcesOf,
+  Schemas,
+} from './model/logic/collection-calls.ts';
+export type { AfterRead, BeforeWrite, Hooks, Write } from './model/logic/hooks.ts';
+export type { Caller, Emit, Logic, Mail, OutgoingMail, Refusal, Refuse } from './model/logic/logic.ts';

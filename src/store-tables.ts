@@ -46,7 +46,7 @@ import {
   wakesTable,
   webhookKeysTable,
 } from './webhooks/sending/sending-tables.ts';
-import { lanesTable } from './webhooks/work/lease-rows.ts';
+import { lanesTable } from './work/lease-rows.ts';
 
 type CollectionTable = {
   readonly name: string;

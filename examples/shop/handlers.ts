@@ -5,40 +5,45 @@
  *
  * In a project of your own the first line reads: import { type Handler, ... } from 'comity';
  */
-import { type HandledResource, type Handler, type HandlerResources, UnprocessableMessage } from 'comity';
+import { type Document, type Handler, type ResourcesOf, UnprocessableMessage } from 'comity';
+
+/** What the handlers below read and write of the shop's collections. */
+type Shop = ResourcesOf<{ products: Product; articles: Article }>;
+type Product = { sku?: string; stock?: number };
+type Article = { title: string; body?: string; published?: boolean };
 
 /** From the partner's warehouse: `{"type": "stock.counted", "data": {"sku": "KETTLE-15", "stock": 12}}`. */
-export const countStock: Handler = async (message, resources) => {
+export const countStock: Handler<Shop> = async ({ message, resources }) => {
   if (message.type !== 'stock.counted') return;
-  const { data } = message.json() as { data?: { sku?: unknown; stock?: unknown } };
+  const { data } = message.json() as { data?: { sku?: unknown; stock?: number } };
   const product = await productOf(data?.sku, resources);
   // As with any client of the API, what does not fit the schema is refused, and the attempt fails by it.
-  await resources.patch('products', product.id, { stock: data?.stock ?? 0 });
+  await resources.products.update(product.id, { stock: data?.stock ?? 0 });
 };
 
 /** From billing: `{"type": "checkout.completed", "data": {"object": {"sku": "KETTLE-15", "quantity": 2}}}` and an id. */
-export const takeOffStock: Handler = async (message, resources) => {
+export const takeOffStock: Handler<Shop> = async ({ message, resources }) => {
   if (message.type !== 'checkout.completed') return;
   const { data } = message.json() as { data?: { object?: { sku?: unknown; quantity?: unknown } } };
   const product = await productOf(data?.object?.sku, resources);
   const stock = Number(product.stock ?? 0) - Number(data?.object?.quantity);
-  await resources.patch('products', product.id, { stock });
+  await resources.products.update(product.id, { stock });
 };
 
 /** From the forge: `{"action": "published", "release": {"name": "1.2", "body": "..."}}`. An editor publishes the article. */
-export const draftReleaseNote: Handler = async (message, resources) => {
+export const draftReleaseNote: Handler<Shop> = async ({ message, resources }) => {
   if (message.type !== 'release') return;
   const { action, release } = message.json() as {
     action?: unknown;
-    release?: { name?: unknown; body?: unknown };
+    release?: { name: string; body?: string };
   };
-  if (action !== 'published') return;
-  await resources.create('articles', { title: release?.name, body: release?.body ?? '', published: false });
+  if (action !== 'published' || release === undefined) return;
+  await resources.articles.create({ title: release.name, body: release.body ?? '', published: false });
 };
 
 /** Should somebody change what is found before the commit, the message is handled anew. */
-async function productOf(sku: unknown, resources: HandlerResources): Promise<HandledResource> {
-  const [found] = await resources.list('products', { filter: { sku: String(sku) }, limit: 1 });
+async function productOf(sku: unknown, resources: Shop): Promise<Document<Product>> {
+  const [found] = await resources.products.list({ filter: { sku: String(sku) }, limit: 1 });
   // Trying again would not help. The message has failed, and can be replayed when the product is there.
   if (found === undefined) throw new UnprocessableMessage(`no product has the sku ${String(sku)}`);
   return found;

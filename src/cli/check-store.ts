@@ -74,7 +74,7 @@ function reportOf(path: string, settings: Settings): Report {
 
 function contentOf(database: DatabaseSync, settings: Settings): Report {
   const found = database.prepare(`PRAGMA integrity_check(${faultsMax})`).all();
-  const faults = found.map((row) => String(row['integrity_check'])).filter((line) => line !== 'ok');
+  const faults = found.map((row) => String(row.integrity_check)).filter((line) => line !== 'ok');
   // SQLite could not read the pages, so reading the documents would fail too.
   if (faults.length > 0) return { rows: 0, tables: 0, faults };
   const keys = keysOf(settings);

@@ -175,10 +175,10 @@ export default defineConfig({
   // senders: {
   //   github: {
   //     preset: 'github',
-  //     handler: async (message, resources) => {
+  //     handler: async ({ message, resources }) => {
   //       if (message.type !== 'issues.opened') return;
   //       const { issue } = message.json() as { issue: { title: string } };
-  //       await resources.create('tasks', { title: issue.title.slice(0, 200) });
+  //       await resources.tasks.create({ title: issue.title.slice(0, 200) });
   //     },
   //   },
   // },

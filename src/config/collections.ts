@@ -92,6 +92,7 @@ function resolve(
     cacheControl: declaration.cacheControl ?? defaultCacheControl(access, hidden.size > 0),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
+    ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
 }
 

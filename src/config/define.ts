@@ -2,7 +2,9 @@
  * What a user writes: `export default defineConfig({ collections: { products: collection({ ... }) } })`. Both functions return their argument
  * and give editors its type. configuration.ts checks everything and reports all mistakes together.
  */
+import type { Static, TObject } from 'typebox';
 import type { CollectionDeclaration } from '../model/collection.ts';
+import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
@@ -10,7 +12,8 @@ import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 import type { TunnelDeclaration } from './tunnel.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
 
-export type ConfigurationDeclaration = {
+/** @template R the calls on its collections; never: not known */
+export type ConfigurationDeclaration<R = never> = {
   /** Name of the API, for people, in the OpenAPI document. Default `Comity`. */
   readonly title?: string;
   /** Path of every collection. Default `/api/v1`. */
@@ -28,18 +31,33 @@ export type ConfigurationDeclaration = {
     readonly schedules?: Partial<WebhookSchedules>;
   };
   /** Senders of webhooks by their name in the path `{base}/webhooks/{sender}` (§4.14). */
-  readonly senders?: Readonly<Record<string, SenderDeclaration>>;
+  readonly senders?: Readonly<Record<string, SenderDeclaration<R>>>;
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
   readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment takes precedence. */
   readonly settings?: SettingOverrides;
 };
 
+type Declarations = Readonly<Record<string, CollectionDeclaration>>;
+
+/** The calls on the collections of a configuration. */
+type ResourcesIn<C> = ResourcesOf<{ [Name in keyof C]: FieldsOf<C[Name]> }>;
+
+type FieldsOf<C> = C extends { readonly schema: infer Schema extends TObject } ? Static<Schema> : never;
+
 /** Declares what the program serves; the default export of a configuration file. */
-export function defineConfig(declaration: ConfigurationDeclaration): ConfigurationDeclaration {
+export function defineConfig<C extends Declarations>(
+  declaration: ConfigurationDeclaration<ResourcesIn<C>> & { readonly collections: C },
+): ConfigurationDeclaration {
   return declaration;
 }
 
-export function collection(declaration: CollectionDeclaration): CollectionDeclaration {
-  return declaration;
+/**
+ * The fields that clients write are those of the schema, and the compiler holds everything else to them.
+ * @template R what its functions know of all collections: `Schemas`, or the type of their own parameter
+ */
+export function collection<S extends TObject, R = Resources>(
+  declaration: CollectionDeclaration<S, Static<S>, R>,
+): CollectionDeclaration<S> {
+  return declaration as CollectionDeclaration<S>;
 }

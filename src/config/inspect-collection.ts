@@ -41,6 +41,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'cacheControl',
   'deprecation',
   'examples',
+  'hooks',
 ]);
 
 /** One sentence for each mistake in all declarations together. */
@@ -85,6 +86,7 @@ function inspectCollection(inspection: Inspection): void {
   inspectConduct(inspection);
   inspectIndexing(inspection);
   inspectExamples(inspection);
+  inspectHooks(inspection);
 }
 
 function inspectName(name: string, refuse: (predicate: string) => void): void {
@@ -179,4 +181,19 @@ function unknownIn({ declaration }: Inspection, example: SchemaNode): readonly s
   const { additionalProperties: additional } = schema as { additionalProperties?: unknown };
   if (additional !== undefined && additional !== false) return [];
   return Object.keys(example).filter((name) => !Object.hasOwn(schema.properties, name));
+}
+
+const hookNames: ReadonlySet<string> = new Set(['beforeWrite', 'afterRead']);
+
+function inspectHooks({ declaration, refuse }: Inspection): void {
+  const hooks: unknown = declaration.hooks;
+  if (hooks === undefined) return;
+  if (!isRecord(hooks)) {
+    refuse(`hooks must be an object, not ${kindOf(hooks)}`);
+    return;
+  }
+  for (const [name, hook] of Object.entries(hooks)) {
+    if (!hookNames.has(name)) refuse(`hooks.${name} is not a hook${suggestion(name, hookNames)}`);
+    else if (typeof hook !== 'function') refuse(`hooks.${name} must be a function, not ${kindOf(hook)}`);
+  }
 }

@@ -5,7 +5,8 @@ import type { HmacRule, TokenRule } from '../webhooks/signature/signature-rule.t
 import type { Handler } from './handler.ts';
 
 /** What a user writes under `senders`, by the name in the path: `{base}/webhooks/billing`. */
-export type SenderDeclaration = {
+/** @template R the calls on the collections; never: not known */
+export type SenderDeclaration<R = never> = {
   readonly description?: string;
   /** A preset: `stripe`, `github`, `standard`... The members below replace single parts of it. */
   readonly preset?: PresetName;
@@ -25,7 +26,7 @@ export type SenderDeclaration = {
   /** URL of a JWKS with such keys, fetched through the egress guard. */
   readonly keysUrl?: string;
   /** Processes its messages. Without `handler` and `forward`, messages wait in the inbox to be marked. */
-  readonly handler?: Handler;
+  readonly handler?: Handler<R>;
   /** Forwards its messages with a new signature. */
   readonly forward?: ForwardDeclaration;
   /** Seconds from each failed attempt to process a message to the next; after the last one it is `failed`. */

@@ -12,10 +12,16 @@ export type Problem = {
   readonly message?: string;
   readonly errors?: readonly FieldError[];
   readonly context?: Readonly<Record<string, string | number | boolean | null>>;
+  /** The code and the status that an application's function chose; `code` is `refused_by_application`. */
+  readonly own?: { readonly code: string; readonly status: number };
 };
 
 export function problemStatus(code: ProblemCode): number {
   return problems[code].status;
+}
+
+export function statusOf({ code, own }: Problem): number {
+  return own?.status ?? problemStatus(code);
 }
 
 /** The body of §2.2: `{"error", "code", ...context, "errors"?}`. */
@@ -29,7 +35,7 @@ export function problemDetailsBody(problem: Problem): string {
   return JSON.stringify({
     type: `/docs/errors#${problem.code}`,
     title: entry.message,
-    status: entry.status,
+    status: statusOf(problem),
     detail: problem.message ?? entry.message,
     ...members(problem),
   });
@@ -38,7 +44,7 @@ export function problemDetailsBody(problem: Problem): string {
 function members(problem: Problem): Record<string, unknown> {
   return {
     error: problem.message ?? problems[problem.code].message,
-    code: problem.code,
+    code: problem.own?.code ?? problem.code,
     ...problem.context,
     ...(problem.errors === undefined ? {} : { errors: problem.errors }),
   };

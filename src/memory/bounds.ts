@@ -330,7 +330,7 @@ export const memoryBounds = {
     atBound: 'Comity stores the next use instead',
   },
   suspects: {
-    file: 'src/webhooks/receiving/handler-threads/handler-threads.ts',
+    file: 'src/logic/threads/handler-threads.ts',
     name: '#suspects',
     holds: 'messages whose handler ended its thread',
     chosenBy: 'senders with a valid signature',

@@ -50,13 +50,13 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 20 * KiB,
   },
   {
-    file: 'src/webhooks/work/due-rows.ts',
+    file: 'src/work/due-rows.ts',
     reads: 'due deliveries of one endpoint, or due messages of one sender; usually as many as its window',
     rows: 8192,
     rowOctets: 2 * KiB,
   },
   {
-    file: 'src/webhooks/work/lane-leases.ts',
+    file: 'src/work/lane-leases.ts',
     reads: 'leases, one row for each process and one for the lanes',
     rows: 1024,
     rowOctets: 16 * KiB,

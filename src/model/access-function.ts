@@ -112,7 +112,7 @@ export function callRule(judge: FunctionRule['allow'], fields: Fields, principal
 }
 
 /** Copies, so that changes by the function have no effect. */
-function toRulePrincipal(principal: Principal): RulePrincipal {
+export function toRulePrincipal(principal: Principal): RulePrincipal {
   if (principal.kind === 'anonymous') {
     return { kind: 'anonymous', id: null, roles: new Set(), scopes: new Set(), tenant: null };
   }

@@ -6,10 +6,12 @@
 import type { ConditionRule, FunctionRule } from './access-function.ts';
 import type { Field, Scalar } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
+import type { ByField, FieldName } from './logic/collection-calls.ts';
 import { matches, memberAt } from './matches.ts';
 import { isAdministrator, type Principal, type Scope } from './principal.ts';
 
-export type Rule =
+/** @template T the fields of the resource; never: not known */
+export type Rule<T = never> =
   /** Anyone, with or without a credential. */
   | 'public'
   /** Anyone with a valid credential. */
@@ -24,10 +26,10 @@ export type Rule =
   | { readonly role: string }
   /** Credentials with the scope. */
   | { readonly scope: Scope }
-  | { readonly anyOf: readonly Rule[] }
-  | { readonly allOf: readonly Rule[] }
+  | { readonly anyOf: readonly Rule<T>[] }
+  | { readonly allOf: readonly Rule<T>[] }
   /** Each named member of the resource has exactly this value. */
-  | { readonly where: Readonly<Record<string, Scalar>> }
+  | { readonly where: ByField<FieldName<T>, Scalar> }
   | FunctionRule
   | ResolvedRule;
 
@@ -39,7 +41,7 @@ export type BearingRule = { readonly bearing: Scope; readonly rule: Rule };
 
 export type Action = 'read' | 'create' | 'update' | 'delete';
 
-export type Access = Readonly<Record<Action, Rule>>;
+export type Access<T = never> = Readonly<Record<Action, Rule<T>>>;
 
 export type Subject = {
   readonly owner: string | null;

@@ -5,6 +5,8 @@
 import type { TObject } from 'typebox';
 import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
+import type { ByField, FieldName, MadeMembers } from './logic/collection-calls.ts';
+import type { Hooks } from './logic/hooks.ts';
 
 /** Body formats of a collection besides merge patch and JSON Patch, which all accept. */
 export type BodyFormat = 'json' | 'form' | 'multipart' | 'text';
@@ -34,18 +36,19 @@ export type Deprecation = {
   readonly link?: string;
 };
 
-/** The argument of `collection(...)`; everything but the schema has a default. */
-export type CollectionDeclaration = {
-  /** TypeBox object of the fields that clients write; the server sets `id` and the three times. */
-  readonly schema: TObject;
+/**
+ * @template T the fields of the schema; never: not known
+ * @template R the calls on all collections; never: not known
+ */
+export type CollectionParts<T = never, R = never> = {
   readonly description?: string;
-  readonly access?: Partial<Access>;
+  readonly access?: Partial<Access<T>>;
   /** Fields that only permitted principals may write; for others they are unpatchable. */
-  readonly readOnly?: Readonly<Record<string, Rule>>;
+  readonly readOnly?: ByField<Member<T>, Rule<T>>;
   /** Fields that only permitted principals see; for others they do not exist. */
-  readonly hidden?: Readonly<Record<string, Rule>>;
+  readonly hidden?: ByField<Member<T>, Rule<T>>;
   /** The string field with the tenant of a resource, for the rule `tenant`; set from its creator. */
-  readonly tenantField?: string;
+  readonly tenantField?: Member<T>;
   /** Respond 404 instead of 403 if the principal may not read the resource. Default true. */
   readonly conceal?: boolean;
   /** PUT creates at a client-chosen id. Default false. */
@@ -55,23 +58,39 @@ export type CollectionDeclaration = {
   /** 428 for PUT, PATCH and DELETE of an existing resource without If-Match (RFC 6585). Default false. */
   readonly requireMatch?: boolean;
   /** One index each: a field, or several in order. */
-  readonly indexes?: readonly (string | readonly string[])[];
-  readonly unique?: readonly string[];
+  readonly indexes?: readonly (IndexName<T> | readonly IndexName<T>[])[];
+  readonly unique?: readonly FieldName<T>[];
   /** Fields set at creation that PATCH and PUT may not change. */
-  readonly unpatchable?: readonly string[];
-  readonly references?: Readonly<Record<string, { readonly collection: string; readonly countAs?: string }>>;
+  readonly unpatchable?: readonly Member<T>[];
+  readonly references?: ByField<Member<T>, { readonly collection: string; readonly countAs?: string }>;
   /** Body formats. Default JSON, form and multipart. */
   readonly formats?: readonly BodyFormat[];
   /** The string field that a text/plain body sets; needs the format `text`. */
-  readonly textField?: string;
+  readonly textField?: Member<T>;
   /** String fields that `q` searches; default all. */
-  readonly search?: readonly string[];
+  readonly search?: readonly Member<T>[];
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */
-  readonly examples?: readonly Readonly<Record<string, unknown>>[];
+  readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : T)[];
+  /** Functions within its writes and reads. */
+  readonly hooks?: Hooks<T, R>;
 };
+
+/** The argument of `collection(...)`; everything but the schema has a default. */
+export type CollectionDeclaration<S extends TObject = TObject, T = never, R = never> = CollectionParts<
+  T,
+  R
+> & {
+  /** TypeBox object of the fields that clients write; the server sets `id` and the three times. */
+  readonly schema: S;
+};
+
+/** A member at the top level. */
+type Member<T> = [T] extends [never] ? string : keyof T & string;
+
+type IndexName<T> = FieldName<T> | keyof MadeMembers;
 
 export type Collection = {
   readonly name: string;
@@ -100,6 +119,7 @@ export type Collection = {
   readonly cacheControl: string;
   readonly deprecation: Deprecation | undefined;
   readonly examples: readonly Readonly<Record<string, unknown>>[];
+  readonly hooks?: Hooks<never, never>;
 };
 
 /** Folds case and compatibility forms, so that both stores find the same text by plain substring search. */

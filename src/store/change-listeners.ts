@@ -26,12 +26,12 @@ export class ChangeListeners {
   }
 }
 
-/** True for a change that only expects the absence of a row. */
-export function isOnlyExpected({ expect, next }: Change): boolean {
-  return next === null && 'absent' in expect;
+/** True for a change that only expects a row, or its absence. */
+export function isOnlyExpected({ expect, next, stays }: Change): boolean {
+  return stays === true || (next === null && 'absent' in expect);
 }
 
 /** True for a change that removes a row, softly or not. */
-export function isLeaving({ expect, next }: Change): boolean {
-  return 'rev' in expect && (next === null || next.deletedAt !== null);
+export function isLeaving({ expect, next, stays }: Change): boolean {
+  return stays !== true && 'rev' in expect && (next === null || next.deletedAt !== null);
 }

@@ -55,6 +55,8 @@ export type Change = {
   readonly expect: Expectation;
   /** The new row; null removes the row. */
   readonly next: NextRow | null;
+  /** Leaves the row as it is, with `next` null: the unit only depends on it. Absent: the change is made. */
+  readonly stays?: true;
 };
 
 export type NextRow = {

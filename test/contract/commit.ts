@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { always } from '../../src/model/filter.ts';
-import type { Change } from '../../src/store/store.ts';
+import type { Change, Commit } from '../../src/store/store.ts';
 import type { Bench } from './engine.ts';
 import {
   categories,
@@ -23,6 +23,7 @@ export function commitTests(bench: Bench): void {
   expectationTests(bench);
   raceTests(bench);
   revisionTests(bench);
+  leaningTests(bench);
   atomicityTests(bench);
   uniquenessTests(bench);
   versionTests(bench);
@@ -178,6 +179,41 @@ function revisionTests({ store, fresh }: Bench): void {
     assert.equal(await rowAt(store, things, 'newest'), undefined);
     const next = await commitAll(store, put(things, 'newest', {}));
     assert.ok(next > removal && removal > rev);
+  });
+}
+
+/** Rows that a unit depends on and leaves as they are. */
+function leaningTests({ store }: Bench): void {
+  test('makes a unit only while a row that it leaves alone is as expected', async () => {
+    const rev = await commitAll(store(), put(things, 'leant on', { name: 'first' }));
+    const leans = (rev: number): Change => ({
+      ...{ table: 'things', id: 'leant on', expect: { rev }, next: null, stays: true },
+    });
+    const unitRev = await commitAll(store(), leans(rev), put(notes, 'leaning', {}));
+    assert.equal((await rowAt(store(), things, 'leant on'))?.rev, rev, 'no new revision');
+    assert.equal((await rowAt(store(), notes, 'leaning'))?.rev, unitRev);
+    const newRev = await commitAll(store(), put(things, 'leant on', { name: 'second' }, rev));
+    const late = await store().commit(unit(put(notes, 'late', {}), leans(rev)));
+    assert.ok(late.outcome === 'superseded');
+    assert.deepEqual([late.change, late.current?.rev], [1, newRev]);
+    assert.equal(await rowAt(store(), notes, 'late'), undefined);
+    await commitAll(store(), remove(things, 'leant on', newRev));
+    const gone = await store().commit(unit(leans(newRev), put(notes, 'late', {})));
+    assert.ok(gone.outcome === 'superseded');
+    assert.equal(gone.current, undefined);
+  });
+
+  test('lets one of two units through that each leave alone what the other writes', async () => {
+    const revs = await Promise.all(['left', 'right'].map((id) => commitAll(store(), put(things, id, {}))));
+    const writes = (own: number, other: number): Promise<Commit> => {
+      const [id, leant] = [['left', 'right'][own] ?? '', ['left', 'right'][other] ?? ''];
+      const lean: Change = {
+        ...{ table: 'things', id: leant, expect: { rev: revs[other] ?? 0 }, next: null, stays: true },
+      };
+      return store().commit(unit(lean, put(things, id, { name: 'written' }, revs[own])));
+    };
+    const outcomes = await Promise.all([writes(0, 1), writes(1, 0)]);
+    assert.deepEqual(outcomes.map(({ outcome }) => outcome).sort(), ['committed', 'superseded']);
   });
 }
 

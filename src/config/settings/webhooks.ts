@@ -131,6 +131,14 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'ms', default: 30_000, least: 10, most: 3_600_000 },
     'Time for a handler to process a message; then the attempt fails and its writes are dropped.',
   ),
+  hookTimeoutMs: integer(
+    { unit: 'ms', default: 5000, least: 10, most: 600_000 },
+    'Time for a hook of a collection; then the request fails with 500 and nothing is written.',
+  ),
+  hookDepthMax: integer(
+    { unit: 'hooks', default: 8, least: 1, most: 64 },
+    'Hooks within hooks: how deep writes of hooks may cause further hooks.',
+  ),
   handlerHeapBytesMax: integer(
     { unit: 'bytes', default: 256 * MiB, least: 16 * MiB, most: 16_384 * MiB },
     'Memory of the JavaScript heap of one such thread; Comity replaces a thread that needs more.',

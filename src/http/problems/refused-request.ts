@@ -210,6 +210,13 @@ export const refusedRequestProblems = {
     meaning:
       'The caller has the most open event streams or WebSockets that one principal, or one address without a credential, may have.',
   },
+  refused_by_application: {
+    status: 422,
+    message: 'refused by a rule of the application',
+    retry: 'no',
+    meaning:
+      'A function of the configuration refused the request, with a code, a status and a message of its own, which the body has in place of these.',
+  },
   tunnels_exhausted: {
     status: 429,
     message: 'the limit of open tunnels is reached',

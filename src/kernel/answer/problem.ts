@@ -4,7 +4,7 @@
  * the current ETag with 412, Retry-After with 429 and 503.
  */
 import type { Response } from '../../http/message.ts';
-import { type Problem, problemBody, problemDetailsBody, problemStatus } from '../../http/problem.ts';
+import { type Problem, problemBody, problemDetailsBody, statusOf } from '../../http/problem.ts';
 import type { ProblemCode } from '../../http/problem-registry.ts';
 import { preferredMediaType } from '../../http/syntax/accept.ts';
 import { readWebSocketHandshake } from '../../http/syntax/websocket-handshake.ts';
@@ -23,7 +23,7 @@ export function problemResponse(context: WalkContext, code: ProblemCode, ended: 
     preferredMediaType(ended.request.fields.accept, ['application/json', 'application/problem+json']) ===
     'application/problem+json';
   return {
-    status: problemStatus(code),
+    status: statusOf(problem),
     fields: [
       'Content-Type',
       details ? 'application/problem+json' : 'application/json',
@@ -31,7 +31,7 @@ export function problemResponse(context: WalkContext, code: ProblemCode, ended: 
       'no-store',
       'Vary',
       'Accept',
-      ...demandedFields(context, code, ended),
+      ...demandedFields(context, problem, ended),
     ],
     content: details ? problemDetailsBody(problem) : problemBody(problem),
     close: code === 'content_too_large' || code === 'request_timeout' || code === 'transfer_coding_unknown',
@@ -60,8 +60,9 @@ function describe(code: ProblemCode, ended: Ended): Problem {
   return { code };
 }
 
-function demandedFields(context: WalkContext, code: ProblemCode, ended: Ended): readonly string[] {
-  switch (problemStatus(code)) {
+function demandedFields(context: WalkContext, problem: Problem, ended: Ended): readonly string[] {
+  const { code } = problem;
+  switch (statusOf(problem)) {
     case 401:
       return ['WWW-Authenticate', context.challengesFor(code)];
     case 405:

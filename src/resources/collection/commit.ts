@@ -44,8 +44,7 @@ export async function commitUnit(
     events: served.announced ? unit.events : [],
   });
   if (commit.outcome === 'committed') return { made, rev: commit.rev };
-  if (commit.outcome === 'depended-on') return { refused: await dependence(served, ask, unit, commit) };
-  if (commit.outcome !== 'superseded') return { refused: refusal(served, commit) };
+  if (commit.outcome !== 'superseded') return { refused: await problemOfCommit(served, ask, unit, commit) };
   // If a companion was superseded, another process took this request over and responds in its place.
   if (commit.change >= changes.length) return { refused: { code: 'idempotency_key_in_use' } };
   return overtaken({ changes, events: [] }, commit);
@@ -110,7 +109,14 @@ async function accompany(
   return { changes: all };
 }
 
-function refusal(served: Served, commit: Extract<Commit, { outcome: 'taken' | 'dangling' }>): Problem {
+/** @param unit the one that the store refused at a change of this collection */
+export async function problemOfCommit(
+  served: Served,
+  ask: Ask,
+  unit: Unit,
+  commit: Exclude<Commit, { outcome: 'committed' | 'superseded' }>,
+): Promise<Problem> {
+  if (commit.outcome === 'depended-on') return dependence(served, ask, unit, commit);
   if (commit.outcome === 'taken') {
     return {
       code: 'unique_taken',

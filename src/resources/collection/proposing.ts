@@ -7,7 +7,7 @@ import type { Ask, Operation, Proposal, Result, Standing, Understood } from '../
 import { permission } from '../../model/access.ts';
 import { isClientId } from '../../model/id.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import type { MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import { CheckedContent, type Outcome, type ProposalTarget, propose } from '../content-threads/job.ts';
@@ -18,7 +18,7 @@ import { closingsFor } from '../document/withheld.ts';
 import { commitUnit, leaveAsItIs } from './commit.ts';
 import { bodyTypes, patchTypes } from './content.ts';
 import { eventOf, nextRow, timeAfter } from './row.ts';
-import type { Served } from './served.ts';
+import type { ProposedWrite, Served } from './served.ts';
 import {
   chains,
   closedTo,
@@ -134,24 +134,45 @@ export function createOperation(served: Served): Operation<Standing, unknown, Fi
     // The target of a POST is the collection, whose representation is its list (RFC 9110 §13.1).
     validators: async (ask) => ({ tag: await served.listing.tag(ask.principal), modifiedAt: null }),
     act: (ask, _standing, proposal) => {
-      const id = served.newId();
-      const at = served.clock();
-      const row = nextRow(served, {
-        id,
-        fields: proposal?.fields ?? {},
-        owner: makersOwner(served, ask.principal),
-        createdAt: at,
-        updatedAt: at,
-        deletedAt: null,
-      });
-      if (!mayCreate(served, ask.principal, row)) return closedTo(ask.principal);
-      const location = `${served.path}/${id}`;
-      const result = { created: true, location, modifiedAt: at, validated: true };
-      const made = madeOf(served, ask.principal, row, result);
-      const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
-      return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
+      const write = { action: 'create', id: served.newId(), before: undefined } as const;
+      return withHooks(served, ask, { ...write, fields: proposal?.fields ?? {} }, create);
     },
   };
+}
+
+function create(served: Served, ask: Ask, { id }: ProposedWrite, fields: FieldsOrWritten) {
+  const { collection } = served;
+  const at = served.clock();
+  const row = nextRow(served, {
+    id,
+    fields,
+    owner: makersOwner(served, ask.principal),
+    createdAt: at,
+    updatedAt: at,
+    deletedAt: null,
+  });
+  if (!mayCreate(served, ask.principal, row)) return closedTo(ask.principal);
+  const location = `${served.path}/${id}`;
+  const result = { created: true, location, modifiedAt: at, validated: true };
+  const made = madeOf(served, ask.principal, row, result);
+  const changes = [{ table: collection.name, id, expect: { absent: true }, next: row } as const];
+  return commitUnit(served, ask, { changes, events: [eventOf(served, 'created', row, at)] }, made, []);
+}
+
+/** Makes a write, in one unit with what the hooks of the collection write. */
+function withHooks<W extends ProposedWrite & { readonly fields: FieldsOrWritten }>(
+  served: Served,
+  ask: Ask,
+  write: W,
+  make: (served: Served, ask: Ask, write: W, fields: FieldsOrWritten) => MaybePromise<Result>,
+): MaybePromise<Result> {
+  const { logic } = served;
+  if (logic === undefined) return make(served, ask, write, write.fields);
+  return logic.inUnit(served, ask, async (within, own) => {
+    const written = await within.logic?.beforeWrite(within, write);
+    if (written !== undefined && 'refused' in written) return written;
+    return make(within, own, write, written?.fields ?? write.fields);
+  });
 }
 
 /** The owner of a new resource of this collection. */
@@ -191,12 +212,16 @@ export function patchOperation(served: Served): Operation<MemberStanding, unknow
     act: (ask, standing, proposed) =>
       proposed?.unchanged === true
         ? leaveAsItIs(served, ask, standing, true)
-        : write(served, ask, standing, proposed?.fields ?? {}),
+        : withHooks(
+            served,
+            ask,
+            { action: 'update', id: standing.id, before: standing.row, fields: proposed?.fields ?? {} },
+            update,
+          ),
   };
 }
 
-function write(served: Served, ask: Ask, standing: MemberStanding, fields: FieldsOrWritten) {
-  const { id, row } = standing;
+function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fields: FieldsOrWritten) {
   if (row === undefined) throw new Error('a patch requires the row of its resource');
   const at = timeAfter(served.clock, row.updatedAt);
   const next = nextRow(served, {
@@ -241,7 +266,7 @@ export function replaceOperation(served: Served): Operation<MemberStanding, unkn
     act: async (ask, standing, proposed) =>
       proposed?.unchanged === true
         ? leaveAsItIs(served, ask, standing, false)
-        : put(served, ask, standing, proposed?.fields ?? {}),
+        : withHooks(served, ask, writeOfPut(standing, proposed?.fields ?? {}), put),
   };
 }
 
@@ -260,14 +285,18 @@ function proposal(
   return proposeFields(served, ask, { change: 'replace', id: standing.id, current, owner }, content);
 }
 
+type Put = ProposedWrite & { readonly fields: FieldsOrWritten; readonly row: Row | undefined };
+
+function writeOfPut({ id, exists, row }: MemberStanding, fields: FieldsOrWritten): Put {
+  return { action: exists ? 'update' : 'create', id, before: exists ? row : undefined, fields, row };
+}
+
 function put(
   served: Served,
   ask: Ask,
-  standing: MemberStanding,
+  { id, row, before: replaced }: Put,
   fields: FieldsOrWritten,
-): Result | Promise<Result> {
-  const { id, row } = standing;
-  const replaced = standing.exists ? row : undefined;
+): MaybePromise<Result> {
   const at = timeAfter(served.clock, row?.updatedAt ?? 0);
   const next = nextRow(served, {
     id,

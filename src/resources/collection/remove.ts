@@ -3,6 +3,7 @@
  * remove it. Dependants prevent both.
  */
 
+import type { Problem } from '../../http/problem.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -25,16 +26,33 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     standing: (ask) => memberStanding(served, ask, 'delete'),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {
-      const { id, row } = standing;
-      if (row === undefined) throw new Error('a deletion requires the row of its resource');
-      const removed = removal(served, row);
-      const gone = { created: false, location: null, modifiedAt: null, validated: false };
-      const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);
-      const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
-      const events = [eventOf(served, 'deleted', { doc: removed.doc, owner: row.owner }, removed.at)];
-      return commitUnit(served, ask, { changes, events }, made, [row]);
+      if (served.logic === undefined) return remove(served, ask, standing);
+      return served.logic.inUnit(served, ask, async (within, own) => {
+        const refused = await refusedByHooks(within, standing);
+        return refused ?? remove(within, own, standing);
+      });
     },
   };
+}
+
+async function refusedByHooks(
+  served: Served,
+  { id, row }: { readonly id: string; readonly row: Row | undefined },
+): Promise<{ readonly refused: Problem } | undefined> {
+  const write = { action: 'delete', id, before: row, fields: undefined } as const;
+  const written = await served.logic?.beforeWrite(served, write);
+  return written !== undefined && 'refused' in written ? written : undefined;
+}
+
+function remove(served: Served, ask: Ask, { id, row }: MemberStanding): Promise<Result> {
+  const { collection } = served;
+  if (row === undefined) throw new Error('a deletion requires the row of its resource');
+  const removed = removal(served, row);
+  const gone = { created: false, location: null, modifiedAt: null, validated: false };
+  const made = madeOf(served, ask.principal, { doc: removed.doc, owner: row.owner }, gone);
+  const changes = [{ table: collection.name, id, expect: { rev: row.rev }, next: removed.next }];
+  const events = [eventOf(served, 'deleted', { doc: removed.doc, owner: row.owner }, removed.at)];
+  return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
 /** Returns the row after the deletion, and the representation for the response and the event. */
@@ -85,7 +103,10 @@ export function bulkDeleteOperation(
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
     standing: () => open,
     propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
-    act: (ask, _standing, proposal) => removeAll(served, ask, proposal?.ids ?? []),
+    act: (ask, _standing, proposal) => {
+      const removing = (within: Served, own: Ask) => removeAll(within, own, proposal?.ids ?? []);
+      return served.logic === undefined ? removing(served, ask) : served.logic.inUnit(served, ask, removing);
+    },
   };
 }
 
@@ -96,6 +117,8 @@ async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Prom
   for (const id of new Set(ids)) {
     const row = await served.store.read(served.collection.name, id);
     if (row === undefined || !mayDelete(served, ask.principal, row)) continue;
+    const refused = await refusedByHooks(served, { id, row });
+    if (refused !== undefined) return refused;
     const { next, doc, at } = removal(served, row);
     rows.push(row);
     changes.push({ table: served.collection.name, id, expect: { rev: row.rev }, next });

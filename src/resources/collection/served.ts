@@ -4,13 +4,14 @@ import type { Problem } from '../../http/problem.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Parsed, ParsedPatch } from '../../kernel/content/parsed.ts';
 import type { Validator } from '../../kernel/content/validator.ts';
-import type { Ask } from '../../kernel/resource.ts';
+import type { Ask, Result } from '../../kernel/resource.ts';
 import type { Collection } from '../../model/collection.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, MaybePromise, NextRow, Row } from '../../store/store.ts';
 import type { CollectionThreads } from '../content-threads/content-threads.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
+import type { FieldsOrWritten } from '../document/representation.ts';
 import type { Listing } from './listing.ts';
 import type { View } from './view.ts';
 
@@ -43,6 +44,8 @@ export type Served = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly announced: boolean;
   /** The owner of new resources; absent: the principal that creates them. */
   readonly owner?: string | null;
+  /** The functions of an application that run within its writes; absent: there are none. */
+  readonly logic?: WriteLogic | undefined;
   /** Further checks of a change by a built-in resource, and changes that must commit with it. */
   readonly accompany?: (written: Written) => MaybePromise<Accompaniment>;
 };
@@ -66,3 +69,30 @@ export type Written = {
 };
 
 export type Accompaniment = { readonly changes: readonly Change[] } | { readonly refused: Problem };
+
+/** A write that is about to be made, for the functions of an application. */
+export type ProposedWrite = {
+  readonly action: 'create' | 'update' | 'delete';
+  readonly id: string;
+  /** Undefined: the write creates the resource. */
+  readonly before: Row | undefined;
+  /** Undefined: the write removes the resource. */
+  readonly fields: FieldsOrWritten | undefined;
+};
+
+export type WrittenByHooks = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };
+
+/** Runs an application's functions within writes (src/logic/transaction/unit-logic.ts). */
+export type WriteLogic = {
+  /**
+   * Runs `act` so that what it commits and what the functions write are one unit.
+   * @param act gets the collection and the request that it must use
+   */
+  inUnit(
+    served: Served,
+    ask: Ask,
+    act: (served: Served, ask: Ask) => MaybePromise<Result>,
+  ): MaybePromise<Result>;
+  /** @returns the fields to store; of a deletion, the proposed ones */
+  beforeWrite(served: Served, write: ProposedWrite): Promise<WrittenByHooks>;
+};

@@ -27,7 +27,7 @@ import { countDependants } from './dependants.ts';
 import type { ListOptions } from './list-answer.ts';
 import { createListCaches, createListing, type Listing, showDocs } from './listing.ts';
 import type { QueryOptions, QueryTextLimits } from './query.ts';
-import type { Served } from './served.ts';
+import type { Served, WriteLogic } from './served.ts';
 import { subjectOf } from './standing.ts';
 import { createViews, fieldNamed, type View } from './view.ts';
 
@@ -54,12 +54,15 @@ export type ServingOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly targetBytesMax: number;
   /** The address for which the stored queries of an anonymous caller count. */
   readonly addressOf: CallerAddress;
+  /** The functions of an application within writes; absent: no collection has any. */
+  readonly logic?: (serving: Serving) => WriteLogic;
   /** Queues reads of pages from a shared store, of which any number could otherwise run; absent: no queue. */
   readonly pageLine?: OctetLine;
 };
 
 /** What all collections share; built once. */
-export type Serving = ServingOptions & {
+export type Serving = Omit<ServingOptions, 'logic'> & {
+  readonly logic: WriteLogic | undefined;
   readonly storedQueries: StoredQueries;
   readonly queriesPath: string;
   readonly listingOf: (listable: Listing['listable']) => Listing;
@@ -68,8 +71,9 @@ export type Serving = ServingOptions & {
 export function createServing(options: ServingOptions): Serving {
   const { store, mac } = options;
   const caches = createListCaches(options);
-  return {
+  const serving: Serving = {
     ...options,
+    logic: undefined,
     storedQueries: createStoredQueries(options),
     queriesPath: `${options.base}/queries`,
     listingOf: (listable) =>
@@ -78,6 +82,7 @@ export function createServing(options: ServingOptions): Serving {
         pageLine: store.shared ? options.pageLine : undefined,
       }),
   };
+  return { ...serving, logic: options.logic?.(serving) };
 }
 
 /** How a built-in collection differs from a declared one. */
@@ -144,6 +149,7 @@ export function servedOf(serving: Serving, collection: Collection, variant: Vari
     newId: serving.newId,
     clock: serving.clock,
     announced: variant.announced ?? true,
+    logic: collection.hooks?.beforeWrite === undefined ? undefined : serving.logic,
     ...(variant.accompany === undefined ? {} : { accompany: variant.accompany }),
     bulkDeleteIdsMax: serving.bulkDeleteIdsMax,
     documentCharactersMax: serving.documentCharactersMax,

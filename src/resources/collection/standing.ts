@@ -34,9 +34,9 @@ export function memberStanding(served: Served, ask: Ask, action: Action): MaybeP
   return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
 }
 
-/** Changes that accompany one may name the revision of its row, which must then be a real one. */
-export function chains(served: Pick<Served, 'accompany'>): boolean {
-  return served.accompany === undefined;
+/** Changes that accompany one may name the revision of its row, and functions may read it: it must then be a real one. */
+export function chains(served: Pick<Served, 'accompany' | 'logic'>): boolean {
+  return served.accompany === undefined && served.logic === undefined;
 }
 
 function judge(

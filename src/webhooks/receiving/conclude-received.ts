@@ -3,10 +3,11 @@
  * from an attempt to hand it on. Pure, and the same for both stores and any number of processes. settle-received.ts
  * commits the result.
  */
+
+import { type Failure, failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { Received } from '../../model/received.ts';
 import type { Unit } from '../../store/store.ts';
-import { nextAttemptMs } from '../work/schedule.ts';
-import { type Failure, failure, type HandedOn } from './hand-on.ts';
+import { nextAttemptMs } from '../../work/schedule.ts';
 
 /** An attempt that ended by itself. */
 export type Ended = Exclude<HandedOn, { readonly outcome: 'aborted' }>;

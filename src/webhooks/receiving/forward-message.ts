@@ -11,6 +11,8 @@ import { reservedHeaderNames } from '../../config/reserved-names.ts';
 import type { DeclaredSender, HandOnTo } from '../../config/senders.ts';
 import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
 import { isToken } from '../../http/syntax/token.ts';
+import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
+import { retryAfter } from '../../work/schedule.ts';
 import {
   messageId,
   ownFields,
@@ -20,9 +22,8 @@ import {
   timestampedFields,
 } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
-import { retryAfter } from '../work/schedule.ts';
 import { emptyUnit } from './conclude-received.ts';
-import { type Claimed, failure, type HandedOn, type HandOn } from './hand-on.ts';
+import type { Claimed, HandOn } from './hand-on.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
 
 export type ForwardOptions = {

@@ -5,14 +5,15 @@
  */
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Settings } from '../../config/settings.ts';
+import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { Received } from '../../model/received.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Row, Store } from '../../store/store.ts';
-import type { Lanes } from '../work/lanes.ts';
-import type { Timers } from '../work/timers.ts';
-import { faultPauseMs, type WorkEngine } from '../work/work-engine.ts';
+import type { Lanes } from '../../work/lanes.ts';
+import type { Timers } from '../../work/timers.ts';
+import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
 import { type Run, supersededError } from './conclude-received.ts';
-import { type Claimed, failure, type HandedOn, type HandOn } from './hand-on.ts';
+import type { Claimed, HandOn } from './hand-on.ts';
 import {
   contentId,
   type ReceivedContent,

@@ -8,8 +8,8 @@
  */
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
-import { DueRows, dueIndexOf } from '../work/due-rows.ts';
-import { WorkEngine, type WorkPolicy } from '../work/work-engine.ts';
+import { DueRows, dueIndexOf } from '../../work/due-rows.ts';
+import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
 import { triggerOf } from './conclude-received.ts';
 import { attempt, type HandingOnOptions, type HandingOnParts } from './handing-on-attempt.ts';
 import { receivedCollection } from './received-tables.ts';

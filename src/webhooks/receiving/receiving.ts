@@ -7,18 +7,17 @@ import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetch.ts';
 import type { Resource } from '../../kernel/resource.ts';
+import { createHandlerThreads, type HandlerThreads } from '../../logic/threads/handler-threads.ts';
+import type { OpenTransaction } from '../../logic/transaction/resource-call.ts';
 import { packageVersion } from '../../package-version.ts';
 import type { ServedCollection, Serving } from '../../resources/collection/serving.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
-import type { EventTypes } from '../sending/event-types/event-types.ts';
-import type { Lanes } from '../work/lanes.ts';
+import type { Lanes } from '../../work/lanes.ts';
 import { createAccept } from './accept-message.ts';
 import { createForward } from './forward-message.ts';
-import type { HandOn, OpenTransaction } from './hand-on.ts';
+import { type HandOn, handlersOn } from './hand-on.ts';
 import { createHandingOn, type HandingOn } from './handing-on-engine.ts';
-import { createHandlerThreads, type HandlerThreads } from './handler-threads/handler-threads.ts';
-import { createOpenTransaction } from './handler-transaction/transaction.ts';
 import { receivedResources } from './received/received-routes.ts';
 import { receivingRetention } from './received-tables.ts';
 import { receiveResources } from './receiver-routes.ts';
@@ -39,7 +38,8 @@ export type ReceivedOptions = Services & {
   readonly exchange: Exchange;
   readonly dial: Dial;
   readonly lanes: Lanes;
-  readonly eventTypes: EventTypes;
+  /** For the functions of handlers; called when the first message is handled. */
+  readonly openTransaction: OpenTransaction;
 };
 
 export type Received = {
@@ -59,22 +59,12 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   const { configuration, settings } = options;
   const { senders } = configuration;
   const { secrets, made } = await loadSenderSecrets({ ...options, senders, given: options.senderSecrets });
-  // Set when the collections are served, which is before any message is processed.
-  let openTransaction: OpenTransaction | undefined;
-  const threads = threadsOf(options, () => {
-    if (openTransaction === undefined) throw new Error('handlers require the collections to be served');
-    return openTransaction();
-  });
+  const threads = threadsOf(options);
   const engine = engineOf(options, secrets, threads);
   const keys = createGuardedFetch({ ...options, ...settings });
   return {
     made,
-    builtIn: (serving) => {
-      const { eventTypes } = options;
-      const { collections } = configuration;
-      openTransaction = createOpenTransaction({ serving, collections, eventTypes, limits: settings });
-      return [receivedResources({ senders, ...settings }, serving)];
-    },
+    builtIn: (serving) => [receivedResources({ senders, ...settings }, serving)],
     resources: resourcesOf(options, secrets, keys, engine),
     retention: receivingRetention(settings),
     gauges: gaugesOf(engine),
@@ -89,7 +79,7 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   };
 }
 
-function threadsOf(options: ReceivedOptions, openTransaction: OpenTransaction): HandlerThreads | undefined {
+function threadsOf(options: ReceivedOptions): HandlerThreads | undefined {
   const { configuration, settings, module } = options;
   const handled = [...configuration.senders.values()].filter(({ handOn }) => handOn.kind === 'handler');
   if (handled.length === 0) return undefined;
@@ -100,7 +90,7 @@ function threadsOf(options: ReceivedOptions, openTransaction: OpenTransaction): 
     ]);
   }
   const monotonic = (): number => performance.now();
-  return createHandlerThreads({ ...options, module, openTransaction, settings, monotonic });
+  return createHandlerThreads({ ...options, module, settings, monotonic });
 }
 
 function engineOf(
@@ -112,7 +102,7 @@ function engineOf(
   const forward = createForward({ ...options, ...settings, secrets, version: packageVersion() });
   const handOnOf = ({ handOn }: DeclaredSender): HandOn | undefined => {
     if (handOn.kind === 'forward') return forward;
-    return handOn.kind === 'handler' ? threads?.handOn : undefined;
+    return handOn.kind === 'handler' && threads !== undefined ? handlersOn(threads) : undefined;
   };
   return createHandingOn({
     ...options,

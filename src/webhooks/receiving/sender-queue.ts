@@ -5,7 +5,7 @@
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
-import { DueQueue, type DueQueueOptions } from '../work/due-queue.ts';
+import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
 
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;

@@ -5,11 +5,13 @@
  *
  * Nothing here runs a handler: if others changed what it had read, the caller must run it again.
  */
+
+import { type Failure, failure } from '../../logic/threads/handed-on.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change, Commit, Store, Unit } from '../../store/store.ts';
-import { attemptRowChange, fittingText, isAttemptLogged } from '../work/attempt-log.ts';
-import { type Refused, type Settlement, settleByRevision } from '../work/settlement.ts';
+import { attemptRowChange, fittingText, isAttemptLogged } from '../../work/attempt-log.ts';
+import { type Refused, type Settlement, settleByRevision } from '../../work/settlement.ts';
 import {
   type Conclusion,
   conclude,
@@ -19,7 +21,7 @@ import {
   supersededError,
   triggerOf,
 } from './conclude-received.ts';
-import { type Claimed, type Failure, failure } from './hand-on.ts';
+import type { Claimed } from './hand-on.ts';
 import { type ReceivedAttempt, receivedAttemptsTable, receivedCollection } from './received-tables.ts';
 
 export type Settled =

@@ -14,7 +14,7 @@ import {
   memberValidators,
 } from '../../resources/collection/standing.ts';
 import { whenKnown } from '../../store/when-known.ts';
-import { type AttemptsAsked, attemptsPage } from '../work/attempt-log.ts';
+import { type AttemptsAsked, attemptsPage } from '../../work/attempt-log.ts';
 
 type Asked = Proposal & AttemptsAsked;
 

@@ -5,7 +5,7 @@
 import type { ScheduleName, WebhookSchedules } from '../../config/webhook-schedules.ts';
 import type { Delivery, Trigger } from '../../model/delivery.ts';
 import type { Endpoint, Scheme } from '../../model/endpoint.ts';
-import { nextAttemptMs, retryAfter, type Schedule } from '../work/schedule.ts';
+import { nextAttemptMs, retryAfter, type Schedule } from '../../work/schedule.ts';
 import type { Attempted, Verdict } from './delivery-claim.ts';
 
 /** `lastError` of a delivery whose event has been removed. */

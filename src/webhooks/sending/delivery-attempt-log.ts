@@ -6,7 +6,7 @@
 import type { ExchangeTiming } from '../../egress/exchange.ts';
 import type { Trigger } from '../../model/delivery.ts';
 import type { Change } from '../../store/store.ts';
-import { attemptRowChange, fittingText } from '../work/attempt-log.ts';
+import { attemptRowChange, fittingText } from '../../work/attempt-log.ts';
 import type { Attempted } from './delivery-claim.ts';
 import { attemptsTable } from './sending-tables.ts';
 

@@ -7,7 +7,7 @@
  */
 import { type Delivery, triggerOf } from '../../model/delivery.ts';
 import type { Row } from '../../store/store.ts';
-import { WorkEngine, type WorkPolicy } from '../work/work-engine.ts';
+import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
 import { Capacity } from './capacity.ts';
 import { ask, attempt, type EngineOptions, type EngineParts, sendAsked } from './delivery-attempt.ts';
 import { type DueDelivery, type EndpointQueue, EndpointQueues } from './endpoint-queue.ts';

@@ -16,7 +16,7 @@ import { searchText } from '../../model/collection.ts';
 import { type DisabledReason, type Endpoint, readEndpoint } from '../../model/endpoint.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { Change, Row, Store } from '../../store/store.ts';
-import type { Lanes } from '../work/lanes.ts';
+import type { Lanes } from '../../work/lanes.ts';
 import type { Verdict } from './delivery-claim.ts';
 import { operationalEvent } from './event-types/operational-events.ts';
 import { type Acts, Watch, type WatchOptions } from './health-watch.ts';

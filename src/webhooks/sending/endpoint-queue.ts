@@ -4,9 +4,9 @@
  */
 import type { Delivery } from '../../model/delivery.ts';
 import type { Row, Store } from '../../store/store.ts';
-import type { BreakerSettings } from '../work/breaker.ts';
-import { type Budget, DueQueue, type DueQueueOptions } from '../work/due-queue.ts';
-import { type DueIndex, DueRows, dueIndexOf } from '../work/due-rows.ts';
+import type { BreakerSettings } from '../../work/breaker.ts';
+import { type Budget, DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
+import { type DueIndex, DueRows, dueIndexOf } from '../../work/due-rows.ts';
 import type { Holding } from './capacity.ts';
 import { deliveriesCollection } from './sending-tables.ts';
 import { type TokenBucket, Window } from './window.ts';

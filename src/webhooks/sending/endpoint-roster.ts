@@ -8,9 +8,9 @@
 
 import type { Observe } from '../../observe/observation.ts';
 import type { Store } from '../../store/store.ts';
-import { DueRows } from '../work/due-rows.ts';
-import type { Lanes } from '../work/lanes.ts';
-import type { Timers } from '../work/timers.ts';
+import { DueRows } from '../../work/due-rows.ts';
+import type { Lanes } from '../../work/lanes.ts';
+import type { Timers } from '../../work/timers.ts';
 import { dueDeliveries } from './endpoint-queue.ts';
 import { type EndpointDirectory, type KnownEndpoint, partyOf } from './known-endpoint.ts';
 

@@ -9,7 +9,7 @@ import { Pool } from 'undici';
 import type { ExchangeOutcome } from '../../../src/egress/exchange.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Claim } from '../../../src/webhooks/sending/delivery-claim.ts';
-import type { Timers } from '../../../src/webhooks/work/timers.ts';
+import type { Timers } from '../../../src/work/timers.ts';
 import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { engines } from '../../harness/stores.ts';
 import { until } from '../../harness/until.ts';

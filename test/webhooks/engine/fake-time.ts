@@ -1,6 +1,6 @@
 /** Time that passes when a test says so: a clock, and timers that ring on it in order. */
 import type { Store } from '../../../src/store/store.ts';
-import type { Timers } from '../../../src/webhooks/work/timers.ts';
+import type { Timers } from '../../../src/work/timers.ts';
 
 export type FakeTime = {
   readonly clock: () => number;

@@ -6,10 +6,10 @@ import type { Row } from '../../../src/store/store.ts';
 import { Capacity, type CapacityTicket, type Holding } from '../../../src/webhooks/sending/capacity.ts';
 import { dueDeliveries, EndpointQueue } from '../../../src/webhooks/sending/endpoint-queue.ts';
 import { TokenBucket, Window } from '../../../src/webhooks/sending/window.ts';
-import { Breaker } from '../../../src/webhooks/work/breaker.ts';
-import { DueRows } from '../../../src/webhooks/work/due-rows.ts';
-import { Alarm } from '../../../src/webhooks/work/timers.ts';
-import { Turns } from '../../../src/webhooks/work/turns.ts';
+import { Breaker } from '../../../src/work/breaker.ts';
+import { DueRows } from '../../../src/work/due-rows.ts';
+import { Alarm } from '../../../src/work/timers.ts';
+import { Turns } from '../../../src/work/turns.ts';
 import { fakeTime } from './fake-time.ts';
 
 describe('breaker', () => {

@@ -24,9 +24,9 @@ import {
 } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
 import { createWakes } from '../../../src/webhooks/sending/wakes.ts';
-import { createLanes } from '../../../src/webhooks/work/lane-leases.ts';
-import type { Lanes } from '../../../src/webhooks/work/lanes.ts';
-import type { Timers } from '../../../src/webhooks/work/timers.ts';
+import { createLanes } from '../../../src/work/lane-leases.ts';
+import type { Lanes } from '../../../src/work/lanes.ts';
+import type { Timers } from '../../../src/work/timers.ts';
 
 const dayS = 86_400;
 const owner = 'usr_1';

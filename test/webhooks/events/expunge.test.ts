@@ -6,7 +6,7 @@ import { deliveryDocument } from '../../../src/model/delivery.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { expungeResource } from '../../../src/webhooks/sending/events/expunge.ts';
-import { attemptId } from '../../../src/webhooks/work/attempt-log.ts';
+import { attemptId } from '../../../src/work/attempt-log.ts';
 import { engines } from '../../harness/stores.ts';
 import { askOf } from '../../resources/ask.ts';
 import { put, putDelivery, type WalkedEvents, walkEvents } from './walked-events.ts';

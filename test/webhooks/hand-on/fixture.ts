@@ -1,10 +1,10 @@
 /** Senders and messages of them as accepting would have put them, and what a test reads of them afterwards. */
 import type { DeclaredSender } from '../../../src/config/senders.ts';
+import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import { byId } from '../../../src/model/filter.ts';
 import { type Received, receivedDocument } from '../../../src/model/received.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import type { Change, Commit, Store } from '../../../src/store/store.ts';
-import type { HandedOn } from '../../../src/webhooks/receiving/hand-on.ts';
 import {
   contentId,
   type ReceivedAttempt,

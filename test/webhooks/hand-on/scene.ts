@@ -1,10 +1,11 @@
 import type { DeclaredSender } from '../../../src/config/senders.ts';
+import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
-import type { Claimed, HandedOn, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';
+import type { Claimed, HandOn } from '../../../src/webhooks/receiving/hand-on.ts';
 import type { HandingOnSettings } from '../../../src/webhooks/receiving/handing-on-attempt.ts';
 import { createHandingOn, type HandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
-import type { Lanes } from '../../../src/webhooks/work/lanes.ts';
+import type { Lanes } from '../../../src/work/lanes.ts';
 import { type Failing, failing, openEmbedded } from '../../harness/stores.ts';
 import { type FakeTime, fakeTime, watchedStore } from '../engine/fake-time.ts';
 import { clear, done, message, put, sender } from './fixture.ts';

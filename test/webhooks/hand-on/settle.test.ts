@@ -1,11 +1,12 @@
 /** Settlements over both stores, and the races that several processes, other writers and failing storage make of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { HandedOn } from '../../../src/logic/threads/handed-on.ts';
 import type { Received } from '../../../src/model/received.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
 import { type Change, type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import type { Run } from '../../../src/webhooks/receiving/conclude-received.ts';
-import type { Claimed, HandedOn } from '../../../src/webhooks/receiving/hand-on.ts';
+import type { Claimed } from '../../../src/webhooks/receiving/hand-on.ts';
 import { createHandingOn } from '../../../src/webhooks/receiving/handing-on-engine.ts';
 import { createSettle } from '../../../src/webhooks/receiving/settle-received.ts';
 import { engines, failing } from '../../harness/stores.ts';

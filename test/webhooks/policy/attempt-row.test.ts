@@ -7,7 +7,7 @@ import {
   attemptChange,
   attemptDocument,
 } from '../../../src/webhooks/sending/delivery-attempt-log.ts';
-import { attemptId } from '../../../src/webhooks/work/attempt-log.ts';
+import { attemptId } from '../../../src/work/attempt-log.ts';
 import { answer, attempted, failure, isoTime, madeAt } from './fixture.ts';
 
 function documentOf(parts: Partial<AttemptFacts>): Attempt {

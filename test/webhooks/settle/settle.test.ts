@@ -12,7 +12,7 @@ import type { Attempted, Claim, Settled, Verdict } from '../../../src/webhooks/s
 import type { KnownEndpoint } from '../../../src/webhooks/sending/known-endpoint.ts';
 import { attemptsTable, deliveriesCollection } from '../../../src/webhooks/sending/sending-tables.ts';
 import { createSettle } from '../../../src/webhooks/sending/settle-delivery.ts';
-import { attemptsPage } from '../../../src/webhooks/work/attempt-log.ts';
+import { attemptsPage } from '../../../src/work/attempt-log.ts';
 import { engines, failing } from '../../harness/stores.ts';
 import { answer, attempted, delivery, failure, isoTime, madeAt } from '../policy/fixture.ts';
 

@@ -53,6 +53,7 @@ export const resultNodes = {
     no: {
       refuse: [
         'unique_taken',
+        'refused_by_application',
         'dependants_exist',
         'event_id_used',
         'idempotency_result_sealed',

@@ -89,7 +89,8 @@ function addChange(
   const writes = stage.of(table);
   if (table.dependants.length > 0 && isLeaving(change)) writes.expectUnnamed(id);
   if (next === null) {
-    if ('rev' in expect) writes.remove(id, expect.rev);
+    if (change.stays === true && 'rev' in expect) writes.expectStanding(id, expect.rev);
+    else if ('rev' in expect) writes.remove(id, expect.rev);
     else writes.expectAbsent(id);
     return;
   }

@@ -38,6 +38,8 @@ export type TableStatements = {
   readonly append: string;
   /** Fails unless every id is free. */
   readonly expectAbsent: string;
+  /** Ids and revisions: fails unless each row has its revision. */
+  readonly expectStanding: string;
   /** Fails unless every id is that of an undeleted row. */
   readonly expectLive: string;
   /** Fails if an undeleted row other than itself refers to one of the ids; empty if the table has no dependants. */
@@ -82,6 +84,7 @@ export function tableStatements(layout: Layout, surroundings: Surroundings): Tab
     remove: `WITH made AS (DELETE FROM ${name} AS standing USING ${removeFrom} WHERE standing.id = ANY($1::text[]) AND standing.id = put.id AND standing.rev = put.expected AND put.expected < ${drawnRev} RETURNING 1) SELECT ${expect('(SELECT count(*) FROM made)', 'cardinality($1::text[])', `${table.name}: remove`)}`,
     append: table.name === eventsTable ? appendSql(name) : '',
     expectAbsent: `SELECT ${expect(`(SELECT count(*) FROM ${name} WHERE id = ANY($1::text[]))`, '0', `${table.name}: absent`)}`,
+    expectStanding: `SELECT ${expect(`(SELECT count(*) FROM ${removeFrom}, LATERAL (SELECT FROM ${name} WHERE id = put.id AND rev = put.expected LIMIT 1) AS found)`, 'cardinality($1::text[])', `${table.name}: standing`)}`,
     expectLive: `SELECT ${expect(`(SELECT count(*) FROM unnest($1::text[]) AS target (named), LATERAL (SELECT FROM ${name} WHERE id = target.named AND deleted_at IS NULL LIMIT 1) AS found)`, 'cardinality($1::text[])', `${table.name}: live`)}`,
     expectUnnamed: expectUnnamed(surroundings, table.name),
     current: `SELECT ${rowColumns} FROM ${name} WHERE id = ANY($1::text[])`,

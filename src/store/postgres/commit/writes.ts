@@ -74,6 +74,8 @@ class TableWrites {
   readonly #removed: string[] = [];
   readonly #removedRevs: number[] = [];
   readonly #absent: string[] = [];
+  readonly #standing: string[] = [];
+  readonly #standingRevs: number[] = [];
   readonly #named = new Set<string>();
   readonly #leaving: string[] = [];
 
@@ -100,6 +102,12 @@ class TableWrites {
     this.#absent.push(id);
   }
 
+  /** For a row that the unit depends on and leaves as it is. */
+  expectStanding(id: string, expected: number): void {
+    this.#standing.push(id);
+    this.#standingRevs.push(expected);
+  }
+
   /** For a reference to a row of this table. */
   expectLive(id: string): void {
     this.#named.add(id);
@@ -113,6 +121,9 @@ class TableWrites {
   addChecks(calls: Call[]): void {
     const { statements } = this.#table;
     if (this.#absent.length > 0) calls.push({ sql: statements.expectAbsent, values: [this.#absent] });
+    if (this.#standing.length > 0) {
+      calls.push({ sql: statements.expectStanding, values: [this.#standing, this.#standingRevs] });
+    }
     if (this.#named.size > 0) calls.push({ sql: statements.expectLive, values: [[...this.#named]] });
     if (this.#leaving.length > 0) calls.push({ sql: statements.expectUnnamed, values: [this.#leaving] });
   }

@@ -8,7 +8,7 @@ import type { Commit } from '../../store.ts';
 import type { Cells } from '../cells.ts';
 import { isMistake, messageOf, resultCode } from '../sqlite-failure.ts';
 import type { Statements, TableStatements } from './statements.ts';
-import { absentRev, type UnitReader } from './writer-messages.ts';
+import { absentRev, actPuts, actStays, type UnitReader } from './writer-messages.ts';
 
 export type Refused = Exclude<Commit, { outcome: 'committed' }>;
 
@@ -70,9 +70,10 @@ function applyChange(
 ): Refused | undefined {
   const named = reader.number();
   const expected = effects.revisions.get(named) ?? named;
-  const puts = reader.number() === 1;
+  const act = reader.number();
   const id = reader.text();
-  if (!puts) {
+  if (act === actStays) return unexpected(table, change, id, expected);
+  if (act !== actPuts) {
     if (expected === absentRev)
       return currentOf(table, id) === undefined ? undefined : superseded(table, change, id);
     if (table.dependants.length > 0) {

@@ -59,6 +59,11 @@ export type Reply =
 /** Encodes `expect: {absent: true}`; revisions are above it, provisional ones of units of the same batch below. */
 export const absentRev = -1;
 
+/** What a change does with its row. */
+export const actRemoves = 0;
+export const actPuts = 1;
+export const actStays = 2;
+
 /** Encodes a unit without a provisional revision. */
 export const noRevision = 0;
 
@@ -107,12 +112,13 @@ export class UnitEncoder {
     return { units: this.#units, numbers: new Float64Array(this.#numbers), text: this.#texts.join('') };
   }
 
-  #appendChange({ table, id, expect, next }: Change): void {
+  #appendChange({ table, id, expect, next, stays }: Change): void {
     const { indexOf, revisions } = this.#encoding;
     const index = indexOf.get(table);
     if (index === undefined) throw new TypeError(`no table is named ${table}`);
     const numbers = this.#numbers;
-    numbers.push(index, 'rev' in expect ? revisions.resolve(expect.rev) : absentRev, next === null ? 0 : 1);
+    const act = stays === true ? actStays : next === null ? actRemoves : actPuts;
+    numbers.push(index, 'rev' in expect ? revisions.resolve(expect.rev) : absentRev, act);
     this.#appendText(id);
     if (next === null) return;
     numbers.push(next.createdAt, next.updatedAt, next.deletedAt ?? Number.NaN, next.references.length);

@@ -90,7 +90,7 @@ async function commitNew(
   const secret = makeEndpointSecret(random);
   const plainSecrets = { secrets: [{ secret, until: null }], scopes: [...principal.scopes] };
   const headers = proposal?.secret as Headers | undefined;
-  const secrets = withHeaders(plainSecrets, headers, String(fields['url']));
+  const secrets = withHeaders(plainSecrets, headers, String(fields.url));
   const expect = { absent: true } as const;
   const companions: readonly Change[] = [
     {

@@ -31,7 +31,7 @@ import {
   type Store,
   type TailEntry,
 } from '../../../store/store.ts';
-import { attemptsAfter } from '../../work/attempt-log.ts';
+import { attemptsAfter } from '../../../work/attempt-log.ts';
 import { expungedError } from '../conclude-delivery.ts';
 import type { Attempt } from '../delivery-attempt-log.ts';
 import { attemptsTable, deliveriesCollection } from '../sending-tables.ts';

@@ -16,7 +16,7 @@ import {
 } from '../../../resources/collection/serving.ts';
 import type { Services } from '../../../store/capabilities.ts';
 import type { Plan, Row, Store } from '../../../store/store.ts';
-import type { Lanes } from '../../work/lanes.ts';
+import type { Lanes } from '../../../work/lanes.ts';
 import type { EndpointDirectory } from '../known-endpoint.ts';
 import { recoveriesCollection } from '../sending-tables.ts';
 import type { Wakes } from '../wakes.ts';

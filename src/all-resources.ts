@@ -1,0 +1,88 @@
+/** All resources of the program, in the order of the OpenAPI document, from the features that compose.ts made. */
+import type { Accounts } from './accounts/accounts.ts';
+import { jwksResource } from './accounts/tokens/jwks-route.ts';
+import type { Configuration } from './config/configuration.ts';
+import type { Settings } from './config/settings.ts';
+import type { CorsPolicy } from './kernel/answer/cors.ts';
+import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
+import type { Resource } from './kernel/resource.ts';
+import type { ApplicationLogic } from './logic/logic.ts';
+import type { ProgramMemory } from './memory/program-memory.ts';
+import type { Metrics } from './observe/metrics.ts';
+import { docsAssets } from './openapi/docs-assets.ts';
+import { createDocuments } from './openapi/document.ts';
+import { realtimeResources } from './realtime/realtime-routes.ts';
+import type { QueryTextLimits } from './resources/collection/query.ts';
+import type { ContentThreads } from './resources/content-threads/content-threads.ts';
+import { createEventViews } from './resources/events/seen-event.ts';
+import { programResources } from './resources/program/program-routes.ts';
+import { createRoutes } from './resources/routes.ts';
+import type { Services } from './store/capabilities.ts';
+import type { Store } from './store/store.ts';
+import type { Received } from './webhooks/receiving/receiving.ts';
+import type { Webhooks } from './webhooks/sending/sending.ts';
+
+export type Features = Services & {
+  readonly accounts: Accounts;
+  readonly webhooks: Webhooks<Store>;
+  readonly received: Received;
+  readonly memory: ProgramMemory;
+  readonly contentThreads: ContentThreads;
+};
+
+export type ResourcesOptions = {
+  readonly configuration: Configuration;
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+} & Features & {
+    readonly cors: CorsPolicy;
+    readonly addressOf: CallerAddress;
+    readonly mac: (text: string) => string;
+    readonly isDraining: () => boolean;
+    readonly logic: ApplicationLogic;
+  };
+
+export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
+  const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
+  const collections = [...configuration.collections.values()];
+  const resources: readonly Resource[] = [
+    ...createRoutes({
+      ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
+      ...{
+        contentLimits: settings,
+        longContent: options.contentThreads,
+        queryLimits: queryLimitsOf(settings),
+        logic: options.logic.writesOf,
+      },
+      streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
+      builtIn: (serving) => [
+        ...accounts.resources,
+        ...accounts.builtIn(webhooks.generation)(serving),
+        jwksResource([accounts.keys, webhooks.keys]),
+        ...webhooks.builtIn(serving),
+        ...webhooks.resources,
+        ...received.builtIn(serving),
+        ...received.resources,
+      ],
+      postedEvents: webhooks.postedEvents,
+    }),
+    ...realtimeResources({
+      ...{ ...settings, ...options, base: configuration.base, limits: settings },
+      ...{ collections, views: createEventViews(collections), crossSite: accounts.isCrossSite },
+    }),
+    ...programResources({
+      ...{ ...options, metrics, assets: docsAssets(configuration.title) },
+      openApi: createDocuments(() => ({
+        ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
+        traceEnabled: settings.traceMethod,
+        corsEnabled: settings.corsOrigins !== '',
+        eventTypes: [...webhooks.eventTypes.values()],
+      })),
+    }),
+  ];
+  return resources;
+}
+
+function queryLimitsOf(settings: Settings): QueryTextLimits {
+  return { ...settings, json: { depthMax: settings.jsonDepthMax, keysMax: settings.jsonMembersMax } };
+}

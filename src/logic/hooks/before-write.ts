@@ -1,0 +1,142 @@
+/**
+ * Runs `beforeWrite` of a collection (model/logic/hooks.ts) within the unit of a write. What the hook leaves in `after`
+ * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
+ */
+
+import type { Problem } from '../../http/problem.ts';
+import { toRulePrincipal } from '../../model/access-function.ts';
+import type { Write } from '../../model/logic/hooks.ts';
+import type { Principal } from '../../model/principal.ts';
+import type { ProposedWrite, Served, WrittenByHooks } from '../../resources/collection/served.ts';
+import { proposeCreate } from '../../resources/document/propose.ts';
+import { WrittenFields } from '../../resources/document/representation.ts';
+import { StoreUnavailable } from '../../store/store.ts';
+import { problemThrown, refuse } from '../refusal.ts';
+import { type Calls, callsOver } from '../transaction/calls.ts';
+import type { Scope } from '../transaction/resource-call.ts';
+import type { RunHooks } from '../transaction/unit-logic.ts';
+
+export type HookOptions = {
+  readonly clock: () => number;
+  readonly hookTimeoutMs: number;
+  readonly hookDepthMax: number;
+};
+
+/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
+export class FunctionFailed extends Error {
+  override readonly name = 'FunctionFailed';
+}
+
+export function createRunHooks(options: HookOptions): RunHooks {
+  return async (served, write, { transaction, depth }) => {
+    const hook = served.collection.hooks?.beforeWrite;
+    if (hook === undefined) return { fields: write.fields ?? {} };
+    const named = `the hook beforeWrite of ${served.collection.name}`;
+    if (depth > options.hookDepthMax) {
+      const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
+      throw new FunctionFailed(message);
+    }
+    const scope = transaction.scope(depth);
+    const given = givenTo(write, { caller: transaction.caller, scope, now: options.clock() });
+    try {
+      const running = hook(given.hook);
+      if (running instanceof Promise) await withinTime(running, options.hookTimeoutMs, named);
+      await scope.settled();
+    } catch (error) {
+      return { refused: problemOrFailure(error, named) };
+    } finally {
+      scope.end();
+    }
+    return written(served, write, given.changed(), named);
+  };
+}
+
+type Given = { readonly hook: Write<never, never>; readonly changed: () => unknown };
+
+/**
+ * What a hook gets. Most hooks read a part of it, so each member is made when it is read; the members are the object's
+ * own, so that a hook may spread them.
+ */
+function givenTo(
+  write: ProposedWrite,
+  { caller, scope, now }: { readonly caller: Principal; readonly scope: Scope; readonly now: number },
+): Given {
+  let before: unknown;
+  let after: unknown;
+  let calls: Calls | undefined;
+  const called = (): Calls => {
+    calls ??= callsOver((call) => scope.call(call));
+    return calls;
+  };
+  const hook = {
+    action: write.action,
+    id: write.id,
+    refuse,
+    get before() {
+      before ??= write.before === undefined ? undefined : JSON.parse(write.before.doc);
+      return before;
+    },
+    get after() {
+      after ??= fieldsOf(write);
+      return after;
+    },
+    get principal() {
+      return toRulePrincipal(caller);
+    },
+    get now() {
+      return new Date(now);
+    },
+    get resources() {
+      return called().resources;
+    },
+    get mail() {
+      return called().mail;
+    },
+    get emit() {
+      return called().emit;
+    },
+  };
+  // The types of the fields are known where the hook is declared.
+  return { hook: hook as unknown as Write<never, never>, changed: () => after };
+}
+
+/** A copy: a unit that is overtaken runs the hook again with the same content. */
+function fieldsOf({ fields, before }: ProposedWrite): unknown {
+  if (fields instanceof WrittenFields) return JSON.parse(fields.text);
+  if (fields !== undefined) return JSON.parse(JSON.stringify(fields));
+  const { id: _, createdAt, updatedAt, deletedAt, ...removed } = JSON.parse(before?.doc ?? '{}');
+  return removed;
+}
+
+function written(served: Served, write: ProposedWrite, after: unknown, named: string): WrittenByHooks {
+  if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
+  const proposed = proposeCreate(served.collection, served.validator, after);
+  if (proposed.ok) return { fields: proposed.fields };
+  const { errors = [], code } = proposed.problem;
+  const faults = errors.map(({ pointer, message }) => `${pointer} ${message}`).join('; ');
+  throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);
+}
+
+/** @throws FunctionFailed for everything but a refusal; StoreUnavailable */
+export function problemOrFailure(error: unknown, named: string): Problem {
+  const problem = problemThrown(error);
+  if (problem !== undefined) return problem;
+  if (error instanceof StoreUnavailable || error instanceof FunctionFailed) throw error;
+  throw new FunctionFailed(`${named} failed: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
+}
+
+/** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
+export async function withinTime<T>(running: Promise<T>, ms: number, named: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const message = `${named} was not done within ${ms} ms (COMITY_HOOK_TIMEOUT_MS)`;
+    timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
+  });
+  try {
+    return await Promise.race([running, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Wires what an application's functions need: transactions over its collections, and the hooks of their writes. Both
+ * exist when the collections are served, which is before any function runs; what needs them is wired earlier.
+ */
+import type { Collection } from '../model/collection.ts';
+import type { WriteLogic } from '../resources/collection/served.ts';
+import type { Serving } from '../resources/collection/serving.ts';
+import { createRunHooks, type HookOptions } from './hooks/before-write.ts';
+import type { OpenTransaction } from './transaction/resource-call.ts';
+import {
+  createOpenTransaction,
+  type EmitEvent,
+  type KeepMail,
+  type TransactionLimits,
+} from './transaction/transaction.ts';
+import { RequestLogic } from './transaction/unit-logic.ts';
+
+export type LogicOptions = {
+  readonly clock: () => number;
+  readonly collections: ReadonlyMap<string, Collection>;
+  readonly emitOf: (serving: Serving) => EmitEvent;
+  readonly keepMail?: KeepMail;
+  readonly settings: TransactionLimits & Pick<HookOptions, 'hookTimeoutMs' | 'hookDepthMax'>;
+};
+
+export type ApplicationLogic = {
+  /** For the functions of requests, and for those on threads. */
+  readonly open: OpenTransaction;
+  /** For the writes of requests to collections with hooks. Called once, when the collections are served. */
+  readonly writesOf: (serving: Serving) => WriteLogic;
+};
+
+export function createLogic({ settings, emitOf, ...options }: LogicOptions): ApplicationLogic {
+  const runHooks = createRunHooks({ ...settings, ...options });
+  let opened: OpenTransaction | undefined;
+  const open: OpenTransaction = (caller) => {
+    if (opened === undefined) throw new Error('functions require the collections to be served');
+    return opened(caller);
+  };
+  return {
+    open,
+    writesOf(serving) {
+      const emit = emitOf(serving);
+      opened = createOpenTransaction({ ...options, serving, emit, runHooks, limits: settings });
+      return new RequestLogic(open, runHooks);
+    },
+  };
+}

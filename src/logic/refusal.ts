@@ -1,0 +1,80 @@
+/** Refusals in an application's own words (model/logic/logic.ts), as problems of the kernel. */
+import { ResourceRefused } from '../config/handler.ts';
+import type { Problem } from '../http/problem.ts';
+import { type ProblemCode, problems } from '../http/problem-registry.ts';
+import type { Refusal, Refuse } from '../model/logic/logic.ts';
+
+/** What `refuse` throws: it ends the function, and with it the unit. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.message ?? problem.own?.code ?? problem.code);
+    this.problem = problem;
+  }
+}
+
+/** The statuses that say something about an application's rules. The others belong to the protocol and to the program. */
+const statuses: ReadonlySet<number> = new Set([400, 402, 403, 404, 409, 410, 422, 423, 424, 429, 451]);
+const statusDefault = 422;
+const pointerGrammar = /^(?:\/.*)?$/s;
+const codeGrammar = /^[a-z][a-z0-9_]{0,63}$/;
+
+/** @throws Refused; TypeError for a refusal that is malformed, which is a fault of the application */
+export const refuse: Refuse = (refusal) => {
+  throw new Refused(problemOf(refusal));
+};
+
+/**
+ * The problem of what a function threw: its own refusal, or that of a call that it did not catch, whose pointers are
+ * about another document and are left out.
+ * @returns undefined for any other error
+ */
+export function problemThrown(error: unknown): Problem | undefined {
+  if (error instanceof Refused) return error.problem;
+  if (!(error instanceof ResourceRefused)) return undefined;
+  const { code, status, message } = error;
+  return { code: 'refused_by_application', own: { code, status }, message };
+}
+
+function problemOf(refusal: Refusal): Problem {
+  const { code, status, message, pointer } = (refusal ?? {}) as Partial<Refusal>;
+  if (typeof code !== 'string' || !codeGrammar.test(code)) {
+    throw new TypeError(
+      `refuse needs a code of lower-case letters, digits and underscores, not ${shown(code)}`,
+    );
+  }
+  if (message !== undefined && typeof message !== 'string')
+    throw new TypeError(`the message of a refusal must be a text, not ${shown(message)}`);
+  if (pointer !== undefined && (typeof pointer !== 'string' || !pointerGrammar.test(pointer)))
+    throw new TypeError(
+      `the pointer of a refusal must be a JSON Pointer such as /status, not ${shown(pointer)}`,
+    );
+  const told = message ?? (isRegistered(code) ? problems[code].message : code.replaceAll('_', ' '));
+  const particulars = {
+    message: told,
+    ...(pointer === undefined ? {} : { errors: [{ pointer, message: told }] }),
+  };
+  if (isRegistered(code)) {
+    if (status !== undefined && status !== problems[code].status) {
+      throw new TypeError(`the code ${code} has the status ${problems[code].status}, not ${shown(status)}`);
+    }
+    return { code: 'refused_by_application', own: { code, status: problems[code].status }, ...particulars };
+  }
+  const own = { code, status: status ?? statusDefault };
+  if (!statuses.has(own.status)) {
+    throw new TypeError(
+      `the status of a refusal must be one of ${[...statuses].join(', ')}, not ${shown(status)}`,
+    );
+  }
+  return { code: 'refused_by_application', own, ...particulars };
+}
+
+function isRegistered(code: string): code is ProblemCode {
+  return Object.hasOwn(problems, code);
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value) ?? String(value);
+}

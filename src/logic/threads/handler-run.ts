@@ -1,0 +1,165 @@
+/**
+ * One attempt of one message, in the program. It ends once, by the first of these events: the handler returns or fails,
+ * its time passes, its thread ends, the store is unavailable, or the program stops. Later messages of the handler
+ * change nothing.
+ */
+import { ResourceRefused } from '../../config/handler.ts';
+import { problems } from '../../http/problem-registry.ts';
+import { StoreUnavailable } from '../../store/store.ts';
+import type { ResourceCall, Transaction } from '../transaction/resource-call.ts';
+import { failure, type HandedOn } from './handed-on.ts';
+import {
+  type Failure,
+  type Refusal,
+  type RunMessage,
+  runBegun,
+  runWaits,
+  runWithdrawn,
+} from './handler-protocol.ts';
+import type { Task } from './task.ts';
+
+type RunTransaction = Pick<Transaction, 'call' | 'unit'>;
+
+export type RunOptions = {
+  readonly openTransaction: () => RunTransaction;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+};
+
+export class Run {
+  readonly number: number;
+  readonly task: Task;
+  readonly result: Promise<HandedOn>;
+  /** When it ended, in monotonic ms; undefined: it has not. */
+  overSince: number | undefined;
+  /** Number of threads that it was withdrawn from. */
+  moves = 0;
+  /** It gets a thread of its own: if that thread ends, this run is the cause. */
+  isAlone = false;
+  /** Its time is over, but another run may have kept the thread busy; decided when the thread responds or ends. */
+  isOverdue = false;
+  #state = waits();
+  #timer: NodeJS.Timeout | undefined;
+  #transaction: RunTransaction;
+  readonly #openTransaction: RunOptions['openTransaction'];
+  readonly #settle: PromiseWithResolvers<HandedOn>;
+  readonly #clock: () => number;
+  readonly #monotonic: () => number;
+
+  constructor(number: number, task: Task, { openTransaction, clock, monotonic }: RunOptions) {
+    this.number = number;
+    this.task = task;
+    this.#clock = clock;
+    this.#openTransaction = openTransaction;
+    this.#transaction = openTransaction();
+    this.#settle = Promise.withResolvers();
+    this.result = this.#settle.promise;
+    this.#monotonic = monotonic;
+  }
+
+  get hasBegun(): boolean {
+    return Atomics.load(this.#state, 0) === runBegun;
+  }
+
+  message(): RunMessage {
+    return {
+      kind: 'run',
+      run: this.number,
+      state: this.#state,
+      given: this.task.given,
+      now: this.#clock(),
+    };
+  }
+
+  /** @returns false if the thread has begun it */
+  withdraw(): boolean {
+    if (Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn) !== runWaits) return false;
+    this.#state = waits();
+    this.moves += 1;
+    return true;
+  }
+
+  /** Restarts the run after another run ended its thread: nothing is counted, and its writes are dropped. */
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.isOverdue = false;
+    // A thread that cannot be terminated may still read its messages.
+    Atomics.compareExchange(this.#state, 0, runWaits, runWithdrawn);
+    this.#state = waits();
+    this.#transaction = this.#openTransaction();
+    this.moves += 1;
+  }
+
+  startTime(ms: number, onOver: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(onOver, ms);
+  }
+
+  done(): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    try {
+      this.#settle.resolve({ outcome: 'processed', unit: this.#transaction.unit(), statusCode: null });
+    } catch (error) {
+      this.#settle.resolve(failure('refused', String(error)));
+    }
+  }
+
+  fail(error: Failure['error'] | 'timeout' | 'thread-ended', message: string, permanent = false): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    this.#settle.resolve(failure(error, message, permanent));
+  }
+
+  abort(): void {
+    if (this.overSince !== undefined) return;
+    this.#end();
+    this.#settle.resolve({ outcome: 'aborted' });
+  }
+
+  /** @returns JSON text, or the refusal */
+  async answer(
+    call: ResourceCall,
+  ): Promise<{ text: string | undefined } | { refusal: Refusal; error?: unknown }> {
+    if (this.overSince !== undefined) return { refusal: isOver };
+    const transaction = this.#transaction;
+    try {
+      return { text: await transaction.call(call) };
+    } catch (error) {
+      if (error instanceof ResourceRefused) {
+        const { code, message, status } = error;
+        return { refusal: { code, message, status } };
+      }
+      const isCurrent = this.overSince === undefined && transaction === this.#transaction;
+      if (error instanceof StoreUnavailable && isCurrent) {
+        this.#end();
+        this.#settle.reject(error);
+      }
+      const code = error instanceof StoreUnavailable ? 'unavailable' : 'internal';
+      return {
+        refusal: {
+          code,
+          message: 'Comity failed to carry out the call; the log has the reason',
+          status: problems[code].status,
+        },
+        error,
+      };
+    }
+  }
+
+  #end(): void {
+    this.overSince = this.#monotonic();
+    clearTimeout(this.#timer);
+  }
+}
+
+const isOver: Refusal = {
+  code: 'request_timeout',
+  message: 'the time for this message is over',
+  status: 408,
+};
+
+function waits(): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+}

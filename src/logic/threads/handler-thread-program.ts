@@ -1,0 +1,228 @@
+/**
+ * The program of a handler thread: imports the configuration again, and runs many messages concurrently. An uncaught
+ * error is attributed to its run by the asynchronous context in which it was thrown.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { readlinkSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Handler } from '../../config/handler.ts';
+import type { Logic } from '../../model/logic/logic.ts';
+import {
+  type Failure,
+  type FromThread,
+  type RunMessage,
+  runBegun,
+  runWaits,
+  type ThreadData,
+  type ToThread,
+} from './handler-protocol.ts';
+import { receivedMessage } from './received-message.ts';
+import type { Given } from './task.ts';
+import { ThreadCalls } from './thread-calls.ts';
+
+type ActiveRun = {
+  readonly number: number;
+  readonly calls: ThreadCalls;
+  readonly abort: () => AbortController;
+  /** Its end was reported: later results are ignored. */
+  isOver: boolean;
+};
+
+const { module, current } = workerData as ThreadData;
+const context = new AsyncLocalStorage<ActiveRun>();
+
+function post(message: FromThread): void {
+  parentPort?.postMessage(message);
+}
+
+/** The functions of the configuration, by what declares them. */
+type Functions = (given: Given, logic: Logic & { readonly signal: AbortSignal }) => void | Promise<void>;
+
+async function load(): Promise<Functions> {
+  yieldToOthers();
+  const imported = (await import(module)) as { default?: Declared };
+  const senders = imported.default?.senders ?? {};
+  return ({ message }, logic) => {
+    const handler = senders[message.sender]?.handler;
+    if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
+    return handler({ ...logic, message: receivedMessage(message) });
+  };
+}
+
+type Declared = { readonly senders?: Readonly<Record<string, { readonly handler?: Handler }>> };
+
+function serve(functions: Functions): void {
+  const runs = new Map<number, ActiveRun>();
+
+  function begin({ run: number, state, given, now }: RunMessage): void {
+    if (Atomics.compareExchange(state, 0, runWaits, runBegun) !== runWaits) return;
+    post({ kind: 'begun', run: number });
+    let controller: AbortController | undefined;
+    const abort = () => {
+      controller ??= new AbortController();
+      return controller;
+    };
+    const run: ActiveRun = { number, calls: new ThreadCalls(number, post), abort, isOver: false };
+    runs.set(number, run);
+    Atomics.store(current, 0, number);
+    void context.run(run, perform, run, given, now);
+  }
+
+  async function perform(run: ActiveRun, given: Given, now: number): Promise<void> {
+    try {
+      const logic = {
+        ...run.calls.given,
+        now: new Date(now),
+        get signal() {
+          return run.abort().signal;
+        },
+      };
+      await functions(given, logic);
+      await run.calls.settled();
+      end(run, { kind: 'done', run: run.number });
+    } catch (error) {
+      fail(run, error);
+    }
+    runs.delete(run.number);
+  }
+
+  function take(message: ToThread): void {
+    if (message.kind === 'run') begin(message);
+    else if (message.kind === 'ping') post({ kind: 'pong' });
+    else {
+      const run = runs.get(message.run);
+      if (run !== undefined) takeOfRun(run, message);
+    }
+  }
+
+  function takeOfRun(run: ActiveRun, message: Exclude<ToThread, RunMessage | { kind: 'ping' }>): void {
+    if (message.kind === 'abort') {
+      run.abort().abort(new DOMException('the time for this message is over', 'TimeoutError'));
+      return;
+    }
+    Atomics.store(current, 0, run.number);
+    if (message.kind === 'result') run.calls.result(message.seq, message.text);
+    else run.calls.refused(message.seq, message.refusal);
+  }
+
+  parentPort?.on('message', take);
+}
+
+function end(run: ActiveRun, message: FromThread): void {
+  if (run.isOver) return;
+  run.isOver = true;
+  post(message);
+  run.calls.end();
+}
+
+function fail(run: ActiveRun, error: unknown): void {
+  end(run, { kind: 'failed', run: run.number, failure: failureOf(error, module) });
+}
+
+/** Handles an uncaught error. Without a run, the state of the thread is unknown, so it exits. */
+function escaped(error: unknown): void {
+  const run = context.getStore();
+  if (run !== undefined) {
+    fail(run, error);
+    return;
+  }
+  post({ kind: 'ending', run: undefined, reason: 'uncaught', message: failureOf(error, module).message });
+  process.exit(1);
+}
+
+/**
+ * `process.exit` ends only this thread, and `process.abort` is not available in it; a signal would end the whole
+ * program.
+ */
+function keepProgramAlive(): void {
+  const kill = process.kill.bind(process);
+  process.kill = (pid, signal) => {
+    const isProgram = pid === process.pid || pid <= 0;
+    if (isProgram && signal !== 0) throw new Error('a handler cannot send a signal to the program');
+    return kill(pid, signal);
+  };
+}
+
+/*
+ * The error of a handler for the log of attempts: the first line, and the location in the user's own file. No stack.
+ */
+
+const characters = 500;
+
+/** Recognises errors by name: a handler may have imported another copy of this package. */
+function failureOf(error: unknown, module: string): Failure {
+  if (!(error instanceof Error)) {
+    return { error: 'thrown', message: String(error).slice(0, characters), permanent: false };
+  }
+  const [line = ''] = error.message.split('\n', 1);
+  if (error.name === 'UnprocessableMessage') {
+    return { error: 'unprocessable', message: line.slice(0, characters), permanent: true };
+  }
+  if (error.name === 'ResourceRefused' && 'code' in error) {
+    return {
+      error: 'refused',
+      message: `${String(error.code)}: ${line}`.slice(0, characters),
+      permanent: false,
+    };
+  }
+  const place = placeOf(error, module);
+  const summary = `${error.name}: ${line}`;
+  const message =
+    place === undefined ? summary : `${summary.slice(0, characters - place.length - 3)} (${place})`;
+  return { error: 'thrown', message: message.slice(0, characters), permanent: false };
+}
+
+/** `comity.config.ts:12:5`: the first frame in the folder of the configuration, outside of packages. */
+function placeOf({ stack = '' }: Error, module: string): string | undefined {
+  if (!URL.canParse('.', module)) return undefined;
+  const folder = new URL('.', module).href;
+  for (const frame of stack.split('\n')) {
+    const start = frame.indexOf(folder);
+    if (start < 0 || frame.includes('/node_modules/')) continue;
+    const end = frame.endsWith(')') ? frame.length - 1 : frame.length;
+    return frame.slice(start + folder.length, end);
+  }
+  return undefined;
+}
+
+/**
+ * Lowers the priority of this thread, so that a looping handler takes no time from threads that serve requests: on one
+ * shared processor, the 99th percentile of an acknowledgement was 50 ms without it (docs/performance.md). Linux only;
+ * elsewhere the priority would be that of the whole program.
+ */
+function yieldToOthers(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
+    if (thread !== process.pid) setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Not permitted: handlers run at normal priority.
+  }
+}
+
+/* The start comes last, so that everything above is initialised before the first message. */
+
+try {
+  keepProgramAlive();
+  const functions = await load();
+  process.on('unhandledRejection', escaped);
+  process.on('uncaughtException', (error) => {
+    escaped(error);
+    post({ kind: 'spoiled' });
+  });
+  process.on('exit', () => {
+    const run = context.getStore();
+    if (run === undefined) return;
+    post({
+      kind: 'ending',
+      run: run.number,
+      reason: 'exit',
+      message: 'the handler called process.exit, which ended its thread',
+    });
+  });
+  serve(functions);
+  post({ kind: 'ready' });
+} catch (error) {
+  post({ kind: 'unusable', message: failureOf(error, module).message });
+}

@@ -1,0 +1,25 @@
+/** Work for a thread of handlers: which function of the configuration, and what it gets. */
+
+/** A received message, with its body as it is stored: in base64, with its content coding. */
+export type GivenMessage = {
+  readonly id: string;
+  readonly sender: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  readonly receivedAt: string;
+  readonly attempt: number;
+  readonly contentType: string | null;
+  readonly contentEncoding: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export type Given = { readonly kind: 'message'; readonly message: GivenMessage };
+
+export type Task = {
+  /** Of the message: one that ended a thread is a suspect by it. */
+  readonly id: string;
+  /** What declares the function. Its tasks wait while it probably keeps a thread busy. */
+  readonly source: string;
+  readonly given: Given;
+};

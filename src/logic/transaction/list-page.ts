@@ -1,0 +1,40 @@
+/**
+ * A list for a handler: what a QUERY with this JSON content would find (§4.9) in committed state. Each resource in it
+ * is then read by its id, so that it includes the handler's own writes and is guarded against changes like any read.
+ */
+import type { Principal } from '../../model/principal.ts';
+import { alteredCursor, queryProblem } from '../../resources/collection/fault-problem.ts';
+import { type QueryTextLimits, readQueryText } from '../../resources/collection/query.ts';
+import type { Served } from '../../resources/collection/served.ts';
+import type { Store } from '../../store/store.ts';
+import { refusalOf } from './asking.ts';
+import { textOf } from './write-resource.ts';
+
+/**
+ * @param store serves the reads by id
+ * @param query the members of a JSON query, or their text
+ * @returns JSON: `{"items": [...], "nextCursor"}`
+ * @throws ResourceRefused
+ */
+export async function listPage(
+  { listing, collection }: Served,
+  store: Pick<Store, 'read'>,
+  principal: Principal,
+  query: unknown,
+  limits: QueryTextLimits,
+): Promise<string> {
+  const { mediaType, text, compile } = await readQueryText('application/json', textOf(query ?? {}));
+  const prepared = listing.prepare(`${mediaType} ${text}`, principal, (target) =>
+    compile(text, target, limits),
+  );
+  if ('faults' in prepared) throw refusalOf(queryProblem(prepared.faults));
+  const position = listing.position(prepared);
+  if (position === undefined) throw refusalOf(alteredCursor);
+  const { body } = await listing.page(prepared, principal, position, { party: '' });
+  const { items, nextCursor } = JSON.parse(body.toString()) as ListedPage;
+  const rows = await Promise.all(items.map(({ id }) => store.read(collection.name, id)));
+  const docs = rows.flatMap((row) => (row === undefined || row.deletedAt !== null ? [] : [row.doc]));
+  return `{"items":[${docs.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`;
+}
+
+type ListedPage = { readonly items: readonly { readonly id: string }[]; readonly nextCursor: string | null };

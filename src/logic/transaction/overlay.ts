@@ -1,0 +1,216 @@
+/**
+ * A store in front of the store, for the writes of an application's function (§4.14.5): the operations of a collection
+ * commit to it as to any store, and their writes stay here until the unit is made. Reads by id see them; lists, counts
+ * and versions are those of the store itself.
+ *
+ * The unit expects each row as it was first read here, also those that the function read and left alone. So it never
+ * rests on what has changed: the unit is superseded, and the function runs again.
+ */
+import type { Change as ChangeKind } from '../../model/event.ts';
+import type {
+  EventEntry,
+  Expectation,
+  MaybePromise,
+  NextRow,
+  Row,
+  RowName,
+  Store,
+  Change as StoreChange,
+} from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
+
+/** The combined effect of all writes to one row. */
+export type NetWrite = {
+  readonly table: string;
+  readonly id: string;
+  readonly expect: Expectation;
+  /** The row in the store; undefined: absent or softly deleted. */
+  readonly before: Row | undefined;
+  readonly next: NextRow | null;
+  /** Undefined if it was created and deleted again: no event is needed. */
+  readonly kind: ChangeKind | undefined;
+  /** The representation for the event. */
+  readonly doc: string;
+  readonly owner: string | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+/** An event without a write; it gets its id when the unit is made, so that ids are in the order of events. */
+export type Emitted = { readonly entry: (id: string) => EventEntry };
+
+/** A row of the program's own that is stored with the unit: a mail to send. */
+export type Kept = { readonly kept: StoreChange };
+
+export type Overlay = {
+  readonly store: Store;
+  /** In the order of the first write to each row, with posted events and kept rows between. */
+  writes(): readonly (NetWrite | Emitted | Kept)[];
+  /** Expectations beside those of the writes: of rows that were only read, and some that no longer hold. */
+  expectations(): readonly StoreChange[];
+  /** The unit depends on the row as it was read here, also if the function does not write it. */
+  lean(row: RowName): void;
+  append(added: Emitted | Kept, characters: number): void;
+  size(): number;
+  /** Characters of their documents. */
+  characters(): number;
+};
+
+/** A row that was written here, as the next read finds it. */
+type Written = { readonly write: NetWrite; readonly row: Row | undefined };
+
+export function createOverlay(store: Store): Overlay {
+  const firstReads = new FirstReads();
+  const entries = new Map<string | symbol, Written | Emitted | Kept>();
+  let lastRev = 0;
+  /** Kept because most writes follow the read of their row. */
+  let lastRead: Row | undefined;
+  let lastReadKey = '';
+  let characters = 0;
+
+  const written = (key: string): Written | undefined => entries.get(key) as Written | undefined;
+
+  function read(table: string, id: string): MaybePromise<Row | undefined> {
+    const key = keyOf(table, id);
+    const own = written(key);
+    if (own !== undefined) return own.row;
+    return whenKnown(store.read(table, id), (row) => {
+      firstReads.note(key, { table, id }, row);
+      lastRead = row;
+      lastReadKey = key;
+      // Another call may have written it during the wait.
+      const since = written(key);
+      return since === undefined ? row : since.row;
+    });
+  }
+
+  async function commit({ changes, events }: Parameters<Store['commit']>[0]): ReturnType<Store['commit']> {
+    if (changes.length !== events.length)
+      throw new Error('in a commit of a function each change must have its event');
+    for (const [at, change] of changes.entries()) {
+      const event = events[at];
+      if (event !== undefined) await write(change, event);
+    }
+    return { outcome: 'committed', rev: lastRev };
+  }
+
+  async function write(change: StoreChange, event: EventEntry): Promise<void> {
+    const { table, id, next } = change;
+    const key = keyOf(table, id);
+    const own = written(key);
+    // Revisions of this overlay are negative, so they never equal those of the store.
+    lastRev -= 1;
+    const row = next === null ? undefined : { id, rev: lastRev, ...next };
+    const read = lastReadKey === key ? lastRead : undefined;
+    const before = own === undefined ? await rowBefore(store, change, read) : own.write.before;
+    const expect = own?.write.expect ?? firstReads.reconcile(key, change);
+    const write = netWrite({ table, id, expect, next }, before, own?.write, event);
+    characters += write.doc.length - (own?.write.doc.length ?? 0);
+    entries.set(key, { write, row });
+  }
+
+  return {
+    store: { ...store, read, commit },
+    expectations: () => firstReads.expectations((key) => written(key) !== undefined),
+    lean: (row) => firstReads.lean(keyOf(row.table, row.id), row),
+    writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
+    append(added, length) {
+      characters += length;
+      entries.set(Symbol('added'), added);
+    },
+    size: () => entries.size,
+    characters: () => characters,
+  };
+}
+
+/** @param earlier the write of the function to the same row before this one */
+function netWrite(
+  { table, id, expect, next }: StoreChange,
+  before: Row | undefined,
+  earlier: NetWrite | undefined,
+  event: EventEntry,
+): NetWrite {
+  return {
+    ...{ table, id, expect, before, next },
+    kind: kindOf(before !== undefined, next !== null && next.deletedAt === null),
+    doc: next?.doc ?? earlier?.doc ?? before?.doc ?? '',
+    owner: event.owner,
+    at: event.createdAt,
+  };
+}
+
+/** Returns the row before the first write, undefined if softly deleted. @param read the row, if just read */
+async function rowBefore(
+  store: Store,
+  { table, id, expect }: StoreChange,
+  read: Row | undefined,
+): Promise<Row | undefined> {
+  if ('absent' in expect) return undefined;
+  const row = read ?? (await store.read(table, id));
+  return row === undefined || row.deletedAt !== null ? undefined : row;
+}
+
+function keyOf(table: string, id: string): string {
+  return `${table} ${id}`;
+}
+
+/** The result of the function's first read of each row. */
+class FirstReads {
+  readonly #found = new Map<string, Expectation>();
+  /** Rows that the unit depends on although it may not write them. */
+  readonly #leant = new Map<string, RowName>();
+  /**
+   * Rows that another writer changed between two reads. A unit that expects what the first read found is superseded,
+   * even if the function does not write the row because the second read found what it computed from the first.
+   */
+  readonly #overtaken = new Map<string, StoreChange>();
+
+  note(key: string, row: RowName, found: Row | undefined): void {
+    const expect: Expectation = found === undefined ? { absent: true } : { rev: found.rev };
+    const first = this.#found.get(key);
+    if (first === undefined) this.#found.set(key, expect);
+    else if (revisionOf(first) !== found?.rev) this.#overtaken.set(key, expected(row, first));
+  }
+
+  lean(key: string, { table, id }: RowName): void {
+    this.#leant.set(key, { table, id });
+  }
+
+  /**
+   * The expectation of a first write. A request has read its row before the function: if the function then found another
+   * state, one of the two does not hold any more, and the unit must be superseded.
+   */
+  reconcile(key: string, change: StoreChange): Expectation {
+    const first = this.#found.get(key);
+    if (first === undefined) return change.expect;
+    const isOwn = 'rev' in change.expect && change.expect.rev < 0;
+    if (isOwn || revisionOf(first) === revisionOf(change.expect)) return first;
+    if (this.#overtaken.has(key)) return first;
+    this.#overtaken.set(`${key} `, expected(change, first));
+    return change.expect;
+  }
+
+  expectations(isWritten: (key: string) => boolean): readonly StoreChange[] {
+    const open = [...this.#overtaken].filter(([key]) => !isWritten(key)).map(([, change]) => change);
+    for (const [key, row] of this.#leant) {
+      const first = this.#found.get(key);
+      if (first !== undefined && !isWritten(key) && !this.#overtaken.has(key))
+        open.push(expected(row, first));
+    }
+    return open;
+  }
+}
+
+function expected({ table, id }: RowName, expect: Expectation): StoreChange {
+  return { table, id, expect, next: null, stays: true };
+}
+
+/** Undefined: the row was absent. */
+function revisionOf(expect: Expectation): number | undefined {
+  return 'rev' in expect ? expect.rev : undefined;
+}
+
+function kindOf(existed: boolean, exists: boolean): ChangeKind | undefined {
+  if (exists) return existed ? 'updated' : 'created';
+  return existed ? 'deleted' : undefined;
+}

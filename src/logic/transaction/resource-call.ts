@@ -1,0 +1,56 @@
+/** What a function of an application may ask while it runs, as data: threads send it as a message. */
+import type { Principal } from '../../model/principal.ts';
+import type { Store, Unit } from '../../store/store.ts';
+
+export type ResourceCall =
+  | { readonly do: 'get'; readonly collection: string; readonly id: string }
+  | { readonly do: 'list'; readonly collection: string; readonly query: unknown }
+  | {
+      readonly do: 'create';
+      readonly collection: string;
+      readonly fields: unknown;
+      readonly id: string | undefined;
+      readonly owner: string | undefined;
+    }
+  | { readonly do: 'replace'; readonly collection: string; readonly id: string; readonly fields: unknown }
+  | { readonly do: 'update'; readonly collection: string; readonly id: string; readonly patch: unknown }
+  | { readonly do: 'delete'; readonly collection: string; readonly id: string }
+  | {
+      readonly do: 'emit';
+      readonly type: string;
+      readonly object: unknown;
+      readonly tenant: string | undefined;
+    }
+  | { readonly do: 'mail'; readonly mail: unknown };
+
+/** The calls of one function. Writes run one after the other in the order of their calls, so that each sees the previous one. */
+export type Scope = {
+  /** 0 for the function that the unit is for; each hook of a write is one deeper than what writes. */
+  readonly depth: number;
+  /**
+   * `fields`, `patch`, `query`, `object` and `mail` are values or their JSON texts.
+   * @returns the representation as JSON text; for `list` the page; undefined for nothing
+   * @throws ResourceRefused, StoreUnavailable
+   */
+  call(call: ResourceCall): Promise<string | undefined>;
+  /** Waits for calls that the function did not await. */
+  settled(): Promise<void>;
+  /** Refuses all further calls. */
+  end(): void;
+};
+
+/** All that the functions of one unit write, kept until it is committed (transaction.ts). */
+export type Transaction = {
+  /** The store with those writes. */
+  readonly store: Store;
+  /** The caller of the request; otherwise the program itself. */
+  readonly caller: Principal;
+  /** The calls of the function that the unit is for. */
+  readonly call: Scope['call'];
+  /** The calls of a hook of its writes. */
+  scope(depth: number): Scope;
+  unit(): Unit;
+};
+
+/** @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does */
+export type OpenTransaction = (caller?: Principal) => Transaction;

@@ -1,0 +1,68 @@
+/**
+ * What an application's own functions get, and what they declare. The functions are part of the configuration: hooks run within a write,
+ * actions within a request, subscribers, jobs and handlers of received messages on threads of their own.
+ */
+import type { RulePrincipal } from '../access-function.ts';
+import type { Resources } from './collection-calls.ts';
+
+/** The caller of a hook or an action. In subscribers, jobs and handlers it is the program itself, an administrator. */
+export type Caller = RulePrincipal;
+
+/** A refusal in the application's own words. */
+export type Refusal<Code extends string = string> = {
+  /** 400, 402, 403, 404, 409, 410, 422, 423, 424, 429 or 451. Default 422, or the status of a code of the error registry. */
+  readonly status?: number;
+  /** Lower-case letters, digits and underscores: `ticket_closed`. */
+  readonly code: Code;
+  /** For people. */
+  readonly message?: string;
+  /** The member at fault, as a JSON Pointer (RFC 6901): `/status`. */
+  readonly pointer?: string;
+};
+
+/** Ends the function, and with it the whole unit, by a problem response. It throws; `return refuse(...)` tells the compiler. */
+export type Refuse<Code extends string = string> = (refusal: Refusal<Code>) => never;
+
+/** Emits an event like a POST to the event log (§2.6), with the unit. @param object the content of `data.object` */
+export type Emit = (
+  type: string,
+  object: Readonly<Record<string, unknown>>,
+  options?: { readonly tenant?: string },
+) => Promise<void>;
+
+export type MailContent = {
+  readonly subject: string;
+  readonly text: string;
+  readonly html?: string;
+};
+
+export type OutgoingMail = {
+  readonly to: string | readonly string[];
+  readonly replyTo?: string;
+  /** Further header fields. */
+  readonly headers?: Readonly<Record<string, string>>;
+} & (
+  | MailContent
+  /** The files `NAME.txt` and `NAME.html` of the folder of templates, with named values. */
+  | { readonly template: string; readonly values?: Readonly<Record<string, string | number>> }
+);
+
+export type Mail = {
+  /** Keeps the mail with the unit. It is sent after the commit, and again until the server of mail takes it. */
+  send(mail: OutgoingMail): Promise<void>;
+};
+
+/** What every function of an application gets. All of its writes, events and mails are one unit: all are committed, or none. */
+export type Logic<R = Resources> = {
+  readonly resources: R;
+  readonly mail: Mail;
+  readonly emit: Emit;
+  /** The time of the program. */
+  readonly now: Date;
+};
+
+/** What functions get that may refuse. */
+export type Refusing<Code extends string = string> = {
+  readonly refuse: Refuse<Code>;
+  readonly principal: Caller;
+};

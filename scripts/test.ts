@@ -1,9 +1,9 @@
 /**
- * Runs the tests: those of the default tier, every *.test.ts below test/ but test/full and test/soak; with --full those of test/full too;
- * or those below the paths given. Prints a line a file, failures in full, the counts, and last "N passed, N failed" over
+ * Runs the tests: those of the default tier, every *.test.ts below test/ but test/full and test/soak; with --full those of test/full too,
+ * with --soak those of test/soak alone; or those below the paths given. Prints a line a file, failures in full, the counts, and last "N passed, N failed" over
  * everything that ran. A test, and a whole file, has a bound in time; a file that leaves something open fails.
  *
- * Usage: npm test [-- [--full] [--verbose] [--times] [--name PATTERN] [--minutes N] [PATH ...]]
+ * Usage: npm test [-- [--full | --soak] [--verbose] [--times] [--name PATTERN] [--minutes N] [PATH ...]]
  *   --verbose   a line for each test      --times     the files by processor time
  *   --name      only tests whose title matches        --minutes   the bound, 3 by default
  */
@@ -19,6 +19,7 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     full: { type: 'boolean', default: false },
+    soak: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
     times: { type: 'boolean', default: false },
     name: { type: 'string' },

@@ -7,17 +7,18 @@ import { listFiles, repositoryRoot } from '../source-tree.ts';
 export const processes: number = availableParallelism() + 1;
 
 /**
- * Every test file below `paths`; without paths those of the default tier, and with `full` those of test/full too. Those of the repository
- * come first: they are quick, and what they find often explains the rest.
+ * Every test file below `paths`; without paths those of the default tier, with `full` those of test/full too, and with `soak`
+ * those of test/soak alone. Those of the repository come first: they are quick, and what they find often explains the rest.
  */
 export function selectFiles(
   paths: readonly string[],
-  { full }: { readonly full: boolean },
+  { full, soak }: { readonly full: boolean; readonly soak: boolean },
 ): readonly string[] {
   const wanted = paths.map(pathOf);
   const isWanted = (file: string): boolean => {
     if (wanted.length > 0) return wanted.some((path) => isBelow(file, path));
-    return !isBelow(file, 'test/soak') && (full || !isBelow(file, 'test/full'));
+    if (soak || isBelow(file, 'test/soak')) return soak && isBelow(file, 'test/soak');
+    return full || !isBelow(file, 'test/full');
   };
   const found = listFiles(repositoryRoot, 'test').filter(
     (file) => file.endsWith('.test.ts') && isWanted(file),

@@ -39,7 +39,7 @@ async function start(): Promise<void> {
   run?.abort.abort();
   await run?.ended;
   const reached = filesThatReach(repositoryRoot, changed);
-  const files = selectFiles(paths, { full: false }).filter((file) => reached.has(file));
+  const files = selectFiles(paths, { full: false, soak: false }).filter((file) => reached.has(file));
   if (files.length === 0) {
     console.log(`No test file imports ${[...changed].join(', ')}`);
     return changed.clear();

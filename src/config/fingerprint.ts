@@ -58,6 +58,7 @@ function describe(collection: Collection): string {
   return JSON.stringify(collection, (_name, value: unknown) => {
     if (value instanceof Set) return [...value].sort();
     if (value instanceof Map) return [...value.entries()];
+    if (typeof value === 'function') return String(value);
     return sortMembers(value);
   });
 }

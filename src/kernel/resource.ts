@@ -33,6 +33,8 @@ export type Ask = {
   readonly companions: readonly Companion[];
   /** True for a change that may be computed from one of its row that is not committed yet (`Store.readNewest`). */
   readonly isChained?: boolean;
+  /** True for a change that was overtaken, or found its row busy, and now has its turn. */
+  readonly hasTurn?: boolean;
 };
 
 export type Companion = (result: Made) => Change;

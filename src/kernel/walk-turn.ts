@@ -39,6 +39,10 @@ export class WalkTurn {
     return undefined;
   }
 
+  get isHeld(): boolean {
+    return this.#turn !== undefined;
+  }
+
   /** True if the change may be computed from one that is not committed yet. */
   get isChained(): boolean {
     return this.#turn?.isChained === true;

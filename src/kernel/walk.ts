@@ -179,6 +179,7 @@ export class Walk {
       now,
       companions: this.#companions,
       isChained: this.#turn?.isChained === true,
+      hasTurn: this.#turn?.isHeld === true,
     };
   }
 

@@ -48,6 +48,8 @@ export type Overlay = {
   writes(): readonly (NetWrite | Emitted | Kept)[];
   /** Expectations beside those of the writes: of rows that were only read, and some that no longer hold. */
   expectations(): readonly StoreChange[];
+  /** A row that another writer changed between two reads of the function, which then saw no state that ever was. */
+  torn(): RowName | undefined;
   /** The unit depends on the row as it was read here, also if the function does not write it. */
   lean(row: RowName): void;
   append(added: Emitted | Kept, characters: number): void;
@@ -112,6 +114,7 @@ export function createOverlay(store: Store): Overlay {
   return {
     store: { ...store, read, commit },
     expectations: () => firstReads.expectations((key) => written(key) !== undefined),
+    torn: () => firstReads.torn(),
     lean: (row) => firstReads.lean(keyOf(row.table, row.id), row),
     writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
     append(added, length) {
@@ -188,6 +191,10 @@ class FirstReads {
     if (this.#overtaken.has(key)) return first;
     this.#overtaken.set(`${key} `, expected(change, first));
     return change.expect;
+  }
+
+  torn(): RowName | undefined {
+    return this.#overtaken.values().next().value;
   }
 
   expectations(isWritten: (key: string) => boolean): readonly StoreChange[] {

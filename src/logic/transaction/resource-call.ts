@@ -1,6 +1,6 @@
 /** What a function of an application may ask while it runs, as data: threads send it as a message. */
 import type { Principal } from '../../model/principal.ts';
-import type { Store, Unit } from '../../store/store.ts';
+import type { RowName, Store, Unit } from '../../store/store.ts';
 
 export type ResourceCall =
   | { readonly do: 'get'; readonly collection: string; readonly id: string }
@@ -50,6 +50,8 @@ export type Transaction = {
   /** The calls of a hook of its writes. */
   scope(depth: number): Scope;
   unit(): Unit;
+  /** A row that was changed between two reads of it: what the functions concluded from them does not count. */
+  torn(): RowName | undefined;
 };
 
 /** @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does */

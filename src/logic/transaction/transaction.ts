@@ -11,7 +11,7 @@ import { ownerOf } from '../../resources/collection/proposing.ts';
 import { eventOf } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
-import type { Change, EventEntry, Row, Store, Unit } from '../../store/store.ts';
+import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { refuse } from './asking.ts';
 import { listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
@@ -135,6 +135,10 @@ class LogicTransaction implements Transaction {
       next,
     }));
     return { changes: [...changes, ...this.#overlay.expectations(), ...kept], events };
+  }
+
+  torn(): RowName | undefined {
+    return this.#overlay.torn();
   }
 
   async #read(collection: string, id: unknown): Promise<string | undefined> {

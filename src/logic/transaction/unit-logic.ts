@@ -7,7 +7,7 @@ import type { Ask, Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { ProposedWrite, Served, WriteLogic, WrittenByHooks } from '../../resources/collection/served.ts';
 import { overtaken } from '../../store/lines.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import { type MaybePromise, Overtaken, StoreUnavailable } from '../../store/store.ts';
 import type { OpenTransaction, Transaction } from './resource-call.ts';
 
 /** Runs the hooks of one write. @param depth of their calls */
@@ -59,13 +59,30 @@ export class RequestLogic implements WriteLogic {
   ): Promise<Result> {
     const transaction = this.#open(ask.principal);
     const logic = new UnitLogic(transaction, this.#runHooks, 1);
-    const result = await act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] });
-    if (!('made' in result)) return result;
-    return commitTransaction(served, ask, transaction, result);
+    const result = await unlessTorn(transaction, () =>
+      act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] }),
+    );
+    return 'made' in result ? commitTransaction(served, ask, transaction, result) : result;
   }
 
   beforeWrite(): Promise<WrittenByHooks> {
     throw new Error('the hooks of a request run within its unit');
+  }
+}
+
+/**
+ * Runs functions. If they refuse, or fail, after they saw a row in two states, they run again: another writer came in
+ * between.
+ */
+export async function unlessTorn(transaction: Transaction, run: () => MaybePromise<Result>): Promise<Result> {
+  try {
+    const result = await run();
+    const torn = 'refused' in result ? transaction.torn() : undefined;
+    return torn === undefined ? result : new Overtaken(torn);
+  } catch (error) {
+    const torn = error instanceof StoreUnavailable ? undefined : transaction.torn();
+    if (torn === undefined) throw error;
+    return new Overtaken(torn);
   }
 }
 
@@ -79,6 +96,9 @@ export async function commitTransaction(
   const { changes, events } = transaction.unit();
   const companions = ask.companions.map((companion) => companion(made));
   if (changes.length === 0 && events.length === 0 && companions.length === 0) return { made, rev };
+  const busy = ask.hasTurn === true ? undefined : changes.find((change) => served.store.lines.isBusy(change));
+  // Those in the line have run their functions already: the newest would overtake the first of them again and again.
+  if (busy !== undefined) return new Overtaken(busy);
   const commit = await served.store.commit({ changes: [...changes, ...companions], events });
   if (commit.outcome === 'committed') return { made, rev: made.rev ?? commit.rev };
   if (commit.outcome === 'superseded') {

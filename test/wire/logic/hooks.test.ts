@@ -119,10 +119,11 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
     });
 
     test('run again where what they read was changed: 60 at once lose nothing', async () => {
-      const start = Number((await server.send('GET', '/api/v1/counters/all')).json().tickets);
+      // Without it the first of them races the others to create it.
+      assert.equal((await server.send('DELETE', '/api/v1/counters/all')).status, 204);
       const made = await Promise.all(Array.from({ length: 60 }, () => post('tickets', { title: 'crowd' })));
       assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([201]));
-      assert.equal((await server.send('GET', '/api/v1/counters/all')).json().tickets, start + 60);
+      assert.equal((await server.send('GET', '/api/v1/counters/all')).json().tickets, 60);
     });
 
     for (const [text, told] of [

@@ -10,6 +10,7 @@ export const rowNames = [
   'query-new',
   'create',
   'busy-row',
+  'hooks',
   'authenticated',
   'logins',
   'scan',
@@ -26,7 +27,15 @@ export type RowName = (typeof rowNames)[number];
 /** The rows that compare a kind of request with its floor. */
 export type PairName = Exclude<
   RowName,
-  'busy-row' | 'authenticated' | 'logins' | 'scan' | 'scale' | 'received' | WebhookRowName | ConnectionRowName
+  | 'busy-row'
+  | 'hooks'
+  | 'authenticated'
+  | 'logins'
+  | 'scan'
+  | 'scale'
+  | 'received'
+  | WebhookRowName
+  | ConnectionRowName
 >;
 /** The rows of what is sent, measured with programs of their own. */
 export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
@@ -34,7 +43,7 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['busy-row', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...(['busy-row', 'hooks', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);

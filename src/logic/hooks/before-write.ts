@@ -7,14 +7,15 @@ import type { Problem } from '../../http/problem.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
 import type { Principal } from '../../model/principal.ts';
-import type { ProposedWrite, Served, WrittenByHooks } from '../../resources/collection/served.ts';
+import type { ProposedWrite, Served } from '../../resources/collection/served.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
 import { StoreUnavailable } from '../../store/store.ts';
 import { problemThrown, refuse } from '../refusal.ts';
+import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
-import type { Scope } from '../transaction/resource-call.ts';
-import type { RunHooks } from '../transaction/unit-logic.ts';
+import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
+import type { HookOutcome, HookUnit, RunHooks } from '../transaction/unit-logic.ts';
 
 export type HookOptions = {
   readonly clock: () => number;
@@ -28,76 +29,127 @@ export class FunctionFailed extends Error {
 }
 
 export function createRunHooks(options: HookOptions): RunHooks {
-  return async (served, write, { transaction, depth }) => {
+  return (served, ask, write, unit) => {
     const hook = served.collection.hooks?.beforeWrite;
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
-    if (depth > options.hookDepthMax) {
+    if (unit.depth > options.hookDepthMax) {
       const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
       throw new FunctionFailed(message);
     }
-    const scope = transaction.scope(depth);
-    const given = givenTo(write, { caller: transaction.caller, scope, now: options.clock() });
+    const run = new HookRun(write, unit, ask.principal, options.clock());
+    let running: void | Promise<void>;
     try {
-      const running = hook(given.hook);
-      if (running instanceof Promise) await withinTime(running, options.hookTimeoutMs, named);
-      await scope.settled();
+      running = hook(run.given);
     } catch (error) {
+      run.end();
       return { refused: problemOrFailure(error, named) };
-    } finally {
-      scope.end();
     }
-    return written(served, write, given.changed(), named);
+    if (running instanceof Promise || run.hasCalled)
+      return finish(served, write, run, { running, ms: options.hookTimeoutMs, named });
+    run.end();
+    return written(served, write, run.changed, named);
   };
 }
 
-type Given = { readonly hook: Write<never, never>; readonly changed: () => unknown };
-
-/**
- * What a hook gets. Most hooks read a part of it, so each member is made when it is read; the members are the object's
- * own, so that a hook may spread them.
- */
-function givenTo(
+async function finish(
+  served: Served,
   write: ProposedWrite,
-  { caller, scope, now }: { readonly caller: Principal; readonly scope: Scope; readonly now: number },
-): Given {
-  let before: unknown;
-  let after: unknown;
-  let calls: Calls | undefined;
-  const called = (): Calls => {
-    calls ??= callsOver((call) => scope.call(call));
-    return calls;
-  };
-  const hook = {
-    action: write.action,
-    id: write.id,
-    refuse,
-    get before() {
-      before ??= write.before === undefined ? undefined : JSON.parse(write.before.doc);
-      return before;
-    },
-    get after() {
-      after ??= fieldsOf(write);
-      return after;
-    },
-    get principal() {
-      return toRulePrincipal(caller);
-    },
-    get now() {
-      return new Date(now);
-    },
-    get resources() {
-      return called().resources;
-    },
-    get mail() {
-      return called().mail;
-    },
-    get emit() {
-      return called().emit;
-    },
-  };
-  // The types of the fields are known where the hook is declared.
-  return { hook: hook as unknown as Write<never, never>, changed: () => after };
+  run: HookRun,
+  { running, ms, named }: { readonly running: unknown; readonly ms: number; readonly named: string },
+): Promise<HookOutcome> {
+  try {
+    await withinTime(Promise.resolve(running), ms, named);
+    await run.settled();
+  } catch (error) {
+    return { refused: problemOrFailure(error, named) };
+  } finally {
+    run.end();
+  }
+  return written(served, write, run.changed, named);
+}
+
+/** One run of a hook. */
+class HookRun {
+  readonly given: Write<never, never>;
+  readonly #unit: HookUnit;
+  #scope: Scope | undefined;
+  #after: unknown;
+  #isOver = false;
+
+  constructor(write: ProposedWrite, unit: HookUnit, caller: Principal, now: number) {
+    this.#unit = unit;
+    const given = this.#givenOf(write, unit.depth > 1 ? undefined : caller, now);
+    // The types of the fields are known where the hook is declared.
+    this.given = given as unknown as Write<never, never>;
+  }
+
+  /** Undefined: the hook has not looked at the fields. */
+  get changed(): unknown {
+    return this.#after;
+  }
+
+  get hasCalled(): boolean {
+    return this.#scope !== undefined;
+  }
+
+  async settled(): Promise<void> {
+    await this.#scope?.settled();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#scope?.end();
+  }
+
+  async #call(call: ResourceCall): Promise<string | undefined> {
+    if (this.#isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
+    const { transaction, depth } = this.#unit;
+    this.#scope ??= transaction().scope(depth);
+    return this.#scope.call(call);
+  }
+
+  /**
+   * Most hooks read a part of what they get, so each member is made when it is read; the members are the object's own, so
+   * that a hook may spread them.
+   */
+  #givenOf(write: ProposedWrite, caller: Principal | undefined, now: number): object {
+    const run = this;
+    let before: unknown;
+    let calls: Calls | undefined;
+    const called = (): Calls => {
+      calls ??= callsOver((call) => run.#call(call));
+      return calls;
+    };
+    return {
+      action: write.action,
+      id: write.id,
+      refuse,
+      get before() {
+        before ??= write.before === undefined ? undefined : JSON.parse(write.before.doc);
+        return before;
+      },
+      get after() {
+        run.#after ??= fieldsOf(write);
+        return run.#after;
+      },
+      get principal() {
+        return toRulePrincipal(caller ?? run.#unit.transaction().caller);
+      },
+      get now() {
+        return new Date(now);
+      },
+      get resources() {
+        return called().resources;
+      },
+      get mail() {
+        return called().mail;
+      },
+      get emit() {
+        return called().emit;
+      },
+    };
+  }
 }
 
 /** A copy: a unit that is overtaken runs the hook again with the same content. */
@@ -108,7 +160,7 @@ function fieldsOf({ fields, before }: ProposedWrite): unknown {
   return removed;
 }
 
-function written(served: Served, write: ProposedWrite, after: unknown, named: string): WrittenByHooks {
+function written(served: Served, write: ProposedWrite, after: unknown, named: string): HookOutcome {
   if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
   const proposed = proposeCreate(served.collection, served.validator, after);
   if (proposed.ok) return { fields: proposed.fields };

@@ -5,40 +5,44 @@
 import type { Problem } from '../../http/problem.ts';
 import type { Ask, Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
-import type { ProposedWrite, Served, WriteLogic, WrittenByHooks } from '../../resources/collection/served.ts';
+import type { MakeWrites, ProposedWrite, Served, WriteLogic } from '../../resources/collection/served.ts';
+import type { FieldsOrWritten } from '../../resources/document/representation.ts';
 import { overtaken } from '../../store/lines.ts';
 import { type MaybePromise, Overtaken, StoreUnavailable } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 import type { OpenTransaction, Transaction } from './resource-call.ts';
 
-/** Runs the hooks of one write. @param depth of their calls */
+/** The unit that a hook runs in. */
+export type HookUnit = {
+  /** Opened with the first call of a hook: most hooks only look at their own document. */
+  readonly transaction: () => Transaction;
+  readonly depth: number;
+};
+
+export type HookOutcome = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };
+
+/** Runs the hooks of one write. */
 export type RunHooks = (
   served: Served,
+  ask: Ask,
   write: ProposedWrite,
-  unit: { readonly transaction: Transaction; readonly depth: number },
-) => Promise<WrittenByHooks>;
+  unit: HookUnit,
+) => MaybePromise<HookOutcome>;
 
 /** The hooks of writes within the unit of a transaction. */
 export class UnitLogic implements WriteLogic {
-  readonly #transaction: Transaction;
   readonly #runHooks: RunHooks;
-  readonly #depth: number;
+  readonly #unit: HookUnit;
 
   constructor(transaction: Transaction, runHooks: RunHooks, depth: number) {
-    this.#transaction = transaction;
     this.#runHooks = runHooks;
-    this.#depth = depth;
+    this.#unit = { transaction: () => transaction, depth };
   }
 
-  inUnit(
-    served: Served,
-    ask: Ask,
-    act: (served: Served, ask: Ask) => MaybePromise<Result>,
-  ): MaybePromise<Result> {
-    return act(served, ask);
-  }
-
-  beforeWrite(served: Served, write: ProposedWrite): Promise<WrittenByHooks> {
-    return this.#runHooks(served, write, { transaction: this.#transaction, depth: this.#depth });
+  write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
+    return whenKnown(runAll(this.#runHooks, served, ask, writes, this.#unit), (outcome) =>
+      'refused' in outcome ? outcome : make(served, ask, outcome.fields),
+    );
   }
 }
 
@@ -52,35 +56,85 @@ export class RequestLogic implements WriteLogic {
     this.#runHooks = runHooks;
   }
 
-  async inUnit(
-    served: Served,
-    ask: Ask,
-    act: (served: Served, ask: Ask) => MaybePromise<Result>,
-  ): Promise<Result> {
-    const transaction = this.#open(ask.principal);
-    const logic = new UnitLogic(transaction, this.#runHooks, 1);
-    const result = await unlessTorn(transaction, () =>
-      act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] }),
+  write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result> {
+    let opened: Transaction | undefined;
+    const transaction = (): Transaction => {
+      opened ??= this.#open(ask.principal);
+      return opened;
+    };
+    const running = runAll(this.#runHooks, served, ask, writes, { transaction, depth: 1 });
+    const finish = (outcome: HooksOutcome): MaybePromise<Result> => {
+      if ('refused' in outcome) return outcome;
+      if (opened === undefined) return make(served, ask, outcome.fields);
+      return makeWithin(served, ask, opened, (within, own) => make(within, own, outcome.fields));
+    };
+    if (!(running instanceof Promise)) return finish(running);
+    return unlessTorn(
+      () => opened,
+      async () => finish(await running),
     );
-    return 'made' in result ? commitTransaction(served, ask, transaction, result) : result;
   }
+}
 
-  beforeWrite(): Promise<WrittenByHooks> {
-    throw new Error('the hooks of a request run within its unit');
+/** Commits what `make` commits together with what the functions of the transaction wrote. */
+async function makeWithin(
+  served: Served,
+  ask: Ask,
+  transaction: Transaction,
+  make: (served: Served, ask: Ask) => MaybePromise<Result>,
+): Promise<Result> {
+  const within: Served = { ...served, store: transaction.store, logic: undefined };
+  const result = await make(within, { ...ask, companions: [] });
+  return 'made' in result ? commitTransaction(served, ask, transaction, result) : result;
+}
+
+type HooksOutcome = { readonly fields: readonly FieldsOrWritten[] } | { readonly refused: Problem };
+
+function runAll(
+  runHooks: RunHooks,
+  served: Served,
+  ask: Ask,
+  writes: readonly ProposedWrite[],
+  unit: HookUnit,
+): MaybePromise<HooksOutcome> {
+  const [first] = writes;
+  if (first === undefined) return { fields: [] };
+  if (writes.length > 1) return runInTurn(runHooks, served, ask, writes, unit);
+  return whenKnown(runHooks(served, ask, first, unit), (outcome) =>
+    'refused' in outcome ? outcome : { fields: [outcome.fields] },
+  );
+}
+
+async function runInTurn(
+  runHooks: RunHooks,
+  served: Served,
+  ask: Ask,
+  writes: readonly ProposedWrite[],
+  unit: HookUnit,
+): Promise<HooksOutcome> {
+  const fields: FieldsOrWritten[] = [];
+  for (const write of writes) {
+    const outcome = await runHooks(served, ask, write, unit);
+    if ('refused' in outcome) return outcome;
+    fields.push(outcome.fields);
   }
+  return { fields };
 }
 
 /**
  * Runs functions. If they refuse, or fail, after they saw a row in two states, they run again: another writer came in
  * between.
  */
-export async function unlessTorn(transaction: Transaction, run: () => MaybePromise<Result>): Promise<Result> {
+export async function unlessTorn(
+  transaction: () => Transaction | undefined,
+  run: () => MaybePromise<Result>,
+): Promise<Result> {
   try {
     const result = await run();
-    const torn = 'refused' in result ? transaction.torn() : undefined;
+    const torn = 'refused' in result ? transaction()?.torn() : undefined;
     return torn === undefined ? result : new Overtaken(torn);
   } catch (error) {
-    const torn = error instanceof StoreUnavailable ? undefined : transaction.torn();
+    const torn = error instanceof StoreUnavailable ? undefined : transaction()?.torn();
     if (torn === undefined) throw error;
     return new Overtaken(torn);
   }

@@ -168,11 +168,9 @@ function withHooks<W extends ProposedWrite & { readonly fields: FieldsOrWritten 
 ): MaybePromise<Result> {
   const { logic } = served;
   if (logic === undefined) return make(served, ask, write, write.fields);
-  return logic.inUnit(served, ask, async (within, own) => {
-    const written = await within.logic?.beforeWrite(within, write);
-    if (written !== undefined && 'refused' in written) return written;
-    return make(within, own, write, written?.fields ?? write.fields);
-  });
+  return logic.write(served, ask, [write], (within, own, [fields = write.fields]) =>
+    make(within, own, write, fields),
+  );
 }
 
 /** The owner of a new resource of this collection. */

@@ -3,7 +3,6 @@
  * remove it. Dependants prevent both.
  */
 
-import type { Problem } from '../../http/problem.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing } from '../../kernel/resource.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -11,7 +10,7 @@ import type { Change, EventEntry, NextRow, Row } from '../../store/store.ts';
 import { commitUnit } from './commit.ts';
 import { understandBody } from './content.ts';
 import { eventOf, timeAfter } from './row.ts';
-import type { Served } from './served.ts';
+import type { ProposedWrite, Served } from './served.ts';
 import { chains, type MemberStanding, mayDelete, memberStanding, memberValidators } from './standing.ts';
 import { madeOf } from './write-result.ts';
 
@@ -26,22 +25,15 @@ export function removeOperation(served: Served): Operation<MemberStanding> {
     standing: (ask) => memberStanding(served, ask, 'delete'),
     validators: (_ask, standing) => memberValidators(standing),
     act: (ask, standing) => {
-      if (served.logic === undefined) return remove(served, ask, standing);
-      return served.logic.inUnit(served, ask, async (within, own) => {
-        const refused = await refusedByHooks(within, standing);
-        return refused ?? remove(within, own, standing);
-      });
+      const { logic } = served;
+      if (logic === undefined) return remove(served, ask, standing);
+      return logic.write(served, ask, [deletionOf(standing)], (within, own) => remove(within, own, standing));
     },
   };
 }
 
-async function refusedByHooks(
-  served: Served,
-  { id, row }: { readonly id: string; readonly row: Row | undefined },
-): Promise<{ readonly refused: Problem } | undefined> {
-  const write = { action: 'delete', id, before: row, fields: undefined } as const;
-  const written = await served.logic?.beforeWrite(served, write);
-  return written !== undefined && 'refused' in written ? written : undefined;
+function deletionOf({ id, row }: { readonly id: string; readonly row: Row | undefined }): ProposedWrite {
+  return { action: 'delete', id, before: row, fields: undefined };
 }
 
 function remove(served: Served, ask: Ask, { id, row }: MemberStanding): Promise<Result> {
@@ -103,25 +95,31 @@ export function bulkDeleteOperation(
     understand: (_ask, bytes, mediaType) => understandBody(served, bytes, mediaType),
     standing: () => open,
     propose: (_ask, _standing, content) => readIds(content, served.bulkDeleteIdsMax),
-    act: (ask, _standing, proposal) => {
-      const removing = (within: Served, own: Ask) => removeAll(within, own, proposal?.ids ?? []);
-      return served.logic === undefined ? removing(served, ask) : served.logic.inUnit(served, ask, removing);
+    act: async (ask, _standing, proposal) => {
+      const rows = await removableRows(served, ask, proposal?.ids ?? []);
+      const { logic } = served;
+      if (logic === undefined) return removeAll(served, ask, rows);
+      const writes = rows.map((row) => deletionOf({ id: row.id, row }));
+      return logic.write(served, ask, writes, (within, own) => removeAll(within, own, rows));
     },
   };
 }
 
-async function removeAll(served: Served, ask: Ask, ids: readonly string[]): Promise<Result> {
-  const changes: Change[] = [];
-  const events: EventEntry[] = [];
+async function removableRows(served: Served, ask: Ask, ids: readonly string[]): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const id of new Set(ids)) {
     const row = await served.store.read(served.collection.name, id);
-    if (row === undefined || !mayDelete(served, ask.principal, row)) continue;
-    const refused = await refusedByHooks(served, { id, row });
-    if (refused !== undefined) return refused;
+    if (row !== undefined && mayDelete(served, ask.principal, row)) rows.push(row);
+  }
+  return rows;
+}
+
+function removeAll(served: Served, ask: Ask, rows: readonly Row[]): Promise<Result> {
+  const changes: Change[] = [];
+  const events: EventEntry[] = [];
+  for (const row of rows) {
     const { next, doc, at } = removal(served, row);
-    rows.push(row);
-    changes.push({ table: served.collection.name, id, expect: { rev: row.rev }, next });
+    changes.push({ table: served.collection.name, id: row.id, expect: { rev: row.rev }, next });
     events.push(eventOf(served, 'deleted', { doc, owner: row.owner }, at));
   }
   const made: Made = {

@@ -80,19 +80,17 @@ export type ProposedWrite = {
   readonly fields: FieldsOrWritten | undefined;
 };
 
-export type WrittenByHooks = { readonly fields: FieldsOrWritten } | { readonly refused: Problem };
-
 /** Runs an application's functions within writes (src/logic/transaction/unit-logic.ts). */
 export type WriteLogic = {
   /**
-   * Runs `act` so that what it commits and what the functions write are one unit.
-   * @param act gets the collection and the request that it must use
+   * Runs the functions of the writes, and then `make`: what it commits and what they wrote are one unit.
+   * @param make gets the fields to store, in the order of the writes, and the collection and the request that it must use
    */
-  inUnit(
-    served: Served,
-    ask: Ask,
-    act: (served: Served, ask: Ask) => MaybePromise<Result>,
-  ): MaybePromise<Result>;
-  /** @returns the fields to store; of a deletion, the proposed ones */
-  beforeWrite(served: Served, write: ProposedWrite): Promise<WrittenByHooks>;
+  write(served: Served, ask: Ask, writes: readonly ProposedWrite[], make: MakeWrites): MaybePromise<Result>;
 };
+
+export type MakeWrites = (
+  served: Served,
+  ask: Ask,
+  fields: readonly FieldsOrWritten[],
+) => MaybePromise<Result>;

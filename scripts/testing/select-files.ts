@@ -32,9 +32,9 @@ export function isAlone(file: string): boolean {
   return isBelow(pathOf(file), 'test/full') || isBelow(pathOf(file), 'test/soak');
 }
 
-/** Whether the file runs last, with no other beside it: it judges how fast a program under attack answers. */
+/** Whether the file runs last, with no other beside it: it judges how fast a program answers, or what a request costs. */
 export function isMeasured(file: string): boolean {
-  return isBelow(pathOf(file), 'test/full/attack');
+  return isBelow(pathOf(file), 'test/full/attack') || isBelow(pathOf(file), 'test/full/bench/guard.test.ts');
 }
 
 /** A test starts from the defaults, whatever the shell that it runs in has set for its own server. */

@@ -40,7 +40,8 @@ export function createRunHooks(options: HookOptions): RunHooks {
     const given = givenTo(write, { caller: transaction.caller, scope, now: options.clock() });
     try {
       const running = hook(given.hook);
-      if (running instanceof Promise) await withinTime(running, options.hookTimeoutMs, named);
+      if (running instanceof Promise)
+        await withinTime(running, options.hookTimeoutMs, named, 'COMITY_HOOK_TIMEOUT_MS');
       await scope.settled();
     } catch (error) {
       return { refused: problemOrFailure(error, named) };
@@ -128,10 +129,15 @@ export function problemOrFailure(error: unknown, named: string): Problem {
 }
 
 /** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
-export async function withinTime<T>(running: Promise<T>, ms: number, named: string): Promise<T> {
+export async function withinTime<T>(
+  running: Promise<T>,
+  ms: number,
+  named: string,
+  setting: string,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const message = `${named} was not done within ${ms} ms (COMITY_HOOK_TIMEOUT_MS)`;
+    const message = `${named} was not done within ${ms} ms (${setting})`;
     timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
   });
   try {

@@ -6,6 +6,7 @@ import type { Settings } from './config/settings.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
 import type { Resource } from './kernel/resource.ts';
+import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
 import type { Metrics } from './observe/metrics.ts';
@@ -56,6 +57,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
       },
       streamLimits: { batchBytesMax: settings.eventBatchBytesMax, heartbeatMs: settings.streamHeartbeatMs },
       builtIn: (serving) => [
+        ...actionResources(serving, { ...configuration, limits: settings, open: options.logic.open }),
         ...accounts.resources,
         ...accounts.builtIn(webhooks.generation)(serving),
         jwksResource([accounts.keys, webhooks.keys]),

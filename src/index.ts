@@ -26,6 +26,15 @@ export {
 } from './model/access-function.ts';
 export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
 export type { Scalar } from './model/field.ts';
+export {
+  type Acting,
+  type ActionDeclaration,
+  type ActionMethod,
+  action,
+  type Output,
+  output,
+  type Pieces,
+} from './model/logic/actions.ts';
 export type {
   CollectionCalls,
   Document,

@@ -215,7 +215,7 @@ function resolveFieldRules(
   return new Map(Object.entries(rules ?? {}).map(([name, rule]) => [name, resolveRule(rule, setting)]));
 }
 
-function resolveRule(rule: Rule, setting: RuleSetting): Rule {
+export function resolveRule(rule: Rule, setting: RuleSetting): Rule {
   if (rule === 'tenant') {
     if (setting.tenantField === undefined) throw new Error('the rule tenant requires a tenantField');
     return { tenantIn: setting.tenantField };

@@ -3,6 +3,7 @@
  * or from a declaration passed to `createComity`.
  */
 import type { Collection, CollectionDeclaration } from '../model/collection.ts';
+import { type DeclaredAction, resolveActions } from './actions.ts';
 import { resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
@@ -24,6 +25,8 @@ export type Configuration = {
   readonly base: string;
   readonly apiVersion: string;
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Of all collections, and those of the configuration itself. */
+  readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
   readonly schedules: WebhookSchedules;
@@ -34,6 +37,7 @@ export type Configuration = {
 };
 
 const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
+  'actions',
   'title',
   'base',
   'apiVersion',
@@ -86,6 +90,7 @@ export function resolveConfiguration(
     );
   }
   const collections = collectionsOf(written.collections, mistakes, warn);
+  const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
@@ -97,6 +102,7 @@ export function resolveConfiguration(
     base: String(base),
     apiVersion: String(apiVersion),
     collections,
+    actions,
     eventTypes,
     issuers,
     schedules,

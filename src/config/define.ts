@@ -4,6 +4,7 @@
  */
 import type { Static, TObject } from 'typebox';
 import type { CollectionDeclaration } from '../model/collection.ts';
+import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
 import type { SenderDeclaration } from './senders.ts';
@@ -22,6 +23,8 @@ export type ConfigurationDeclaration<R = never> = {
   readonly apiVersion?: string;
   /** Collections by their name in URLs. */
   readonly collections: Readonly<Record<string, CollectionDeclaration>>;
+  /** Requests on paths of their own, by name. */
+  readonly actions?: Readonly<Record<string, ActionDeclaration<undefined>>>;
   /** Types of events that clients post to `{base}/events`, by name: `invoice.paid`. Other types may be posted too, with any object. */
   readonly eventTypes?: Readonly<Record<string, EventTypeDeclaration>>;
   /** Issuers whose bearer tokens are accepted besides our own (§5.2). */

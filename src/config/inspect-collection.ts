@@ -42,6 +42,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'deprecation',
   'examples',
   'hooks',
+  'actions',
 ]);
 
 /** One sentence for each mistake in all declarations together. */

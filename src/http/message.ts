@@ -104,6 +104,10 @@ export type Response = {
   readonly code?: ProblemCode | undefined;
 };
 
+export function isStream(content: Response['content']): content is ContentStream {
+  return content !== null && typeof content === 'object' && 'open' in content;
+}
+
 /** Content that is produced while it is sent, such as text/event-stream. */
 export type ContentStream = {
   /** Starts producing; the server calls the returned function once, when the client has left or the server drains. */
@@ -115,6 +119,8 @@ export type ContentSink = {
   write(content: string | Uint8Array): boolean;
   onReady(listener: () => void): void;
   end(): void;
+  /** Cuts the connection, because the rest of the content cannot be produced: what was sent must not look complete. */
+  fail(error: unknown): void;
   /** For what the producer holds for this client; released when the stream ends. */
   readonly memory: HeldMemory;
 };

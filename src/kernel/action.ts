@@ -169,7 +169,7 @@ export function actionOperation<I extends TObject, S extends Standing>(
 }
 
 /** Leaves a composed schema to the validator: closing one part would refuse the members of another. */
-function closed(schema: TObject): TObject {
+export function closed(schema: TObject): TObject {
   return isComposed(schema as unknown as SchemaNode) ? schema : (closeSchema(schema) as TObject);
 }
 
@@ -244,7 +244,7 @@ function contentStages<I extends TObject>(
 }
 
 /** A missing member takes precedence over an invalid one, as in a collection. */
-function judge(validator: Validator, content: unknown): Sound {
+export function judge(validator: Validator, content: unknown): Sound {
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     const errors = [{ pointer: '', message: 'must be an object' }];
     return { problem: { code: 'validation_failed', errors }, fields: {} };

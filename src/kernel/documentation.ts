@@ -5,7 +5,7 @@
  */
 import type { AnswerName } from '../http/conduct/answers.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
-import type { Action } from '../model/access.ts';
+import type { Action, Rule } from '../model/access.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Fields } from '../model/field.ts';
 
@@ -92,6 +92,8 @@ export type OperationDocumentation = {
   readonly schemes?: readonly SchemeName[];
   /** Codes that its stages refuse with, besides those for content, conditions and credentials. */
   readonly codes?: readonly ProblemCode[];
+  /** Codes of the application's own, with their statuses. */
+  readonly ownCodes?: readonly OwnCode[];
   /** It creates a resource: 201. */
   readonly creates?: 'always' | 'sometimes';
   /** It is performed after the response: 202. */
@@ -106,9 +108,13 @@ export type OperationDocumentation = {
   readonly mayBeClosed?: boolean;
 };
 
+export type OwnCode = { readonly code: string; readonly status: number };
+
 export type MemberAccess = {
   readonly collection: Collection;
   readonly action: Action;
+  /** In place of the rule of the collection for the action. */
+  readonly rule?: Rule;
 };
 
 /** Header fields that an operation adds to those of the kernel. */

@@ -118,7 +118,7 @@ function factsOf(parts: Parts): Facts {
       fields.origin !== undefined &&
       fields.accessControlRequestMethod !== undefined &&
       route?.resource.judgedBySignature !== true,
-    acceptable: form || isAcceptable(fields.accept, route),
+    acceptable: form || isAcceptable(fields.accept, route, operation),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
     conversing: operation?.converse !== undefined,
     handshake: handshakeOf(request, operation),
@@ -133,6 +133,8 @@ function factsOf(parts: Parts): Facts {
       fields.contentLength === undefined ||
       Number(fields.contentLength) <= contentBytesMax(operation, limits),
     matchRequired: operation?.matchRequired ?? false,
+    reports: operation?.reports ?? false,
+    redirect: operation?.redirect,
     // A server may ignore a preference: a request with an Idempotency-Key gets its result.
     asyncAsked:
       preferences.respondAsync && operation?.asynchronous === true && fields.idempotencyKey === undefined,
@@ -251,14 +253,19 @@ function countOf(rawFields: readonly string[], name: string): number {
 }
 
 /** Errors can also be application/problem+json, so accepting only that type does not cause 406. */
-function isAcceptable(accept: string | undefined, route: Route | undefined): boolean {
+function isAcceptable(
+  accept: string | undefined,
+  route: Route | undefined,
+  operation: Operation | undefined,
+): boolean {
   if (accept === undefined || accept === '*/*' || route === undefined) return true;
   if (route.resource.judgedBySignature === true) return true;
+  const offers = operation?.offers ?? route.resource.offers;
   // The type of the representation is known only when it is read.
-  if (route.resource.offers.includes('*/*')) return true;
+  if (offers.includes('*/*')) return true;
   // Clients that name one type spell it as in `offers`; parsing the list takes 0.7 µs.
-  if (route.resource.offers.includes(accept)) return true;
-  return preferredMediaType(accept, [...route.resource.offers, 'application/problem+json']) !== undefined;
+  if (offers.includes(accept)) return true;
+  return preferredMediaType(accept, [...offers, 'application/problem+json']) !== undefined;
 }
 
 function asksForStream(accept: string | undefined): boolean {
@@ -332,7 +339,7 @@ export function writeResult(facts: Facts, result: Exclude<Result, Overtaken>): v
     facts.result = 'made';
     facts.created = result.made.created;
     facts.queued = result.made.queued ?? false;
-    facts.told = result.made.doc !== null;
+    facts.told = result.made.doc !== null || result.made.stream !== undefined;
   } else {
     facts.result = 'refused';
     facts.resultProblem = result.refused.code;

@@ -81,6 +81,10 @@ export type Made = {
   readonly modifiedAt: number | null;
   /** The current revision, if the change left the resource as it was; absent: the revision of the unit. */
   readonly rev?: number;
+  /** Of `doc`, if it is not JSON; `isBase64`: `doc` has the octets in base64. */
+  readonly media?: { readonly type: string; readonly isBase64?: boolean };
+  /** Content that is produced while it is sent, in place of `doc`; never part of a result that is stored for replay. */
+  readonly stream?: ContentStream;
   /** False if the response must not carry validators, as for PUT: the server adds members (RFC 9110 §9.3.4). */
   readonly validated: boolean;
   /** Further response fields, such as Set-Cookie. Never part of a result that is stored for replay. */
@@ -95,7 +99,7 @@ export type Result =
   | { readonly refused: Problem; readonly allowance?: Allowance };
 
 export type Representation = {
-  readonly content: string | Uint8Array;
+  readonly content: string | Uint8Array | ContentStream;
   readonly mediaType: string;
   readonly validators: Validators;
   readonly cacheControl: string;
@@ -131,6 +135,10 @@ export type Operation<S extends Standing = Standing, C = unknown, P extends Prop
   readonly contentOptional?: boolean;
   /** The response reports what was done, such as a login: it is not a representation, and ignores return=minimal. */
   readonly reports?: boolean;
+  /** Media types of its responses, where they differ from those of the resource. */
+  readonly offers?: readonly string[];
+  /** Its result is at another URI: `elsewhere` of the proposal, `location` of what was made. */
+  readonly redirect?: 'see_other' | 'temporary' | 'permanent';
   /** A successful browser form gets 303 (§4.12). */
   readonly answersForms?: boolean;
   /** Idempotency-Key is supported (POST and PATCH). `sealed`: the result contains a secret and is stored encrypted. */

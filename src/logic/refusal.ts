@@ -1,4 +1,5 @@
 /** Refusals in an application's own words (model/logic/logic.ts), as problems of the kernel. */
+import { refusalStatuses as statuses } from '../config/actions.ts';
 import { ResourceRefused } from '../config/handler.ts';
 import type { Problem } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
@@ -15,8 +16,6 @@ export class Refused extends Error {
   }
 }
 
-/** The statuses that say something about an application's rules. The others belong to the protocol and to the program. */
-const statuses: ReadonlySet<number> = new Set([400, 402, 403, 404, 409, 410, 422, 423, 424, 429, 451]);
 const statusDefault = 422;
 const pointerGrammar = /^(?:\/.*)?$/s;
 const codeGrammar = /^[a-z][a-z0-9_]{0,63}$/;
@@ -25,6 +24,24 @@ const codeGrammar = /^[a-z][a-z0-9_]{0,63}$/;
 export const refuse: Refuse = (refusal) => {
   throw new Refused(problemOf(refusal));
 };
+
+/** @param codes those that an action declares, with their statuses where it does; undefined: any @returns its `refuse` */
+export function refuseWith(codes: ReadonlyMap<string, number | undefined> | undefined): Refuse {
+  if (codes === undefined) return refuse;
+  return (refusal) => {
+    const { code, status } = (refusal ?? {}) as Partial<Refusal>;
+    if (typeof code === 'string' && codeGrammar.test(code) && !codes.has(code))
+      throw new TypeError(`refuse got the code ${code}, which the codes of the action do not list`);
+    const declared = codes.get(code ?? '');
+    if (declared !== undefined && status !== undefined && status !== declared)
+      throw new TypeError(
+        `the codes of the action give ${code} the status ${declared}, not ${shown(status)}`,
+      );
+    return refuse(
+      declared === undefined || status !== undefined ? refusal : { ...refusal, status: declared },
+    );
+  };
+}
 
 /**
  * The problem of what a function threw: its own refusal, or that of a call that it did not catch, whose pointers are

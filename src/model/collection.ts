@@ -5,6 +5,7 @@
 import type { TObject } from 'typebox';
 import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
+import type { ActionDeclaration } from './logic/actions.ts';
 import type { ByField, FieldName, MadeMembers } from './logic/collection-calls.ts';
 import type { Hooks } from './logic/hooks.ts';
 
@@ -76,6 +77,8 @@ export type CollectionParts<T = never, R = never> = {
   readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : T)[];
   /** Functions within its writes and reads. */
   readonly hooks?: Hooks<T, R>;
+  /** Requests on the collection or on its members, by their names in URLs. */
+  readonly actions?: Readonly<Record<string, ActionDeclaration<'member' | 'collection', T>>>;
 };
 
 /** The argument of `collection(...)`; everything but the schema has a default. */

@@ -15,8 +15,12 @@ export type MemberStanding = {
 };
 
 /** @param creates the operation may create a missing member */
-export function memberStanding({ collection, action }: MemberAccess, creates: boolean): MemberStanding {
-  const { access, conceal } = collection;
+export function memberStanding(
+  { collection, action, rule: own }: MemberAccess,
+  creates: boolean,
+): MemberStanding {
+  const { conceal } = collection;
+  const access = own === undefined ? collection.access : { ...collection.access, [action]: own };
   const rules = [[access[action], action] as const, ...(creates ? [[access.create, 'create'] as const] : [])];
   const ruled = rules.map(([rule]) => rule);
   const callers = callersOf([access.read, ...ruled]).filter((principal) =>

@@ -3,7 +3,7 @@
  * status with which the decision graph or the server can end it.
  */
 import { type AnswerName, answers } from '../http/conduct/answers.ts';
-import type { Content, Item, SchemeName } from '../kernel/documentation.ts';
+import type { Content, Item, OwnCode, SchemeName } from '../kernel/documentation.ts';
 import type { Components } from './components.ts';
 import { refusals } from './refusals.ts';
 import { requestFields } from './request-fields.ts';
@@ -29,6 +29,8 @@ export type Description = {
   readonly constantFields?: readonly FieldName[];
   /** Accept-* fields of its 415. */
   readonly accepts?: readonly FieldName[];
+  /** Codes that the application refuses with. */
+  readonly ownCodes?: readonly OwnCode[];
   /** Members of its 409 that count dependants. */
   readonly counts?: readonly string[];
   /** The schemes that it accepts; undefined: all. */
@@ -66,6 +68,7 @@ export function operationItem(described: Description, setting: OperationSetting)
         constantFields: described.constantFields ?? [],
         traits,
         counts: described.counts ?? [],
+        own: described.ownCodes ?? [],
       }),
     }),
     security: traits.gate.anonymous ? [{}, ...security] : security,

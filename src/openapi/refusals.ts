@@ -4,7 +4,7 @@
  */
 import { problemBody, problemDetailsBody, problemStatus } from '../http/problem.ts';
 import { type ProblemCode, problems } from '../http/problem-registry.ts';
-import type { Item } from '../kernel/documentation.ts';
+import type { Item, OwnCode } from '../kernel/documentation.ts';
 import { type Components, ref } from './components.ts';
 
 import { type FieldName, fieldItems, rateFields, refusalFields } from './response-fields.ts';
@@ -29,6 +29,8 @@ export type RefusalOptions = {
   readonly traits: Pick<Traits, 'method' | 'unlimited'>;
   /** Members of a 409 body that count dependants. */
   readonly counts: readonly string[];
+  /** Codes of the application. */
+  readonly own: readonly OwnCode[];
 };
 
 export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions): Item {
@@ -36,6 +38,7 @@ export function refusals(codes: Iterable<ProblemCode>, options: RefusalOptions):
   for (const code of new Set([...codes, ...everywhere])) {
     byStatus.set(problemStatus(code), [...(byStatus.get(problemStatus(code)) ?? []), code]);
   }
+  for (const { status } of options.own) byStatus.set(status, byStatus.get(status) ?? []);
   return Object.fromEntries(
     [...byStatus].map(([status, raised]) => [String(status), refusal(status, raised.sort(), options)]),
   );
@@ -46,7 +49,9 @@ function refusal(status: number, codes: readonly ProblemCode[], options: Refusal
   const headOnly = traits.method === 'HEAD';
   const demanded = [...refusalFields(status, codes, accepts), ...rateFields(traits, status)];
   const headers = fieldItems([...demanded, ...constantFields], components);
-  const description = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`).join('\n\n');
+  const own = options.own.filter((each) => each.status === status).map(({ code }) => code);
+  const meanings = codes.map((code) => `\`${code}\`: ${problems[code].meaning}`);
+  const description = [...own.map((code) => `\`${code}\``), ...meanings].join('\n\n');
   const name = `${(reasonPhrases[status] ?? 'Refused').replaceAll(' ', '')}${headOnly ? '.head' : ''}`;
   if (headOnly) return components.intern('responses', name, { description, headers });
   const counts = codes.includes('dependants_exist') ? options.counts : [];
@@ -54,20 +59,31 @@ function refusal(status: number, codes: readonly ProblemCode[], options: Refusal
     description,
     headers,
     content: {
-      'application/json': body('Error', codes, counts, components),
-      'application/problem+json': body('ProblemDetails', codes, counts, components),
+      'application/json': body('Error', { codes, own, counts }, components),
+      'application/problem+json': body('ProblemDetails', { codes, own, counts }, components),
     },
   });
 }
 
+type Raised = {
+  readonly codes: readonly ProblemCode[];
+  readonly own: readonly string[];
+  readonly counts: readonly string[];
+};
+
 function body(
   schema: 'Error' | 'ProblemDetails',
-  codes: readonly ProblemCode[],
-  counts: readonly string[],
+  { codes, own, counts }: Raised,
   components: Components,
 ): Item {
+  const all = [...own, ...codes];
   const members = {
-    code: codes.length === 1 ? { const: codes[0] } : { enum: codes },
+    // A function may refuse with a code that nothing declares.
+    code: codes.includes('refused_by_application')
+      ? { type: 'string' }
+      : all.length === 1
+        ? { const: all[0] }
+        : { enum: all },
     ...Object.fromEntries(counts.map((name) => [name, { type: 'integer', minimum: 0 }])),
   };
   return {
@@ -88,9 +104,8 @@ export function addErrorSchemas(components: Components): void {
   const members = {
     error: { type: 'string', description: 'Message for people.' },
     code: {
-      type: 'string',
-      enum: Object.keys(problems),
-      description: 'Stable code for programs.',
+      anyOf: [{ enum: Object.keys(problems) }, { type: 'string' }],
+      description: 'Stable code for programs: one of Comity, or one of the application itself.',
     },
     errors: {
       type: 'array',
@@ -128,6 +143,7 @@ export function addErrorSchemas(components: Components): void {
 export const reasonPhrases: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
+  402: 'Payment Required',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
@@ -141,9 +157,12 @@ export const reasonPhrases: Readonly<Record<number, string>> = {
   415: 'Unsupported Media Type',
   417: 'Expectation Failed',
   422: 'Unprocessable Content',
+  423: 'Locked',
+  424: 'Failed Dependency',
   428: 'Precondition Required',
   429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
+  451: 'Unavailable For Legal Reasons',
   500: 'Internal Server Error',
   501: 'Not Implemented',
   503: 'Service Unavailable',

@@ -118,7 +118,8 @@ function describe(
   shared: Shared,
   naming: Naming,
 ): Description {
-  const { id, summary, description, takes, gives, representationFields, madeFields } = documentation;
+  const { id, summary, description, takes, gives, representationFields, madeFields, ownCodes } =
+    documentation;
   const schemes = resource.judgedBySignature === true ? [] : documentation.schemes;
   const parameters = parametersOf(documentation, naming.components);
   return {
@@ -133,6 +134,7 @@ function describe(
     ...(representationFields === undefined ? {} : { representationFields }),
     ...(madeFields === undefined ? {} : { madeFields }),
     ...(schemes === undefined ? {} : { schemes }),
+    ...(ownCodes === undefined ? {} : { ownCodes }),
   };
 }
 
@@ -151,7 +153,9 @@ function traitsOf(
     contentOptional: operation.contentOptional ?? false,
     signed: resource.judgedBySignature ?? false,
     action: reports,
-    silent: documentation.silence ?? (reports && gives === undefined ? 'always' : 'never'),
+    silent:
+      documentation.silence ??
+      (reports && Object.keys(gives ?? {}).every((name) => name === 'accepted') ? 'always' : 'never'),
     gate: gateOf((principal) => operation.permission(principal)),
     answersForms: operation.answersForms ?? false,
     idempotent: idempotent !== false,
@@ -163,6 +167,7 @@ function traitsOf(
     mayBeHidden: documentation.mayBeHidden ?? standing.mayBeHidden,
     mayBeClosed: documentation.mayBeClosed ?? standing.mayBeClosed,
     redirects: redirects ?? 'never',
+    redirect: operation.redirect,
     streams: operation.stream !== undefined,
     converses: operation.converse !== undefined,
     unlimited: resource.unlimited ?? false,

@@ -192,6 +192,8 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
         ...(traits.method === 'QUERY' ? (['Location'] as const) : []),
       ];
     case 'see_other':
+    case 'repeat_elsewhere':
+    case 'moved':
     case 'created_see_other':
       return ['Cache-Control', 'Location', ...own.made];
     case 'accepted':
@@ -203,11 +205,11 @@ export function answerFields(answer: AnswerName, traits: Traits, own: OwnFields)
         ? ['Cache-Control', 'Preference-Applied', 'Location', ...own.made]
         : [...change, 'Location', ...made, ...own.made];
     case 'changed':
-      return traits.method === 'PATCH' || traits.method === 'PUT'
+      return (traits.method === 'PATCH' || traits.method === 'PUT') && !traits.action
         ? [...change, ...made]
         : ['Cache-Control', 'Preference-Applied', ...own.made];
     case 'changed_silently':
-      return traits.method === 'PATCH'
+      return traits.method === 'PATCH' && !traits.action
         ? ['Preference-Applied', ...made]
         : ['Preference-Applied', ...own.made];
     case 'deleted':

@@ -5,6 +5,7 @@
  */
 
 import type { AnswerName } from '../http/conduct/answers.ts';
+import type { Facts } from '../http/conduct/facts.ts';
 import { graph, start } from '../http/conduct/graph.ts';
 import type { Edge, NodeName } from '../http/conduct/node.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
@@ -40,6 +41,8 @@ export type Traits = {
   readonly mayBeClosed: boolean;
   /** The response to a read is a redirect. */
   readonly redirects: 'never' | 'sometimes' | 'always';
+  /** Its result is at another URI. */
+  readonly redirect: Facts['redirect'];
   readonly streams: boolean;
   /** It opens a WebSocket. */
   readonly converses: boolean;
@@ -84,6 +87,7 @@ export const plainRead: Traits = {
   mayBeHidden: false,
   mayBeClosed: false,
   redirects: 'never',
+  redirect: undefined,
   streams: false,
   converses: false,
   unlimited: false,
@@ -147,7 +151,10 @@ function settledBy(traits: Traits): ReadonlyMap<NodeName, boolean> {
     ['creates_here', traits.creates === 'sometimes'],
     ['if_none_match_safe', safe],
     ['safe', safe],
-    ['deletion', method === 'DELETE'],
+    ['deletion', method === 'DELETE' && !traits.action],
+    ['redirected', traits.redirect !== undefined],
+    ['redirect_repeats', traits.redirect === 'temporary' || traits.redirect === 'permanent'],
+    ['redirect_lasts', traits.redirect === 'permanent'],
   ]);
   const never = (node: NodeName, holds: boolean) => {
     if (!holds) settled.set(node, false);

@@ -2,7 +2,7 @@
  * Limits on responses that stay open, event streams and WebSockets (§8): of all callers (503), and of one principal or,
  * without one, of one address (429). Administrators have a reserve beyond the limit. A draining server opens none.
  */
-import type { Response } from '../http/message.ts';
+import { isStream, type Response } from '../http/message.ts';
 import type { Context } from './context.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
@@ -55,10 +55,4 @@ function heldBy({ streams, sockets, limits }: Context, response: Response): Held
     perPrincipalMax: limits.streamsPerPrincipalMax,
     perAddressMax: limits.streamsPerAddressMax,
   };
-}
-
-export function isStream(
-  content: Response['content'],
-): content is Extract<Response['content'], { open: unknown }> {
-  return content !== null && typeof content === 'object' && 'open' in content;
 }

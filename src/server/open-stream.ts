@@ -10,8 +10,8 @@
  * The producer's closing function is called once, in `left` and `drained`, and never in `ended`.
  */
 import type { ContentSink, ContentStream, HeldMemory, Response } from '../http/message.ts';
+import { isStream } from '../http/message.ts';
 import type { MemoryLease } from '../memory/budget.ts';
-import { isStream } from './cap-open.ts';
 import type { HeldStream } from './context.ts';
 import { textBytesMax, waitingAnswerBytes } from './limits.ts';
 import { problemAnswer } from './problem-answer.ts';
@@ -83,6 +83,12 @@ class OpenStream implements ContentSink, HeldStream {
     if (this.#mode !== 'open') return;
     this.#enter('ended');
     this.#exchange.sink.end();
+  }
+
+  fail(error: unknown): void {
+    if (this.#mode !== 'open') return;
+    this.#exchange.context.observe({ kind: 'failed', id: this.#exchange.id, error });
+    this.#onLeft();
   }
 
   /** Cuts a client without progress, which would hold memory for ever. Pieces are short (§6): a slow one progresses. */

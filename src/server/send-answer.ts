@@ -8,8 +8,8 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Response } from '../http/message.ts';
-import { capOpen, isStream } from './cap-open.ts';
+import { isStream, type Response } from '../http/message.ts';
+import { capOpen } from './cap-open.ts';
 import { textBytesMax, uncountedBytesMax, waitingAnswerBytes } from './limits.ts';
 import { hasRoomFor, inOctets, noRoom, openStream } from './open-stream.ts';
 import { problemAnswer } from './problem-answer.ts';

@@ -28,6 +28,8 @@ export const plainRead: Facts = {
   contentCodingSupported: true,
   contentFits: true,
   matchRequired: false,
+  reports: false,
+  redirect: undefined,
   asyncAsked: false,
   minimalAsked: false,
   representationAsked: false,
@@ -84,7 +86,7 @@ const keyed = `${read} ${keys}`;
 const stands = 'exists visible permitted proposal_sound match_required';
 const unconditional =
   'if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false safe';
-const readTrace = `${asked} ${stands} ${unconditional}`;
+const readTrace = `${asked} ${keys} ${stands} ${unconditional}`;
 const writeTrace = `${keyed} ${stands} ${unconditional} async_asked`;
 const made = `${writeTrace} superseded change_made`;
 
@@ -176,51 +178,73 @@ export const reads: readonly Case[] = [
     `${who} denied_anonymous`,
   ],
   ['has nothing that Accept allows', { acceptable: false }, 'not_acceptable', `${who} acceptable`],
-  ['finds nothing at the target', { exists: false }, 'not_found', `${asked} exists creates_here`],
-  ['hides what the caller may not know of', { visible: false }, 'not_found', `${asked} exists visible`],
+  ['finds nothing at the target', { exists: false }, 'not_found', `${asked} ${keys} exists creates_here`],
+  [
+    'hides what the caller may not know of',
+    { visible: false },
+    'not_found',
+    `${asked} ${keys} exists visible`,
+  ],
   [
     'asks a stranger for a credential for this very resource',
     { permitted: false },
     'no_token_provided',
-    `${asked} exists visible permitted refused_anonymous`,
+    `${asked} ${keys} exists visible permitted refused_anonymous`,
   ],
   [
     'forbids a known caller this very resource',
     { permitted: false, credential: 'accepted' },
     'forbidden',
-    `${asked} exists visible permitted refused_anonymous`,
+    `${asked} ${keys} exists visible permitted refused_anonymous`,
   ],
   [
     'refuses a query component that makes no sense',
     { proposalProblem: 'query_parameter_invalid' },
     'query_parameter_invalid',
-    `${asked} exists visible permitted proposal_sound`,
+    `${asked} ${keys} exists visible permitted proposal_sound`,
   ],
   [
     'answers 304 to a tag that still stands',
     { ifNoneMatch: 'false' },
     'not_modified',
-    `${asked} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true if_none_match_safe`,
+    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true if_none_match_safe`,
   ],
   [
     'answers in full when no tag matches, whatever the date says',
     { ifNoneMatch: 'true', ifModifiedSince: 'false' },
     'representation',
-    `${asked} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked conversation_asked`,
+    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_none_match_true safe elsewhere stream_asked conversation_asked`,
   ],
   [
     'answers 304 to a date without a change since',
     { ifModifiedSince: 'false' },
     'not_modified',
-    `${asked} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false`,
+    `${asked} ${keys} ${stands} if_match_given if_unmodified_since_false if_none_match_given if_modified_since_false`,
   ],
   [
     'lets If-Match alone decide, not its date sibling',
     { ifMatch: 'true', ifUnmodifiedSince: 'false' },
     'representation',
-    `${asked} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked conversation_asked`,
+    `${asked} ${keys} ${stands} if_match_given if_match_true if_none_match_given if_modified_since_false safe elsewhere stream_asked conversation_asked`,
   ],
-  ['leads to a result elsewhere', { elsewhere: true }, 'see_other', `${readTrace} elsewhere`],
+  [
+    'leads to a result elsewhere',
+    { elsewhere: true },
+    'see_other',
+    `${readTrace} elsewhere redirect_repeats`,
+  ],
+  [
+    'tells to repeat the request elsewhere',
+    { elsewhere: true, redirect: 'temporary' },
+    'repeat_elsewhere',
+    `${readTrace} elsewhere redirect_repeats redirect_lasts`,
+  ],
+  [
+    'tells that the target has moved for good',
+    { elsewhere: true, redirect: 'permanent' },
+    'moved',
+    `${readTrace} elsewhere redirect_repeats redirect_lasts`,
+  ],
   [
     'asks for an upgrade where a resource is only spoken to',
     { conversing: true },
@@ -247,43 +271,55 @@ export const writes: readonly Case[] = [
     'answers a change with the representation',
     {},
     'changed',
-    `${made} deletion queued created minimal_asked`,
+    `${made} redirected deletion queued created minimal_asked`,
   ],
   [
     'answers a change without content when preferred',
     { minimalAsked: true },
     'changed_silently',
-    `${made} deletion queued created minimal_asked`,
+    `${made} redirected deletion queued created minimal_asked`,
   ],
   [
     'answers what is done later with 202',
     { method: 'POST', queued: true },
     'queued',
-    `${made} deletion queued`,
+    `${made} redirected deletion queued`,
   ],
   [
     'answers a creation',
     { method: 'POST', created: true },
     'created',
-    `${made} deletion queued created browser_form`,
+    `${made} redirected deletion queued created browser_form`,
   ],
   [
     'sends a browser form on',
     { method: 'POST', created: true, browserForm: true },
     'created_see_other',
-    `${made} deletion queued created browser_form`,
+    `${made} redirected deletion queued created browser_form`,
+  ],
+  [
+    'leads from a change to another URI',
+    { method: 'POST', redirect: 'see_other' },
+    'see_other',
+    `${made} redirected redirect_repeats`,
+  ],
+  [
+    'answers an action by DELETE like any other',
+    { method: 'DELETE', reports: true, told: true },
+    'changed',
+    `${made} redirected deletion queued created minimal_asked`,
   ],
   [
     'answers a deletion without content',
     { method: 'DELETE', contentDefined: false },
     'deleted',
-    `${asked} ${stands} ${unconditional} async_asked superseded change_made deletion deletion_representation`,
+    `${asked} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion deletion_representation`,
   ],
   [
     'answers a deletion with what was deleted',
     { method: 'DELETE', contentDefined: false, representationAsked: true },
     'deleted_representation',
-    `${asked} ${stands} ${unconditional} async_asked superseded change_made deletion deletion_representation`,
+    `${asked} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion deletion_representation`,
   ],
   [
     'needs content',
@@ -331,13 +367,13 @@ export const writes: readonly Case[] = [
       told: false,
     },
     'changed_silently',
-    `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made deletion queued created minimal_asked`,
+    `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion queued created minimal_asked`,
   ],
   [
     'takes such content in any content coding',
     { contentRaw: true, contentTypeSupported: false, contentCodingSupported: false },
     'changed',
-    `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made deletion queued created minimal_asked`,
+    `${rawRead} ${keys} ${stands} ${unconditional} async_asked superseded change_made redirected deletion queued created minimal_asked`,
   ],
   [
     'refuses such content over its limit before reading it',
@@ -374,7 +410,7 @@ export const writes: readonly Case[] = [
     'replays the stored result without looking at anything else',
     { idempotencyKey: 'given', idempotency: 'replay', exists: undefined },
     'changed',
-    `${keyed} idempotency_replay change_made deletion queued created minimal_asked`,
+    `${keyed} idempotency_replay change_made redirected deletion queued created minimal_asked`,
   ],
   [
     'refuses a key whose first request runs',
@@ -392,13 +428,13 @@ export const writes: readonly Case[] = [
     'carries on with the first request of a key',
     { idempotencyKey: 'given', idempotency: 'first' },
     'changed',
-    `${keyed} idempotency_replay idempotency_running idempotency_other ${stands} ${unconditional} async_asked superseded change_made deletion queued created minimal_asked`,
+    `${keyed} idempotency_replay idempotency_running idempotency_other ${stands} ${unconditional} async_asked superseded change_made redirected deletion queued created minimal_asked`,
   ],
   [
     'creates where PUT is defined to',
     { method: 'PUT', exists: false, createsHere: true, created: true },
     'created',
-    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion queued created browser_form`,
+    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made redirected deletion queued created browser_form`,
   ],
   [
     'demands If-Match where the resource does',
@@ -416,7 +452,7 @@ export const writes: readonly Case[] = [
     'does not demand If-Match for what is not there yet',
     { method: 'PUT', matchRequired: true, exists: false, createsHere: true, created: true },
     'created',
-    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made deletion queued created browser_form`,
+    `${keyed} exists creates_here permitted proposal_sound match_required ${unconditional} async_asked superseded change_made redirected deletion queued created browser_form`,
   ],
   [
     'reports invalid data before a failed precondition',

@@ -135,6 +135,10 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'ms', default: 5000, least: 10, most: 600_000 },
     'Time for a hook of a collection; then the request fails with 500 and nothing is written.',
   ),
+  actionTimeoutMs: integer(
+    { unit: 'ms', default: 30_000, least: 10, most: 600_000 },
+    'Time for the handler of an action; then the request fails with 500 and nothing is written.',
+  ),
   hookDepthMax: integer(
     { unit: 'hooks', default: 8, least: 1, most: 64 },
     'Hooks within hooks: how deep writes of hooks may cause further hooks.',

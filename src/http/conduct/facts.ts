@@ -37,6 +37,10 @@ export type Facts = {
   readonly contentCodingSupported: boolean;
   readonly contentFits: boolean;
   readonly matchRequired: boolean;
+  /** The response reports what was done: the request does not act on the representation of the target. */
+  readonly reports: boolean;
+  /** How the operation leads to another URI; undefined: it does not, or with 303 where its state says so. */
+  readonly redirect: 'see_other' | 'temporary' | 'permanent' | undefined;
   readonly asyncAsked: boolean;
   readonly minimalAsked: boolean;
   readonly representationAsked: boolean;

@@ -4,7 +4,7 @@
  */
 
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { Response } from '../../http/message.ts';
+import { isStream, type Response } from '../../http/message.ts';
 import type { RequestFields } from '../../http/request-fields.ts';
 import { preferredCoding } from '../../http/syntax/accept-encoding.ts';
 import { formatEntityTag } from '../../http/syntax/entity-tag.ts';
@@ -13,7 +13,7 @@ import type { MaybePromise } from '../../store/store.ts';
 import { type Coding, codings, entityTag, heldTag } from '../preconditions.ts';
 import type { Made, Representation } from '../resource.ts';
 import type { WalkContext } from '../walk-context.ts';
-import type { Ended } from './ended.ts';
+import { type Ended, holderOf } from './ended.ts';
 
 export function representationResponse(
   status: number,
@@ -32,8 +32,8 @@ export function representationResponse(
 }
 
 export function seeOtherResponse(status: number, ended: Ended): Response {
-  const { standing, proposal } = ended;
-  const location = proposal?.elsewhere ?? standing?.elsewhere ?? '';
+  const { standing, proposal, made } = ended;
+  const location = proposal?.elsewhere ?? standing?.elsewhere ?? made?.made.location ?? '';
   const fields = ['Location', location, 'Cache-Control', 'no-store', ...(proposal?.elsewhereFields ?? [])];
   return { status, fields, content: null };
 }
@@ -45,6 +45,14 @@ function encoded(
   representation: Representation,
 ): MaybePromise<Response> {
   const { content, cacheControl } = representation;
+  if (isStream(content)) {
+    return {
+      status,
+      fields: fieldsOf(context, representation),
+      content,
+      holder: holderOf(ended.principal),
+    };
+  }
   // no-transform (RFC 9111 §5.2.2.6): the content may already have a coding.
   if (content.length < context.limits.compressionBytesMin || cacheControl.includes('no-transform')) {
     return { status, fields: fieldsOf(context, representation), content };
@@ -154,14 +162,20 @@ export function madeResponse(status: number, context: WalkContext, ended: Ended)
     fields.push('ETag', `"${rev}"`);
     if (made.modifiedAt !== null) fields.push('Last-Modified', lastModified(context, made.modifiedAt));
   }
-  const minimal = ended.reading.facts.minimalAsked || made.doc === null;
+  const content = made.stream ?? contentOf(made);
+  const minimal = ended.reading.facts.minimalAsked || content === null;
   if (!minimal) {
-    fields.push('Content-Type', 'application/json', 'Cache-Control', 'no-store');
+    fields.push('Content-Type', made.media?.type ?? 'application/json', 'Cache-Control', 'no-store');
     const reports = ended.reading.operation?.reports === true;
     if (made.location !== null && !reports) fields.push('Content-Location', made.location);
   }
   if (made.fields !== undefined) fields.push(...made.fields);
-  return { status, fields: [...fields, ...applied], content: minimal ? null : made.doc };
+  const response = { status, fields: [...fields, ...applied], content: minimal ? null : content };
+  return isStream(content) ? { ...response, holder: holderOf(ended.principal) } : response;
+}
+
+function contentOf({ doc, media }: Made): string | Uint8Array | null {
+  return doc !== null && media?.isBase64 === true ? Buffer.from(doc, 'base64') : doc;
 }
 
 /** §4.7: no content, or the deleted representation. */

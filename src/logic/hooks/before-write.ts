@@ -59,7 +59,7 @@ async function finish(
   { running, ms, named }: { readonly running: unknown; readonly ms: number; readonly named: string },
 ): Promise<HookOutcome> {
   try {
-    await withinTime(Promise.resolve(running), ms, named);
+    await withinTime(Promise.resolve(running), ms, named, 'COMITY_HOOK_TIMEOUT_MS');
     await run.settled();
   } catch (error) {
     return { refused: problemOrFailure(error, named) };
@@ -180,10 +180,15 @@ export function problemOrFailure(error: unknown, named: string): Problem {
 }
 
 /** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
-export async function withinTime<T>(running: Promise<T>, ms: number, named: string): Promise<T> {
+export async function withinTime<T>(
+  running: Promise<T>,
+  ms: number,
+  named: string,
+  setting: string,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const message = `${named} was not done within ${ms} ms (COMITY_HOOK_TIMEOUT_MS)`;
+    const message = `${named} was not done within ${ms} ms (${setting})`;
     timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
   });
   try {

@@ -1,6 +1,6 @@
 /** What a function of an application may ask while it runs, as data: threads send it as a message. */
 import type { Principal } from '../../model/principal.ts';
-import type { RowName, Store, Unit } from '../../store/store.ts';
+import type { Row, RowName, Store, Unit } from '../../store/store.ts';
 
 export type ResourceCall =
   | { readonly do: 'get'; readonly collection: string; readonly id: string }
@@ -45,6 +45,8 @@ export type Transaction = {
   readonly store: Store;
   /** The caller of the request; otherwise the program itself. */
   readonly caller: Principal;
+  /** Reads a row; the unit depends on it. */
+  read(table: string, id: string): Promise<Row | undefined>;
   /** The calls of the function that the unit is for. */
   readonly call: Scope['call'];
   /** The calls of a hook of its writes. */

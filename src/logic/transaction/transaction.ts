@@ -99,6 +99,12 @@ class LogicTransaction implements Transaction {
     return new LogicScope(depth, (call) => this.#carryOut(call, depth));
   }
 
+  async read(table: string, id: string): Promise<Row | undefined> {
+    const row: Row | undefined = await this.#overlay.store.read(table, id);
+    this.#overlay.lean({ table, id });
+    return row;
+  }
+
   async #carryOut(call: ResourceCall, depth: number): Promise<string | undefined> {
     switch (call.do) {
       case 'get':
@@ -145,8 +151,7 @@ class LogicTransaction implements Transaction {
     this.#countRead();
     const { name } = this.#shared.served(collection).collection;
     if (typeof id !== 'string' || !id.isWellFormed() || id.includes('\0')) return undefined;
-    const row: Row | undefined = await this.#overlay.store.read(name, id);
-    this.#overlay.lean({ table: name, id });
+    const row = await this.read(name, id);
     return row === undefined || row.deletedAt !== null ? undefined : row.doc;
   }
 

@@ -140,9 +140,12 @@ export async function unlessTorn(
   }
 }
 
-/** Commits what the functions of a request wrote, with the companions of the request. */
+/**
+ * Commits what the functions of a request wrote, with the companions of the request.
+ * @param served the collection that the request writes, or only the store if the request is an action
+ */
 export async function commitTransaction(
-  served: Served,
+  served: Served | Pick<Served, 'store' | 'clock'>,
   ask: Ask,
   transaction: Transaction,
   { made, rev }: Extract<Result, { readonly made: unknown }>,
@@ -160,7 +163,7 @@ export async function commitTransaction(
     return overtaken({ changes, events }, commit);
   }
   const change = changes[commit.change];
-  if (change?.table === served.collection.name)
+  if ('collection' in served && change?.table === served.collection.name)
     return { refused: await problemOfCommit(served, ask, { changes, events }, commit) };
   return { refused: ofAnotherWrite(commit) };
 }

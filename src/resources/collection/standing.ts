@@ -8,7 +8,7 @@ import { valueAt } from '../../http/syntax/json-members.ts';
 import type { Action as DeclaredAction } from '../../kernel/action.ts';
 import { pathParameter } from '../../kernel/documentation.ts';
 import type { Ask, Standing, Validators } from '../../kernel/resource.ts';
-import { type Action, permission, permits, type Subject } from '../../model/access.ts';
+import { type Action, permission, permits, type Rule, type Subject } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import type { MaybePromise, Row } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
@@ -32,6 +32,23 @@ export function memberStanding(served: Served, ask: Ask, action: Action): MaybeP
     }));
   }
   return whenKnown(store.read(collection.name, id), (row) => judge(served, ask.principal, action, id, row));
+}
+
+/** The standing of a member for an action of an application, whose rule is not one of the four of the collection. */
+export function actionStanding(
+  { store, collection }: Pick<Served, 'store' | 'collection'>,
+  ask: Ask,
+  rule: Rule,
+  action: Action,
+): MaybePromise<Standing & { readonly row: Row | undefined }> {
+  return whenKnown(store.read(collection.name, ask.captures[0] ?? ''), (row) => {
+    if (row === undefined || row.deletedAt !== null)
+      return { exists: false, visible: true, permitted: true, row: undefined };
+    const subject = subjectOf(row);
+    const visible = permits(collection.access.read, 'read', ask.principal, subject);
+    const permitted = visible && permits(rule, action, ask.principal, subject);
+    return { exists: true, visible: visible || !collection.conceal, permitted, row };
+  });
 }
 
 /** Changes that accompany one may name the revision of its row, and functions may read it: it must then be a real one. */

@@ -7,9 +7,10 @@
  */
 
 import type { Response } from '../../http/message.ts';
+import { isStream } from '../../http/message.ts';
 import type { MemoryLease } from '../../memory/budget.ts';
 import type { ConverseOptions } from '../../realtime/websocket/converse.ts';
-import { capOpen, isStream } from '../cap-open.ts';
+import { capOpen } from '../cap-open.ts';
 import type { OpenSocket } from '../context.ts';
 import { waitingAnswerBytes } from '../limits.ts';
 import { hasRoomFor, inOctets, noRoom, openStream } from '../open-stream.ts';

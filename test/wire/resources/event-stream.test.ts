@@ -52,6 +52,10 @@ class SlowSink {
     return this.room > 0;
   }
 
+  fail(): void {
+    this.ended = true;
+  }
+
   onReady(listener: () => void): void {
     this.#listener = listener;
   }

@@ -14,7 +14,7 @@ export const contentNodes = {
     question: 'Does the resource define content for this method?',
     ask: (facts) => facts.contentDefined,
     yes: to('content_raw'),
-    no: to('exists'),
+    no: to('idempotency_key_malformed'),
   },
   content_raw: {
     section: '§4.14.1',

@@ -13,8 +13,22 @@ export const resultNodes = {
     section: '§4.12.1',
     question: 'Is the result at another URI?',
     ask: (facts) => facts.elsewhere,
-    yes: answer('see_other'),
+    yes: to('redirect_repeats'),
     no: to('stream_asked'),
+  },
+  redirect_repeats: {
+    section: 'RFC 9110 §15.4',
+    question: 'Does the client repeat the request at the other URI, instead of a GET?',
+    ask: (facts) => facts.redirect === 'temporary' || facts.redirect === 'permanent',
+    yes: to('redirect_lasts'),
+    no: answer('see_other'),
+  },
+  redirect_lasts: {
+    section: 'RFC 9110 §15.4',
+    question: 'Does the other URI hold for all later requests?',
+    ask: (facts) => facts.redirect === 'permanent',
+    yes: answer('moved'),
+    no: answer('repeat_elsewhere'),
   },
   stream_asked: {
     section: '§6.2',
@@ -49,7 +63,7 @@ export const resultNodes = {
     section: '§7',
     question: 'Did the store make the change?',
     ask: (facts) => facts.result === 'made',
-    yes: to('deletion'),
+    yes: to('redirected'),
     no: {
       refuse: [
         'unique_taken',
@@ -83,10 +97,17 @@ export const resultNodes = {
       pick: (facts) => facts.resultProblem,
     },
   },
+  redirected: {
+    section: '§4.12.1',
+    question: 'Does the change lead to another URI?',
+    ask: (facts) => facts.redirect !== undefined,
+    yes: to('redirect_repeats'),
+    no: to('deletion'),
+  },
   deletion: {
     section: '§4.7.3',
-    question: 'Is it DELETE?',
-    ask: (facts) => facts.method === 'DELETE',
+    question: 'Is it the deletion of the target?',
+    ask: (facts) => facts.method === 'DELETE' && !facts.reports,
     yes: to('deletion_representation'),
     no: to('queued'),
   },

@@ -65,6 +65,7 @@ export const stateNodes = {
         'email_unverified',
         'account_exists',
         'provider_unavailable',
+        'refused_by_application',
       ],
       pick: (facts) => facts.proposalProblem,
     },

@@ -1,0 +1,256 @@
+/**
+ * An action of an application as an operation of the kernel (§4.1): its handler runs in one transaction, which is
+ * committed with the companions of the request before the response, and again if the transaction was overtaken. With
+ * GET and QUERY the handler only reads, in the stage of the walk that may still refuse.
+ */
+import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
+import type { Problem } from '../../http/problem.ts';
+import type { ActionLimits } from '../../kernel/action.ts';
+import type {
+  Ask,
+  Made,
+  Operation,
+  Proposal,
+  Representation,
+  Result,
+  Standing,
+} from '../../kernel/resource.ts';
+import { permission, permits } from '../../model/access.ts';
+import { toRulePrincipal } from '../../model/access-function.ts';
+import { actionStanding } from '../../resources/collection/standing.ts';
+import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
+import { FunctionFailed, problemOrFailure, withinTime } from '../hooks/before-write.ts';
+import { refuseWith } from '../refusal.ts';
+import { callsOver } from '../transaction/calls.ts';
+import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
+import { commitTransaction } from '../transaction/unit-logic.ts';
+import { type ActionInput, actionInput, type InputFields } from './action-input.ts';
+import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
+
+export type ActionServices = {
+  readonly store: Store;
+  readonly clock: () => number;
+  readonly open: OpenTransaction;
+  readonly limits: ActionLimits & { readonly actionTimeoutMs: number };
+};
+
+type RowStanding = Standing & { readonly row: Row | undefined };
+
+type Ready = Proposal & {
+  readonly fields: InputFields;
+  /** The output of a safe method. */
+  readonly given?: Given;
+};
+
+/** An action with what is prepared once. */
+type Served = ActionServices & {
+  readonly action: DeclaredAction;
+  readonly input: ActionInput;
+  readonly readOutput: ReadOutput;
+  /** `the action POST /tickets/{id}/merge` */
+  readonly named: string;
+  readonly safe: boolean;
+  /** Response fields. */
+  readonly fields: readonly string[];
+};
+
+export function isSafeAction({ method }: Pick<DeclaredAction, 'method'>): boolean {
+  return method === 'GET' || method === 'QUERY';
+}
+
+/** What the response is; `json` also for none. */
+export function outputKind({ output }: Pick<DeclaredAction, 'output'>) {
+  return output !== undefined && isOwnOutput(output) ? output.kind : 'json';
+}
+
+export function actionOperation(
+  action: DeclaredAction,
+  services: ActionServices,
+): { readonly operation: Operation; readonly input: ActionInput } {
+  const { rule, collection, method } = action;
+  const named = `the action ${method} ${action.pattern}`;
+  const input = actionInput(action.input, method, services.limits);
+  const safe = isSafeAction(action);
+  const served: Served = {
+    ...services,
+    ...{ action, input, named, safe, readOutput: actionOutput(action.output, named) },
+    fields: fieldsOf(action),
+  };
+  const kind = safe ? 'read' : 'update';
+  const member = action.on === 'member' ? collection : undefined;
+  const operation: Operation<RowStanding, unknown, Ready> = {
+    permission: (principal) => permission(rule, kind, principal),
+    standing: (ask) =>
+      member === undefined
+        ? {
+            ...{ exists: true, visible: true, row: undefined },
+            permitted: permits(rule, kind, ask.principal, noSubject),
+          }
+        : actionStanding({ store: services.store, collection: member }, ask, rule, kind),
+    ...(member === undefined || safe
+      ? {}
+      : { changes: ({ captures }: Ask) => ({ table: member.name, id: captures[0] ?? '' }) }),
+    ...input.stages,
+    offers: offersOf(action),
+    reports: true,
+    ...redirectOf(action),
+    ...(safe ? readingStages(served) : changingStages(served)),
+  };
+  return { operation: operation as Operation, input };
+}
+
+const noSubject = { owner: null, member: () => undefined };
+
+function offersOf({ output }: DeclaredAction): readonly string[] {
+  if (output === undefined || !isOwnOutput(output)) return ['application/json'];
+  return output.kind === 'redirect' ? ['*/*'] : [output.mediaType.split(';', 1)[0] ?? ''];
+}
+
+function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
+  if (output === undefined || !isOwnOutput(output) || output.kind !== 'redirect') return {};
+  return {
+    redirect: output.status === 307 ? 'temporary' : output.status === 308 ? 'permanent' : 'see_other',
+  };
+}
+
+/** Suggests the name to browsers (RFC 6266, RFC 8187). */
+function fieldsOf({ output }: DeclaredAction): readonly string[] {
+  if (output === undefined || !isOwnOutput(output) || output.fileName === undefined) return [];
+  const plain = output.fileName.replaceAll(/[^\x20-\x7e]/g, '_');
+  const extended =
+    plain === output.fileName ? '' : `; filename*=UTF-8''${encodeURIComponent(output.fileName)}`;
+  return ['Content-Disposition', `attachment; filename="${plain}"${extended}`];
+}
+
+function readingStages(
+  served: Served,
+): Pick<Operation<RowStanding, unknown, Ready>, 'propose' | 'represent'> {
+  const isRedirect = outputKind(served.action) === 'redirect';
+  return {
+    propose: async (ask, { row }, content) => {
+      const read = served.input.read(ask, content);
+      if ('problem' in read) return { ...read, fields: {} };
+      const ran = await run(served, ask, row, read.fields);
+      if (ran instanceof Overtaken) throw new Error(`${served.named} only reads, and was overtaken`);
+      if ('refused' in ran) return { problem: ran.refused, fields: {} };
+      const { given } = ran;
+      return {
+        ...{ problem: null, fields: read.fields, given },
+        ...(isRedirect ? { elsewhere: given.location ?? '' } : {}),
+      };
+    },
+    represent: (_ask, _standing, proposal): Representation => ({
+      content: proposal?.given?.content ?? 'null',
+      mediaType: proposal?.given?.media?.type ?? 'application/json',
+      validators: { tag: null, modifiedAt: null },
+      cacheControl: 'private, no-store',
+      fields: served.fields,
+    }),
+  };
+}
+
+function changingStages(
+  served: Served,
+): Pick<Operation<RowStanding, unknown, Ready>, 'propose' | 'act' | 'idempotent' | 'asynchronous'> {
+  const kind = outputKind(served.action);
+  return {
+    // A stream can be sent only once.
+    idempotent: kind !== 'stream',
+    // The outcome of an operation is JSON; a stored request has no query string.
+    asynchronous: (kind === 'json' || kind === 'redirect') && !(served.input.inQuery && served.action.input),
+    propose: (ask, _standing, content) => {
+      const read = served.input.read(ask, content);
+      return 'problem' in read ? { ...read, fields: {} } : { ...read, problem: null };
+    },
+    act: async (ask, { row }, proposal): Promise<Result> => {
+      const ran = await run(served, ask, row, proposal?.fields ?? {});
+      if (ran instanceof Overtaken || 'refused' in ran) return ran;
+      return commitTransaction(served, ask, ran.transaction, { made: madeOf(served, ran.given), rev: 0 });
+    },
+  };
+}
+
+function madeOf({ fields }: Served, { content: _, ...given }: Given): Made {
+  return {
+    ...{ outcome: 'made', created: false, modifiedAt: null, validated: false },
+    ...given,
+    ...(fields.length === 0 ? {} : { fields }),
+  };
+}
+
+type Ran =
+  | { readonly given: Given; readonly transaction: ReturnType<OpenTransaction> }
+  | { readonly refused: Problem }
+  | Overtaken;
+
+/** @param row of the member, by which the caller was judged @throws FunctionFailed, StoreUnavailable */
+async function run(served: Served, ask: Ask, row: Row | undefined, fields: InputFields): Promise<Ran> {
+  const { action, named, safe, limits } = served;
+  const transaction = served.open(ask.principal);
+  if (row !== undefined && !safe) {
+    const table = action.collection?.name ?? '';
+    const found = await transaction.read(table, row.id);
+    if (found?.rev !== row.rev) return new Overtaken({ table, id: row.id });
+  }
+  const scope = transaction.scope(0);
+  const aborting = new AbortController();
+  const forget = ask.request.onGone?.(() => aborting.abort(new Error('the client has left')));
+  const end = (): void => {
+    scope.end();
+    aborting.abort(new Error(`${named} has ended`));
+  };
+  let streams = false;
+  try {
+    const acting = actingOf(served, ask, { row, fields, scope, signal: aborting.signal });
+    const value = await withinTime(settle(action, acting, scope), limits.actionTimeoutMs, named, setting);
+    const given = served.readOutput(value, end);
+    streams = given.stream !== undefined;
+    return { given, transaction };
+  } catch (error) {
+    const torn = safe || error instanceof StoreUnavailable ? undefined : transaction.torn();
+    if (torn !== undefined) return new Overtaken(torn);
+    return { refused: problemOrFailure(error, named) };
+  } finally {
+    forget?.();
+    // The generator of a stream runs while it is sent; what it writes could not be committed any more.
+    if (!streams || !safe) scope.end();
+    if (!streams) aborting.abort(new Error(`${named} has ended`));
+  }
+}
+
+const setting = 'COMITY_ACTION_TIMEOUT_MS';
+
+async function settle(action: DeclaredAction, acting: object, scope: Scope): Promise<unknown> {
+  const value = await action.handler(acting as never);
+  await scope.settled();
+  return value;
+}
+
+type Running = {
+  readonly row: Row | undefined;
+  readonly fields: InputFields;
+  readonly scope: Scope;
+  readonly signal: AbortSignal;
+};
+
+function actingOf(served: Served, ask: Ask, { row, fields, scope, signal }: Running): object {
+  const { action, named, safe } = served;
+  const isMember = action.on === 'member';
+  const calls = callsOver((call) => {
+    if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
+    throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
+  });
+  const own = isMember ? ask.captures.slice(1) : ask.captures;
+  return {
+    ...calls,
+    id: isMember ? ask.captures[0] : undefined,
+    document: row === undefined ? undefined : JSON.parse(row.doc),
+    captures: Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? ''])),
+    // A copy: an action that is overtaken runs again with the same input.
+    input: structuredClone(fields),
+    principal: toRulePrincipal(ask.principal),
+    now: new Date(served.clock()),
+    refuse: refuseWith(action.codes),
+    signal,
+  };
+}

@@ -1,0 +1,154 @@
+/**
+ * What the handler of an action returns, as the content of the response. A value that does not fit its declaration is a
+ * fault of the application: the response is a 500, and nothing is written.
+ */
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { isOwnOutput } from '../../config/actions.ts';
+import type { ContentSink, ContentStream } from '../../http/message.ts';
+import type { Made } from '../../kernel/resource.ts';
+import type { Output, Pieces } from '../../model/logic/actions.ts';
+import { FunctionFailed } from '../hooks/before-write.ts';
+
+/** The parts of a response that the output determines. */
+export type Given = Pick<Made, 'doc' | 'media' | 'stream' | 'location'> & {
+  /** Content of a response to a safe method. */
+  readonly content: string | Uint8Array | ContentStream | null;
+};
+
+/** @throws FunctionFailed @param onEnd called once when a stream has ended */
+export type ReadOutput = (value: unknown, onEnd: () => void) => Given;
+
+const nothing: Given = { doc: null, location: null, content: null };
+const faultsShownMax = 3;
+
+/** @param named the action, for sentences */
+export function actionOutput(declared: TSchema | Output | undefined, named: string): ReadOutput {
+  if (declared === undefined) return () => nothing;
+  if (!isOwnOutput(declared)) return jsonOutput(declared, named);
+  const media = { type: declared.mediaType };
+  const wrong = (expected: string, value: unknown): FunctionFailed =>
+    new FunctionFailed(`${named} must return ${expected}, and returned ${shown(value)}`);
+  switch (declared.kind) {
+    case 'text':
+      return (value) => {
+        if (typeof value !== 'string') throw wrong('a string', value);
+        return { doc: value, media, location: null, content: value };
+      };
+    case 'bytes':
+      return (value) => {
+        if (!(value instanceof Uint8Array)) throw wrong('a Uint8Array', value);
+        const doc = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+        return { doc, media: { ...media, isBase64: true }, location: null, content: value };
+      };
+    case 'stream':
+      return (value, onEnd) => {
+        if (!isPieces(value)) throw wrong('an iterable of strings or Uint8Arrays', value);
+        const stream = contentStream(value, named, onEnd);
+        return { doc: null, media, stream, location: null, content: stream };
+      };
+    case 'redirect':
+      return (value) => {
+        if (typeof value !== 'string' || !isLocation(value))
+          throw wrong('a URI reference of ASCII characters', value);
+        return { ...nothing, location: value };
+      };
+  }
+}
+
+function jsonOutput(schema: TSchema, named: string): ReadOutput {
+  let validator: ReturnType<typeof Compile> | undefined;
+  return (value) => {
+    validator ??= Compile(schema);
+    const doc: string | undefined = JSON.stringify(value);
+    // Dates, and members without a value, are others in JSON, which is what the schema describes.
+    const told: unknown = doc === undefined ? undefined : JSON.parse(doc);
+    if (doc === undefined || !validator.Check(told)) {
+      const faults = doc === undefined ? [] : validator.Errors(told).slice(0, faultsShownMax);
+      const what = faults.map(({ instancePath, message }) => `${instancePath} ${message}`.trim()).join('; ');
+      throw new FunctionFailed(
+        `${named} returned what its output does not describe: ${what || shown(value)}`,
+      );
+    }
+    return { doc, location: null, content: doc };
+  };
+}
+
+const printable = /^[\x21-\x7e]+$/;
+
+function isLocation(text: string): boolean {
+  return printable.test(text) && URL.canParse(text, 'http://localhost/');
+}
+
+function isPieces(value: unknown): value is Pieces {
+  return (
+    typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value)
+  );
+}
+
+function shown(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
+}
+
+/** Longer pieces are sent in parts, so that a slow client does not make the program hold a whole one. */
+const partBytesMax = 16 * 1024;
+
+/** Reads the next piece when the client has received most of the last one. */
+function contentStream(pieces: Pieces, named: string, onEnd: () => void): ContentStream {
+  return {
+    open(sink) {
+      const iterator =
+        Symbol.asyncIterator in pieces ? pieces[Symbol.asyncIterator]() : pieces[Symbol.iterator]();
+      let hasLeft = false;
+      let wake = (): void => undefined;
+      sink.onReady(() => wake());
+      const ready = (): Promise<void> => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        wake = resolve;
+        return promise;
+      };
+      void send(sink, iterator, { named, ready, isOver: () => hasLeft }).finally(onEnd);
+      return () => {
+        hasLeft = true;
+        wake();
+        onEnd();
+      };
+    },
+  };
+}
+
+type Sending = {
+  readonly named: string;
+  readonly ready: () => Promise<void>;
+  readonly isOver: () => boolean;
+};
+
+type Iterators = AsyncIterator<string | Uint8Array> | Iterator<string | Uint8Array>;
+
+async function send(
+  sink: ContentSink,
+  iterator: Iterators,
+  { named, ready, isOver }: Sending,
+): Promise<void> {
+  try {
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      const { value } = next;
+      if (typeof value !== 'string' && !(value instanceof Uint8Array))
+        throw new FunctionFailed(`${named} must yield strings or Uint8Arrays, and yielded ${shown(value)}`);
+      const bytes = typeof value === 'string' ? Buffer.from(value) : value;
+      for (let at = 0; at < bytes.length && !isOver(); at += partBytesMax) {
+        const isTaken = sink.write(bytes.subarray(at, at + partBytesMax));
+        if (!isTaken && !isOver()) await ready();
+      }
+      if (isOver()) {
+        await iterator.return?.();
+        return;
+      }
+    }
+    sink.end();
+  } catch (error) {
+    // A client that has left is the usual cause then.
+    if (!isOver()) sink.fail(new FunctionFailed(`the stream of ${named} failed`, { cause: error }));
+  }
+}

@@ -1,0 +1,166 @@
+/** The actions of an application as resources: the operations at one path together, with their documentation. */
+import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
+import type { ProblemCode } from '../../http/problem-registry.ts';
+import { problems } from '../../http/problem-registry.ts';
+import {
+  type Content,
+  json,
+  type OperationDocumentation,
+  pathParameter,
+  type Tag,
+} from '../../kernel/documentation.ts';
+import { operationSchema } from '../../kernel/operations/operation-routes.ts';
+import type { Operation, Resource } from '../../kernel/resource.ts';
+import type { Serving } from '../../resources/collection/serving.ts';
+import { type ActionInput, inputTypes } from './action-input.ts';
+import { type ActionServices, actionOperation, isSafeAction, outputKind } from './action-operation.ts';
+
+export type ActionRoutesOptions = Pick<ActionServices, 'open' | 'limits'> & {
+  readonly actions: readonly DeclaredAction[];
+};
+
+export function actionResources(
+  { store, clock, base }: Pick<Serving, 'store' | 'clock' | 'base'>,
+  { actions, open, limits }: ActionRoutesOptions,
+): readonly Resource[] {
+  const services: ActionServices = { store, clock, open, limits };
+  const byPattern = Map.groupBy(actions, ({ pattern }) => pattern);
+  return [...byPattern.values()].flatMap((sharing) => {
+    const [first] = sharing;
+    if (first === undefined) return [];
+    const operations = sharing.map((action) => {
+      const { operation, input } = actionOperation(action, services);
+      return [
+        action.method,
+        { ...operation, documentation: documentationOf(action, operation, input) },
+      ] as const;
+    });
+    return [
+      {
+        pattern: `${base}${first.pattern}`,
+        documentation: {
+          name: nameOf(first),
+          noun: `the action ${first.name}`,
+          tag: first.collection ?? ownTag,
+          ...parametersOf(first),
+        },
+        operations: new Map<string, Operation>(operations),
+        constantFields: [],
+        offers: ['application/json'],
+      },
+    ];
+  });
+}
+
+const ownTag: Tag = { name: 'actions', description: 'What this application does besides its collections.' };
+
+/** `TicketsMerge`, `CallPing`: no operation of a collection is named so. */
+function nameOf({ name, collection }: DeclaredAction): string {
+  return `${pascal(collection?.name ?? 'call')}${pascal(name)}`;
+}
+
+function pascal(name: string): string {
+  return name
+    .split('-')
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join('');
+}
+
+function parametersOf({ on, captures }: DeclaredAction) {
+  const parameters = [
+    ...(on === 'member' ? [pathParameter('id', 'Id of the member.')] : []),
+    ...captures.map((name) => pathParameter(name, `\`${name}\` in the path.`)),
+  ];
+  return parameters.length === 0 ? {} : { parameters };
+}
+
+function documentationOf(
+  action: DeclaredAction,
+  operation: Operation,
+  input: ActionInput,
+): OperationDocumentation {
+  const { on, collection, rule, summary, description, codes } = action;
+  const safe = isSafeAction(action);
+  const name = nameOf(action);
+  const isRedirect = outputKind(action) === 'redirect';
+  const standing =
+    on === 'member' && collection !== undefined ? { member: { collection, action: 'update', rule } } : {};
+  return {
+    id: name.slice(0, 1).toLowerCase() + name.slice(1),
+    summary: summary ?? `Call the action ${action.name}`,
+    ...(description === undefined ? {} : { description }),
+    ...takenBy(action, input),
+    gives: {
+      ...givenBy(action, safe),
+      ...(operation.asynchronous === true ? { accepted: json(operationSchema) } : {}),
+    },
+    ...(isRedirect && safe ? { redirects: 'always' } : {}),
+    ...fileFields(action, safe),
+    ...(standing as Pick<OperationDocumentation, 'member'>),
+    codes: [...inputCodes(input), ...registered(codes), 'refused_by_application'],
+    ownCodes: [...(codes ?? [])].flatMap(([code, status]) =>
+      isRegistered(code) ? [] : [{ code, status: status ?? problems.refused_by_application.status }],
+    ),
+  };
+}
+
+function givesContent(action: DeclaredAction): boolean {
+  return action.output !== undefined && outputKind(action) !== 'redirect';
+}
+
+function takenBy(
+  { example }: DeclaredAction,
+  { schema, inQuery }: ActionInput,
+): Pick<OperationDocumentation, 'takes' | 'parameters'> {
+  if (schema === undefined) return {};
+  if (!inQuery) {
+    const [jsonType = '', ...forms] = inputTypes;
+    const shown = example.input === undefined ? { schema } : { schema, example: example.input };
+    return {
+      takes: Object.fromEntries([[jsonType, shown], ...forms.map((type) => [type, { schema }] as const)]),
+    };
+  }
+  const required = (schema.required ?? []) as readonly string[];
+  return {
+    parameters: Object.entries(schema.properties).map(([name, part]) => {
+      const { description, ...plain } = part as { description?: unknown; type?: unknown };
+      return {
+        ...{ name, in: 'query', required: required.includes(name), schema: plain },
+        ...(typeof description === 'string' ? { description } : {}),
+        ...(plain.type === 'object' ? { style: 'deepObject', explode: true } : {}),
+      };
+    }),
+  };
+}
+
+function givenBy(action: DeclaredAction, safe: boolean): OperationDocumentation['gives'] {
+  const { output, example } = action;
+  if (output === undefined || !givesContent(action)) return {};
+  const content: Content = isOwnOutput(output)
+    ? { [output.mediaType]: output.kind === 'text' ? { schema: { type: 'string' } } : { schema: {} } }
+    : json({ ...output }, example.output);
+  return { [safe ? 'representation' : 'changed']: content };
+}
+
+function fileFields({ output }: DeclaredAction, safe: boolean): Partial<OperationDocumentation> {
+  if (output === undefined || !isOwnOutput(output) || output.fileName === undefined) return {};
+  const fields = ['Content-Disposition'] as const;
+  return safe ? { representationFields: fields } : { madeFields: fields };
+}
+
+function inputCodes({ schema, inQuery }: ActionInput): readonly ProblemCode[] {
+  if (schema === undefined) return [];
+  if (inQuery) return ['query_parameter_invalid'];
+  return [
+    ...(((schema.required ?? []) as readonly string[]).length > 0 ? (['field_missing'] as const) : []),
+    'validation_failed',
+  ];
+}
+
+function registered(codes: DeclaredAction['codes']): readonly ProblemCode[] {
+  return [...(codes?.keys() ?? [])].filter(isRegistered);
+}
+
+function isRegistered(code: string): code is ProblemCode {
+  return Object.hasOwn(problems, code);
+}

@@ -22,7 +22,7 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/config',
     may: [...values, 'src/webhooks/signature', 'src/webhooks/presets.ts'],
     node: ['node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:url', 'node:util'],
-    packages: ['typebox'],
+    packages: ['croner', 'typebox'],
   },
   {
     folder: 'src/observe',

@@ -195,6 +195,34 @@ export const importTable: readonly FolderRow[] = [
     ],
     packages: ['typebox'],
   },
+  // Events to subscribers: messages of the inbox, in the unit of the event.
+  {
+    folder: 'src/subscribers',
+    may: [
+      ...stored,
+      'src/kernel',
+      'src/resources',
+      'src/work',
+      'src/webhooks/receiving',
+      'src/webhooks/routes',
+    ],
+    node: [],
+    packages: ['typebox'],
+  },
+  // Jobs: messages of the inbox at scheduled times.
+  {
+    folder: 'src/jobs',
+    may: [
+      ...stored,
+      'src/kernel',
+      'src/resources',
+      'src/work',
+      'src/webhooks/receiving',
+      'src/webhooks/routes',
+    ],
+    node: [],
+    packages: ['typebox'],
+  },
   {
     folder: 'src/webhooks/sending',
     may: [

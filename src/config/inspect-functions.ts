@@ -105,7 +105,9 @@ function inspectSubscriber(name: string, written: Written, refuse: Refuse): Decl
 function inspectPatterns(written: unknown, refuse: Refuse): readonly string[] {
   if (!Array.isArray(written) || written.length === 0 || written.length > patternsMax) {
     const size = Array.isArray(written) ? `${written.length}` : kindOf(written);
-    refuse(`events must be a list of 1 to ${patternsMax} patterns, such as ['comments.created'], not ${size}`);
+    refuse(
+      `events must be a list of 1 to ${patternsMax} patterns, such as ['comments.created'], not ${size}`,
+    );
     return [];
   }
   return [...new Set(written)].flatMap((pattern: unknown) => {
@@ -156,7 +158,8 @@ function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobT
   return inspectEvery(every, refuse);
 }
 
-const cronRule = "cron must be five fields, such as '0 3 * * *': minute, hour, day of the month, month, day of the week";
+const cronRule =
+  "cron must be five fields, such as '0 3 * * *': minute, hour, day of the month, month, day of the week";
 /** Any moment from which a time that ever comes is found: expressions repeat after 28 years at the latest. */
 const anyTime = Date.UTC(2026, 0, 1);
 

@@ -23,13 +23,6 @@ export type OwnFunction = {
   readonly timeoutMs: number | undefined;
 };
 
-/** The functions of a configuration, apart from senders. */
-export type SourcesOfFunctions = {
-  readonly subscribers: ReadonlyMap<string, { readonly source: Source }>;
-  readonly jobs: ReadonlyMap<string, { readonly source: Source }>;
-};
-
-/** The message of one event, by which repetitions are detected, is named by the event. */
 export function subscriberSource(name: string): string {
   return `subscriber:${name}`;
 }

@@ -57,5 +57,3 @@ export type DeclaredSubscriber = {
   readonly orderBy: OrderBy | undefined;
   readonly source: Source;
 };
-
-

@@ -22,7 +22,7 @@ export const importTable: readonly FolderRow[] = [
     folder: 'src/config',
     may: [...values, 'src/webhooks/signature', 'src/webhooks/presets.ts'],
     node: ['node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:url', 'node:util'],
-    packages: ['typebox'],
+    packages: ['croner', 'typebox'],
   },
   {
     folder: 'src/observe',
@@ -193,6 +193,34 @@ export const importTable: readonly FolderRow[] = [
       'node:worker_threads',
       'node:zlib',
     ],
+    packages: ['typebox'],
+  },
+  // Events to subscribers: messages of the inbox, in the unit of the event.
+  {
+    folder: 'src/subscribers',
+    may: [
+      ...stored,
+      'src/kernel',
+      'src/resources',
+      'src/work',
+      'src/webhooks/receiving',
+      'src/webhooks/routes',
+    ],
+    node: [],
+    packages: ['typebox'],
+  },
+  // Jobs: messages of the inbox at scheduled times.
+  {
+    folder: 'src/jobs',
+    may: [
+      ...stored,
+      'src/kernel',
+      'src/resources',
+      'src/work',
+      'src/webhooks/receiving',
+      'src/webhooks/routes',
+    ],
+    node: [],
     packages: ['typebox'],
   },
   {

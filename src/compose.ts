@@ -38,6 +38,7 @@ import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
+import { withMessages } from './subscribers/with-messages.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
@@ -176,13 +177,22 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...settings,
       onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
     });
-    const sending = { ...common, worker: options.shared?.worker, ownListeners: () => ownListeners };
+    let wake = (_source: string): void => undefined;
+    const { subscribers } = configuration;
+    const noticed = withMessages(store, { ...common, subscribers, wake: (source) => wake(source) });
+    const sending = {
+      ...common,
+      store: noticed,
+      worker: options.shared?.worker,
+      ownListeners: () => ownListeners,
+    };
     const webhooks = await createSending({
       ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     const logic = logicOf(options, clock, webhooks.eventTypes);
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
+    wake = received.wake;
     const served = { ...common, store: webhooks.store, accounts, webhooks, received, memory };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRates(options, store);

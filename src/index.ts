@@ -10,8 +10,10 @@ export {
   UnprocessableMessage,
 } from './config/handler.ts';
 export { ConfigurationError } from './config/inspection.ts';
+export type { JobDeclaration, JobRun } from './config/jobs.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
+export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
 export { type Comity, type CreateOptions, createComity } from './create-comity.ts';
 export type { Access, Action, Rule } from './model/access.ts';

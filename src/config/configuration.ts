@@ -7,14 +7,17 @@ import { type DeclaredAction, resolveActions } from './actions.ts';
 import { resolveCollections } from './collections.ts';
 import type { ConfigurationDeclaration } from './define.ts';
 import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
+import { inspectJobs, inspectSubscribers } from './inspect-functions.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 
+import type { DeclaredJob } from './jobs.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
+import type { DeclaredSubscriber } from './subscribers.ts';
 import { inspectIssuers, type TrustedIssuer } from './trusted-issuers.ts';
 import type { TunnelAccess } from './tunnel.ts';
 import { inspectSchedules, type WebhookSchedules } from './webhook-schedules.ts';
@@ -31,6 +34,8 @@ export type Configuration = {
   readonly issuers: readonly TrustedIssuer[];
   readonly schedules: WebhookSchedules;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
+  readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
+  readonly jobs: ReadonlyMap<string, DeclaredJob>;
   readonly tunnel: TunnelAccess;
   /** Checked by `loadSettings`, together with the environment. */
   readonly settings: SettingOverrides;
@@ -44,8 +49,10 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'collections',
   'eventTypes',
   'issuers',
+  'jobs',
   'senders',
   'settings',
+  'subscribers',
   'tunnel',
   'webhooks',
 ]);
@@ -95,6 +102,8 @@ export function resolveConfiguration(
   const issuers = inspectIssuers(written.issuers, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
+  const subscribers = inspectSubscribers(written.subscribers, mistakes);
+  const jobs = inspectJobs(written.jobs, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
   if (mistakes.length > 0) throw new ConfigurationError(mistakes);
   return {
@@ -107,6 +116,8 @@ export function resolveConfiguration(
     issuers,
     schedules,
     senders,
+    subscribers,
+    jobs,
     tunnel,
     settings: settings as SettingOverrides,
   };

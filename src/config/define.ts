@@ -7,8 +7,10 @@ import type { CollectionDeclaration } from '../model/collection.ts';
 import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
+import type { JobDeclaration } from './jobs.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
+import type { SubscriberDeclaration } from './subscribers.ts';
 import type { TrustedIssuerDeclaration } from './trusted-issuers.ts';
 import type { TunnelDeclaration } from './tunnel.ts';
 import type { WebhookSchedules } from './webhook-schedules.ts';
@@ -35,6 +37,10 @@ export type ConfigurationDeclaration<R = never> = {
   };
   /** Senders of webhooks by their name in the path `{base}/webhooks/{sender}` (§4.14). */
   readonly senders?: Readonly<Record<string, SenderDeclaration<R>>>;
+  /** Functions that get events after the commit, by name. */
+  readonly subscribers?: Readonly<Record<string, SubscriberDeclaration<R>>>;
+  /** Functions that run at scheduled times, by name. */
+  readonly jobs?: Readonly<Record<string, JobDeclaration<R>>>;
   /** Hosts that tunnels and forwarded requests may connect to, by caller (§4.10). */
   readonly tunnel?: TunnelDeclaration;
   /** Settings of docs/reference/settings.md by name; the environment takes precedence. */

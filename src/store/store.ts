@@ -84,6 +84,10 @@ export type EventEntry = {
   /** The envelope of §2.6 as served. */
   readonly doc: string;
   readonly createdAt: number;
+  /** For subscribers, and not stored: the representation before the change. */
+  readonly before?: string | undefined;
+  /** For subscribers, and not stored: how many of their units led to the event, one after the other. Absent: none. */
+  readonly depth?: number;
 };
 
 export type Unit = {

@@ -143,6 +143,10 @@ export const sendersSettings = section('Webhooks in', {
     { unit: 'hooks', default: 8, least: 1, most: 64 },
     'Hooks within hooks: how deep writes of hooks may cause further hooks.',
   ),
+  subscriberDepthMax: integer(
+    { unit: 'events', default: 32, least: 1, most: 10_000 },
+    'Events of subscribers that lead to one another: how many may follow from one before the next is taken for a loop and fails.',
+  ),
   handlerHeapBytesMax: integer(
     { unit: 'bytes', default: 256 * MiB, least: 16 * MiB, most: 16_384 * MiB },
     'Memory of the JavaScript heap of one such thread; Comity replaces a thread that needs more.',

@@ -7,6 +7,9 @@ import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Handler } from '../../config/handler.ts';
+import type { JobDeclaration } from '../../config/jobs.ts';
+import type { SubscriberDeclaration } from '../../config/subscribers.ts';
+import type { Resources } from '../../model/logic/collection-calls.ts';
 import type { Logic } from '../../model/logic/logic.ts';
 import {
   type Failure,
@@ -17,7 +20,7 @@ import {
   type ThreadData,
   type ToThread,
 } from './handler-protocol.ts';
-import { receivedMessage } from './received-message.ts';
+import { eventHandling, jobRun, receivedMessage } from './received-message.ts';
 import type { Given } from './task.ts';
 import { ThreadCalls } from './thread-calls.ts';
 
@@ -42,15 +45,28 @@ type Functions = (given: Given, logic: Logic & { readonly signal: AbortSignal })
 async function load(): Promise<Functions> {
   yieldToOthers();
   const imported = (await import(module)) as { default?: Declared };
-  const senders = imported.default?.senders ?? {};
-  return ({ message }, logic) => {
-    const handler = senders[message.sender]?.handler;
-    if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
-    return handler({ ...logic, message: receivedMessage(message) });
+  const { senders = {}, subscribers = {}, jobs = {} } = imported.default ?? {};
+  return (given, logic) => {
+    if (given.kind === 'message') {
+      const { message } = given;
+      const handler = senders[message.sender]?.handler;
+      if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
+      return handler({ ...logic, message: receivedMessage(message) });
+    }
+    const { kind, of, attempt } = given;
+    const declared = kind === 'subscriber' ? subscribers[of] : jobs[of];
+    if (declared === undefined) throw new Error(`the configuration has no ${kind} ${of}`);
+    // Called as members, so that `this` is the declaration, as in the file.
+    if ('handler' in declared) return declared.handler({ ...logic, ...eventHandling(given.body), attempt });
+    return declared.run({ ...logic, ...jobRun(given.body), attempt });
   };
 }
 
-type Declared = { readonly senders?: Readonly<Record<string, { readonly handler?: Handler }>> };
+type Declared = {
+  readonly senders?: Readonly<Record<string, { readonly handler?: Handler }>>;
+  readonly subscribers?: Readonly<Record<string, Pick<SubscriberDeclaration<Resources>, 'handler'>>>;
+  readonly jobs?: Readonly<Record<string, Pick<JobDeclaration<Resources>, 'run'>>>;
+};
 
 function serve(functions: Functions): void {
   const runs = new Map<number, ActiveRun>();

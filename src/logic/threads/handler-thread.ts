@@ -194,7 +194,7 @@ export class HandlerThread {
       run.isOverdue = true;
       return;
     }
-    run.fail('timeout', `not done within ${this.#events.timeoutMs} ms`);
+    run.fail('timeout', `not done within ${run.task.timeoutMs ?? this.#events.timeoutMs} ms`);
     this.abort(run);
   }
 
@@ -241,7 +241,7 @@ export class HandlerThread {
     const run = this.runs.get(message.run);
     if (run === undefined) return;
     if (message.kind === 'begun') {
-      const { timeoutMs } = this.#events;
+      const timeoutMs = run.task.timeoutMs ?? this.#events.timeoutMs;
       if (run.overSince === undefined) run.startTime(timeoutMs, () => this.#timeOver(run));
       return;
     }

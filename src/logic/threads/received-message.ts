@@ -1,6 +1,11 @@
-/** The message as a handler receives it (config/handler.ts). Its text is decoded only when the handler reads it. */
+/**
+ * The message as a handler receives it (config/handler.ts), and the event or the run as a subscriber or a job does. The
+ * text of a message is decoded only when the handler reads it.
+ */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import { type ReceivedMessage, UnprocessableMessage } from '../../config/handler.ts';
+import type { JobRun } from '../../config/jobs.ts';
+import type { EventHandling, SubscribedEvent } from '../../config/subscribers.ts';
 import type { GivenMessage } from './task.ts';
 
 /** Of a decoded body. */
@@ -65,4 +70,26 @@ function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8
     }
   }
   return bytes;
+}
+
+/** The content of a subscriber's message; `before` only where the event has it. */
+export type EventContent = {
+  readonly event: SubscribedEvent;
+  readonly before?: SubscribedEvent['data']['object'];
+};
+
+/** @param body in base64 */
+export function eventHandling(body: string): Pick<EventHandling, 'event' | 'before' | 'after'> {
+  const { event, before } = JSON.parse(Buffer.from(body, 'base64').toString()) as EventContent;
+  const after = event.type.endsWith('.deleted') ? undefined : event.data.object;
+  return { event, before, after };
+}
+
+/** The content of a job's message. */
+export type JobContent = { readonly scheduledAt: string };
+
+/** @param body in base64 */
+export function jobRun(body: string): Pick<JobRun, 'scheduledAt'> {
+  const { scheduledAt } = JSON.parse(Buffer.from(body, 'base64').toString()) as JobContent;
+  return { scheduledAt: new Date(scheduledAt) };
 }

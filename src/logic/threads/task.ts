@@ -14,7 +14,16 @@ export type GivenMessage = {
   readonly body: string;
 };
 
-export type Given = { readonly kind: 'message'; readonly message: GivenMessage };
+/** An event for a subscriber, or the run of a job: its name in the configuration, and the content in base64. */
+export type GivenContent = {
+  readonly of: string;
+  readonly attempt: number;
+  readonly body: string;
+};
+
+export type Given =
+  | { readonly kind: 'message'; readonly message: GivenMessage }
+  | ({ readonly kind: 'subscriber' | 'job' } & GivenContent);
 
 export type Task = {
   /** Of the message: one that ended a thread is a suspect by it. */
@@ -22,4 +31,6 @@ export type Task = {
   /** What declares the function. Its tasks wait while it probably keeps a thread busy. */
   readonly source: string;
   readonly given: Given;
+  /** Undefined: the setting applies. */
+  readonly timeoutMs?: number | undefined;
 };

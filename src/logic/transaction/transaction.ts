@@ -131,7 +131,7 @@ class LogicTransaction implements Transaction {
       else if ('entry' in entry) events.push(entry.entry(`evt_${serving.newId()}`));
       else if (entry.kind !== undefined) {
         writes.push(entry);
-        events.push(eventOf(served(entry.table), entry.kind, entry, entry.at));
+        events.push(eventOf(served(entry.table), entry.kind, entry, entry.at, entry.before?.doc));
       }
     }
     const changes = orderChanges(writes, collections).map(({ table, id, expect, next }) => ({

@@ -234,7 +234,8 @@ function update(served: Served, ask: Ask, { id, before: row }: ProposedWrite, fi
   const result = { created: false, location, modifiedAt: at, validated: true };
   const made = madeOf(served, ask.principal, next, result);
   const changes = [{ table: served.collection.name, id, expect: { rev: row.rev }, next }];
-  return commitUnit(served, ask, { changes, events: [eventOf(served, 'updated', next, at)] }, made, [row]);
+  const events = [eventOf(served, 'updated', next, at, row.doc)];
+  return commitUnit(served, ask, { changes, events }, made, [row]);
 }
 
 /**
@@ -309,7 +310,7 @@ function put(
   const location = `${served.path}/${encodeURIComponent(id)}`;
   const made = madeOf(served, ask.principal, next, { created, location, modifiedAt: at, validated: false });
   const expect = row === undefined ? ({ absent: true } as const) : { rev: row.rev };
-  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at)];
+  const events = [eventOf(served, made.created ? 'created' : 'updated', next, at, replaced?.doc)];
   const changes = [{ table: served.collection.name, id, expect, next }];
   return commitUnit(served, ask, { changes, events }, made, [row]);
 }

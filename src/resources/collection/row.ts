@@ -30,11 +30,13 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
   };
 }
 
+/** @param before the representation before the change, for subscribers */
 export function eventOf(
   served: Served,
   kind: ChangeKind,
   row: { readonly doc: string; readonly owner: string | null },
   at: number,
+  before?: string,
 ): EventEntry {
   const id = `evt_${served.newId()}`;
   const type = eventType(served.collection.name, kind);
@@ -45,6 +47,7 @@ export function eventOf(
     owner: row.owner,
     doc: eventDocument(id, type, at, row.doc),
     createdAt: at,
+    before,
   };
 }
 

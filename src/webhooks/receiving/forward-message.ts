@@ -8,7 +8,8 @@
  */
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { reservedHeaderNames } from '../../config/reserved-names.ts';
-import type { DeclaredSender, HandOnTo } from '../../config/senders.ts';
+import type { HandOnTo } from '../../config/senders.ts';
+import type { Source } from '../../config/sources.ts';
 import { type Exchange, type ExchangeOutcome, exchanged } from '../../egress/exchange.ts';
 import { isToken } from '../../http/syntax/token.ts';
 import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
@@ -69,7 +70,7 @@ export function createForward(options: ForwardOptions): HandOn {
 /** Returns the keys of active secrets, made once for each list of secrets; a text explains why there are none. */
 function createKeys(
   secrets: Pick<SenderSecrets, 'of'>,
-): (sender: DeclaredSender, to: ForwardTo, now: number) => readonly KeyObject[] | string {
+): (sender: Pick<Source, 'name'>, to: ForwardTo, now: number) => readonly KeyObject[] | string {
   const made = new WeakMap<readonly SenderSecret[], readonly TimedKey[]>();
   return ({ name }, { scheme }, now) => {
     const all = secrets.of({ sender: name, use: 'forward' });

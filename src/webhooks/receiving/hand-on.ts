@@ -2,15 +2,15 @@
  * The contract between the receiving engine and what it hands messages to (`HandOn`: handlers, forwarding). A `HandOn`
  * does not commit: it returns its writes, and the engine commits them with the new state of the message.
  */
-import type { DeclaredSender } from '../../config/senders.ts';
-import type { HandedOn } from '../../logic/threads/handed-on.ts';
+import type { Source } from '../../config/sources.ts';
+import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { Task } from '../../logic/threads/task.ts';
 import type { Received } from '../../model/received.ts';
 import type { ReceivedContent } from './received-tables.ts';
 
 export type Claimed = {
-  readonly sender: DeclaredSender;
+  readonly sender: Source;
   readonly received: Received;
   /** Revision of its row. */
   readonly rev: number;
@@ -22,14 +22,29 @@ export type Claimed = {
 /** Rejects only with StoreUnavailable. */
 export type HandOn = (claimed: Claimed, signal: AbortSignal) => Promise<HandedOn>;
 
-/** Hands messages to the handlers of their senders, which run on threads. */
-export function handlersOn(threads: Pick<HandlerThreads, 'run'>): HandOn {
-  return (claimed, signal) => threads.run(taskOf(claimed), signal);
+export type HandlersOptions = {
+  readonly threads: Pick<HandlerThreads, 'run'>;
+  readonly subscriberDepthMax: number;
+};
+
+/** Hands messages to the functions of their sources, which run on threads. */
+export function handlersOn({ threads, subscriberDepthMax }: HandlersOptions): HandOn {
+  return async (claimed, signal) => {
+    const { depth = 0 } = claimed.content;
+    if (depth <= subscriberDepthMax) return threads.run(taskOf(claimed), signal);
+    const message = `subscribers caused the event, ${depth} one after the other: more than ${subscriberDepthMax} (COMITY_SUBSCRIBER_DEPTH_MAX) are taken for a loop`;
+    return failure('loop', message, true);
+  };
 }
 
-function taskOf({ received, content, attempt }: Claimed): Task {
+function taskOf({ sender: source, received, content, attempt }: Claimed): Task {
   const { id, sender, dedupeKey, type, receivedAt } = received;
   const { contentType, contentEncoding, headers, body } = content;
+  const { handOn } = source;
+  if (handOn.kind === 'subscriber' || handOn.kind === 'job') {
+    const { kind, of, timeoutMs } = handOn;
+    return { id, source: sender, given: { kind, of, attempt, body }, timeoutMs };
+  }
   const message = {
     id,
     sender,

@@ -3,8 +3,9 @@
  * with one place messages are handed on one after the other, and no handler reads state that the previous one has not
  * committed.
  */
-import type { DeclaredSender } from '../../config/senders.ts';
+
 import type { Settings } from '../../config/settings.ts';
+import type { Source } from '../../config/sources.ts';
 import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { Received } from '../../model/received.ts';
 import type { Services } from '../../store/capabilities.ts';
@@ -38,10 +39,10 @@ export type HandingOnSettings = Pick<
 export type HandingOnOptions = Pick<Services, 'clock' | 'observe'> & {
   /** The store with fan-out: events of handlers are delivered. */
   readonly store: Pick<Store, 'plan' | 'read' | 'commit' | 'onChange' | 'lines'>;
-  readonly senders: ReadonlyMap<string, DeclaredSender>;
+  readonly senders: ReadonlyMap<string, Source>;
   readonly lanes: Pick<Lanes, 'owns' | 'need' | 'hold' | 'release' | 'onChange'>;
   /** Returns what takes messages of the sender; undefined: messages wait to be marked. Called once for each sender. */
-  readonly handOnOf: (sender: DeclaredSender) => HandOn | undefined;
+  readonly handOnOf: (sender: Source) => HandOn | undefined;
   /** Returns numbers uniformly from 0 to 1. */
   readonly random: () => number;
   readonly timers?: Timers;

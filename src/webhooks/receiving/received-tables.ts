@@ -19,9 +19,11 @@ export type ReceivedContent = {
   /** Fields that the rule keeps, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Of an event: how many units of subscribers led to it, one after the other. */
+  readonly depth?: number;
 };
 
-/** Returns the id of a message's row. A sender's name contains no slash. */
+/** Returns the id of a message's row. A source's name contains no slash. */
 export function contentId(sender: string, dedupeKey: string): string {
   return `${sender}/${dedupeKey}`;
 }
@@ -37,7 +39,7 @@ export type ReceivedAttempt = {
   readonly outcome: 'processed' | 'failed';
   /**
    * Kind of the failure: `thrown`, `timeout`, `unprocessable`, `thread-ended`, `refused`, `superseded`, `content-gone`,
-   * `status`, or one of the egress dialer.
+   * `loop`, `status`, or one of the egress dialer.
    */
   readonly error: string | null;
   readonly message: string | null;

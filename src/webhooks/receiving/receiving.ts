@@ -1,8 +1,8 @@
 /** Wires receiving webhooks (§4.14): a path for each sender, the inbox, and the processing of messages. */
 import type { Configuration } from '../../config/configuration.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
-import type { DeclaredSender } from '../../config/senders.ts';
 import type { Settings } from '../../config/settings.ts';
+import type { Source } from '../../config/sources.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../egress/guarded-fetch.ts';
@@ -48,6 +48,8 @@ export type Received = {
   readonly resources: readonly Resource[];
   readonly retention: readonly RetentionRule[];
   readonly gauges: readonly (readonly [name: string, help: string, value: () => number])[];
+  /** Wakes a source: this process stored a message of it. */
+  wake(source: string): void;
   start(): Promise<void>;
   /** Starts no further attempts and waits at most `ms` milliseconds for those under way. */
   drain(ms: number): Promise<void>;
@@ -64,10 +66,11 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
   const keys = createGuardedFetch({ ...options, ...settings });
   return {
     made,
-    builtIn: (serving) => [receivedResources({ senders, ...settings }, serving)],
+    builtIn: (serving) => [receivedResources({ ...settings, senders: sourcesOf(configuration) }, serving)],
     resources: resourcesOf(options, secrets, keys, engine),
     retention: receivingRetention(settings),
     gauges: gaugesOf(engine),
+    wake: (source) => engine.wake(source),
     start: () => engine.start(),
     drain: (ms) => engine.drain(ms),
     async close() {
@@ -81,16 +84,26 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receive
 
 function threadsOf(options: ReceivedOptions): HandlerThreads | undefined {
   const { configuration, settings, module } = options;
-  const handled = [...configuration.senders.values()].filter(({ handOn }) => handOn.kind === 'handler');
+  const handled = [...sourcesOf(configuration).values()].filter(({ handOn }) => isFunction(handOn));
   if (handled.length === 0) return undefined;
   if (module === undefined) {
     const names = handled.map(({ name }) => name).join(', ');
     throw new ConfigurationError([
-      `senders with a handler (${names}) need a module that threads can import: give createComity { module: new URL('./comity.config.ts', import.meta.url) }, whose default export is this configuration`,
+      `handlers of senders, subscribers and jobs (${names}) need a module that threads can import: give createComity { module: new URL('./comity.config.ts', import.meta.url) }, whose default export is this configuration`,
     ]);
   }
   const monotonic = (): number => performance.now();
   return createHandlerThreads({ ...options, module, settings, monotonic });
+}
+
+function isFunction({ kind }: Source['handOn']): boolean {
+  return kind === 'handler' || kind === 'subscriber' || kind === 'job';
+}
+
+/** By their names in the inbox. */
+function sourcesOf({ senders, subscribers, jobs }: Configuration): ReadonlyMap<string, Source> {
+  const functions = [...subscribers.values(), ...jobs.values()].map(({ source }) => source);
+  return new Map([...senders.values(), ...functions].map((source) => [source.name, source]));
 }
 
 function engineOf(
@@ -100,13 +113,14 @@ function engineOf(
 ): HandingOn {
   const { configuration, settings } = options;
   const forward = createForward({ ...options, ...settings, secrets, version: packageVersion() });
-  const handOnOf = ({ handOn }: DeclaredSender): HandOn | undefined => {
+  const handlers = threads === undefined ? undefined : handlersOn({ ...settings, threads });
+  const handOnOf = ({ handOn }: Source): HandOn | undefined => {
     if (handOn.kind === 'forward') return forward;
-    return handOn.kind === 'handler' && threads !== undefined ? handlersOn(threads) : undefined;
+    return isFunction(handOn) ? handlers : undefined;
   };
   return createHandingOn({
     ...options,
-    senders: configuration.senders,
+    senders: sourcesOf(configuration),
     handOnOf,
     random: Math.random,
     settings,

@@ -2,7 +2,7 @@
  * The queue of a sender's due messages (work/due-queue.ts), and the division of the process's capacity among senders.
  * The buffer holds no bodies.
  */
-import type { DeclaredSender } from '../../config/senders.ts';
+import type { Source } from '../../config/sources.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
 import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
@@ -11,7 +11,7 @@ import type { HandOn } from './hand-on.ts';
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
 
 export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
-  readonly sender: DeclaredSender;
+  readonly sender: Source;
   readonly handOn: HandOn;
   readonly share: Share;
   readonly inFlightMax: number;
@@ -22,7 +22,7 @@ const wantedMin = 32;
 const wantedMax = 256;
 
 export class SenderQueue extends DueQueue<DueMessage> {
-  readonly sender: DeclaredSender;
+  readonly sender: Source;
   readonly handOn: HandOn;
   readonly share: Share;
   readonly inFlightMax: number;

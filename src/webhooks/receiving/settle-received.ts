@@ -9,7 +9,7 @@
 import { type Failure, failure } from '../../logic/threads/handed-on.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
-import type { Change, Commit, Store, Unit } from '../../store/store.ts';
+import type { Change, Commit, EventEntry, Store, Unit } from '../../store/store.ts';
 import { attemptRowChange, fittingText, isAttemptLogged } from '../../work/attempt-log.ts';
 import { type Refused, type Settlement, settleByRevision } from '../../work/settlement.ts';
 import {
@@ -103,7 +103,7 @@ function settlementOf(
     },
     unitOf({ received, facts, unit }, { rev }) {
       const own = [messageChange(received, rev, run.endedAt), attemptChange(begun.id, facts)];
-      return { own, others: unit.changes, events: unit.events };
+      return { own, others: unit.changes, events: deeper(unit.events, claimed.content.depth) };
     },
     withNextNumber: (message) => ({ ...message, attempts: message.attempts + 1 }),
     async isLogged(message, { facts }) {
@@ -119,6 +119,11 @@ function settlementOf(
       return true;
     },
   };
+}
+
+/** What a unit causes is one deeper than its own event. */
+function deeper(events: readonly EventEntry[], depth = 0): readonly EventEntry[] {
+  return events.length === 0 ? events : events.map((event) => ({ ...event, depth: depth + 1 }));
 }
 
 function messageChange(received: Received, rev: number, at: number): Change {

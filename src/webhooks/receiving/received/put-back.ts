@@ -2,7 +2,7 @@
  * Makes the change of a replay: the message is pending, due at once, and its schedule starts again. If its sender only
  * keeps messages, it waits to be marked again. Earlier attempts stay in the log and in the count.
  */
-import type { DeclaredSender } from '../../../config/senders.ts';
+import type { Source } from '../../../config/sources.ts';
 import type { Problem } from '../../../http/problem.ts';
 import { type Received, receivedDocument } from '../../../model/received.ts';
 import { keptRow } from '../../../store/kept-row.ts';
@@ -12,7 +12,7 @@ import type { Change, Row } from '../../../store/store.ts';
 export function putBackChange(
   table: string,
   row: Row,
-  { handOn }: Pick<DeclaredSender, 'handOn'>,
+  { handOn }: Pick<Source, 'handOn'>,
   at: number,
 ): { readonly change: Change; readonly received: Received } {
   const now = new Date(at).toISOString();

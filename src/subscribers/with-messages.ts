@@ -1,0 +1,98 @@
+/**
+ * The store with another `commit`: a unit with events also holds a message for each subscriber that one of them
+ * matches. It is the store below all others, so no event can miss its subscribers, whoever writes it. Subscribers are
+ * part of the configuration; which of them get an event is known without reading anything.
+ */
+import type { DeclaredSubscriber } from '../config/subscribers.ts';
+import { patternsOfType } from '../model/event-pattern.ts';
+import type { Services } from '../store/capabilities.ts';
+import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
+import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
+
+export type MessagesOptions = Pick<Services, 'clock' | 'newId'> & {
+  readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
+  /** Wakes the source of messages that this process committed. */
+  readonly wake: (source: string) => void;
+};
+
+/** Returns the store itself if nothing subscribes. */
+export function withMessages<S extends Store>(store: S, options: MessagesOptions): S {
+  if (options.subscribers.size === 0) return store;
+  const subscribersOf = matcherOf(options.subscribers);
+  return {
+    ...store,
+    commit: (unit: Unit) =>
+      unit.events.length === 0 ? store.commit(unit) : commitWithMessages(store, options, subscribersOf, unit),
+  };
+}
+
+type SubscribersOf = (type: string) => ReadonlySet<DeclaredSubscriber>;
+
+const none: ReadonlySet<DeclaredSubscriber> = new Set();
+
+function matcherOf(subscribers: ReadonlyMap<string, DeclaredSubscriber>): SubscribersOf {
+  const byPattern = new Map<string, DeclaredSubscriber[]>();
+  for (const subscriber of subscribers.values()) {
+    for (const pattern of subscriber.events) {
+      const known = byPattern.get(pattern);
+      if (known === undefined) byPattern.set(pattern, [subscriber]);
+      else known.push(subscriber);
+    }
+  }
+  return (type) => {
+    let found: Set<DeclaredSubscriber> | undefined;
+    for (const pattern of patternsOfType(type)) {
+      for (const subscriber of byPattern.get(pattern) ?? []) found = (found ?? new Set()).add(subscriber);
+    }
+    return found ?? none;
+  };
+}
+
+async function commitWithMessages(
+  store: Pick<Store, 'commit'>,
+  options: MessagesOptions,
+  subscribersOf: SubscribersOf,
+  unit: Unit,
+): Promise<Commit> {
+  const own = unit.changes.length;
+  /** Events whose messages exist: they were posted before, and may be gone from the log. */
+  const repeated = new Set<EventEntry>();
+  for (;;) {
+    const added: { readonly change: Change; readonly event: EventEntry }[] = [];
+    const sources = new Set<string>();
+    for (const event of unit.events) {
+      if (repeated.has(event)) continue;
+      for (const subscriber of subscribersOf(event.type)) {
+        sources.add(subscriber.source.name);
+        for (const change of messageOf(options, subscriber, event)) added.push({ change, event });
+      }
+    }
+    if (added.length === 0) return store.commit(unit);
+    const changes = [...unit.changes, ...added.map(({ change }) => change)];
+    const commit = await store.commit({ ...unit, changes });
+    if (commit.outcome === 'committed') {
+      for (const source of sources) options.wake(source);
+      return commit;
+    }
+    if (commit.change < own) return commit;
+    const failed = added[commit.change - own];
+    if (failed === undefined) return { ...commit, change: commit.change - added.length };
+    repeated.add(failed.event);
+  }
+}
+
+function messageOf(
+  { clock, newId }: MessagesOptions,
+  { source }: DeclaredSubscriber,
+  { id, type, doc, before, depth }: EventEntry,
+): readonly Change[] {
+  return ownMessageChanges({
+    ...{ id: `rec_${newId()}`, source: source.name, dedupeKey: id, type, depth, at: clock() },
+    text: contentText(doc, before),
+  });
+}
+
+/** @param doc the event as JSON text @param before as JSON text */
+export function contentText(doc: string, before: string | undefined): string {
+  return before === undefined ? `{"event":${doc}}` : `{"event":${doc},"before":${before}}`;
+}

@@ -1,0 +1,52 @@
+/** The rows of a message of the program itself: an event for a subscriber, or the run of a job. Due at once. */
+import { type Received, receivedDocument } from '../../model/received.ts';
+import { keptRow } from '../../store/kept-row.ts';
+import type { Change } from '../../store/store.ts';
+import {
+  contentId,
+  type ReceivedContent,
+  receivedCollection,
+  receivedContentsTable,
+} from './received-tables.ts';
+
+export type OwnMessage = {
+  /** `rec_...` */
+  readonly id: string;
+  /** The name of the source. */
+  readonly source: string;
+  readonly dedupeKey: string;
+  readonly type: string | null;
+  /** JSON. */
+  readonly text: string;
+  readonly depth?: number | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+/** The insert of the first row detects repetitions. */
+export function ownMessageChanges(message: OwnMessage): readonly [content: Change, message: Change] {
+  const { id, source, dedupeKey, type, text, depth, at } = message;
+  const body = Buffer.from(text);
+  const time = new Date(at).toISOString();
+  const contentType = 'application/json';
+  const received: Received = {
+    ...{ id, sender: source, dedupeKey, type, receivedAt: time, status: 'pending' },
+    ...{ attempts: 0, scheduledAttempts: 0, dueAt: time, lastError: null },
+    ...{ contentType, contentLength: body.length, createdAt: time, updatedAt: time },
+  };
+  const content: ReceivedContent = {
+    ...{ id, contentType, contentEncoding: null, headers: {}, body: body.toString('base64') },
+    ...(depth === undefined ? {} : { depth }),
+  };
+  const absent = { absent: true } as const;
+  return [
+    {
+      ...{ table: receivedContentsTable, id: contentId(source, dedupeKey), expect: absent },
+      next: keptRow(JSON.stringify(content), null, at, at),
+    },
+    {
+      ...{ table: receivedCollection.name, id, expect: absent },
+      next: keptRow(receivedDocument(received), null, at, at),
+    },
+  ];
+}

@@ -1,0 +1,139 @@
+/** Subscribers over the wire, on both stores: at least once, in effect once, with dead letters and replays like received messages. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Answer } from '../../harness/exchange.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
+import { allOf } from '../received/messages.ts';
+
+const config = fileURLToPath(new URL('./fixtures/subscribers.config.ts', import.meta.url));
+const merge = { 'Content-Type': 'application/merge-patch+json' };
+
+for (const engine of ['SQLite', 'PostgreSQL'] as const) {
+  describe(`subscribers on ${engine}`, () => {
+    let server: RunningServer;
+
+    before(async () => {
+      const database = engine === 'SQLite' ? undefined : await databaseOfProgram(config);
+      server = await startServer({
+        config,
+        env: {
+          COMITY_SUBSCRIBER_DEPTH_MAX: '4',
+          COMITY_HANDLER_TIMEOUT_MS: '1500',
+          ...(database === undefined ? {} : { COMITY_DATABASE_URL: database.url }),
+        },
+      });
+      if (database !== undefined) after(() => database.dispose());
+    });
+
+    after(() => server.stop());
+
+    const post = (collection: string, json: unknown): Promise<Answer> =>
+      server.send('POST', `/api/v1/${collection}`, { json });
+    const sum = async (): Promise<number> =>
+      Number((await server.send('GET', '/api/v1/sums/all')).json().amount ?? 0);
+    const quiet = (source: string): Promise<void> =>
+      until(
+        async () => (await allOf(server, `received?sender=${source}&status=pending`)).length === 0,
+        `${source} is done`,
+      );
+
+    test('get each event once, and write once', async () => {
+      const made = await Promise.all(
+        Array.from({ length: 25 }, (_, at) => post('tickets', { title: `t${at}`, amount: at })),
+      );
+      assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([201]));
+      const bulk = await post('events', {
+        type: 'invoice.paid',
+        id: 'twice',
+        data: { object: { amount: 5 } },
+      });
+      const again = await post('events', {
+        type: 'invoice.paid',
+        id: 'twice',
+        data: { object: { amount: 5 } },
+      });
+      assert.deepEqual([bulk.status, again.status], [202, 200]);
+      await quiet('subscriber:book');
+      assert.equal(await sum(), 300 + 5);
+      assert.equal((await allOf(server, 'entries?type=tickets.created')).length, 25);
+    });
+
+    test('get the document before and after a change', async () => {
+      const { id } = (await post('tickets', { title: 'one' })).json();
+      const body = JSON.stringify({ title: 'two' });
+      assert.equal(
+        (await server.send('PATCH', `/api/v1/tickets/${id}`, { body, headers: merge })).status,
+        200,
+      );
+      assert.equal(
+        (await server.send('PUT', `/api/v1/tickets/${id}`, { json: { title: 'three' } })).status,
+        200,
+      );
+      assert.equal((await server.send('DELETE', `/api/v1/tickets/${id}`)).status, 204);
+      await quiet('subscriber:changes');
+      const entries = await allOf(server, 'entries?amount=0&sort=createdAt');
+      assert.deepEqual(
+        new Set(entries.map((each) => `${each.type} ${each.before} ${each.after}`)),
+        new Set([
+          'tickets.created undefined t0',
+          'tickets.updated one two',
+          'tickets.updated two three',
+          'tickets.deleted three undefined',
+        ]),
+      );
+    });
+
+    test('are shown in the inbox, retried, dead and replayed like received messages', async () => {
+      const { id } = (await post('faults', { left: 1 })).json();
+      await post('faults', { left: 0 });
+      await until(
+        async () => (await server.send('GET', `/api/v1/sums/${id}`)).status === 200,
+        'the second attempt is done',
+      );
+      await quiet('subscriber:faulty');
+      const found = await allOf(server, 'received?sender=subscriber:faulty');
+      const [done, dead] = ['processed', 'failed'].map((status) =>
+        found.find((each) => each.status === status),
+      );
+      assert.equal(done?.attempts, 2);
+      assert.equal(dead?.attempts, 1);
+      assert.equal(dead?.lastError, 'unprocessable');
+      assert.equal(dead?.type, 'faults.created');
+      const content = (await server.send('GET', `/api/v1/received/${dead?.id}/body`)).json();
+      assert.equal((content.event as { type: string }).type, 'faults.created');
+      assert.equal((await server.send('POST', `/api/v1/received/${dead?.id}/replay`)).status, 202);
+      await until(
+        async () => (await server.send('GET', `/api/v1/received/${dead?.id}`)).json().attempts === 2,
+        'the replay was tried',
+      );
+    });
+
+    test('that lead to one another for ever fail at a depth', async () => {
+      await post('pings', { count: 0 });
+      await until(
+        async () => (await allOf(server, 'received?sender=subscriber:loop&status=failed')).length === 1,
+        'the loop ended',
+      );
+      const [failed] = await allOf(server, 'received?sender=subscriber:loop&status=failed');
+      assert.equal(failed?.lastError, 'loop');
+      const { items } = (await server.send('GET', `/api/v1/received/${failed?.id}/attempts`)).json();
+      assert.match(JSON.stringify(items), /COMITY_SUBSCRIBER_DEPTH_MAX/);
+      assert.equal((await allOf(server, 'pings')).length, 6);
+    });
+
+    test('that never end do not stop reads', async () => {
+      await post('pings', { count: -2 });
+      const slowest = { ms: 0 };
+      const endAt = Date.now() + 1200;
+      while (Date.now() < endAt) {
+        const began = performance.now();
+        assert.equal((await server.send('GET', '/api/v1/sums/all')).status, 200);
+        slowest.ms = Math.max(slowest.ms, performance.now() - began);
+      }
+      assert.ok(slowest.ms < 1000, `${slowest.ms} ms`);
+    });
+  });
+}

@@ -7,6 +7,7 @@ import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
 import type { Resource } from './kernel/resource.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
+import type { Mails } from './mail/mails.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
@@ -26,6 +27,7 @@ export type Features = Services & {
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
+  readonly mails: Mails;
   readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
 };
@@ -63,6 +65,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...webhooks.resources,
         ...received.builtIn(serving),
         ...received.resources,
+        ...options.mails.builtIn(serving),
       ],
       postedEvents: webhooks.postedEvents,
     }),

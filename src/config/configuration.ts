@@ -9,7 +9,7 @@ import { type DeclaredEventType, inspectEventTypes } from './event-types.ts';
 import { inspectSenders } from './inspect-senders.ts';
 import { inspectTunnel } from './inspect-tunnel.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
-
+import { inspectMail, type MailOptions } from './mail-templates.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -26,6 +26,7 @@ export type Configuration = {
   readonly collections: ReadonlyMap<string, Collection>;
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
+  readonly mail: MailOptions;
   readonly schedules: WebhookSchedules;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly tunnel: TunnelAccess;
@@ -40,6 +41,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'collections',
   'eventTypes',
   'issuers',
+  'mail',
   'senders',
   'settings',
   'tunnel',
@@ -52,11 +54,13 @@ const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
 /**
  * Checks a declaration and fills in its defaults.
  * @param warn receives a sentence about each declaration that works but will surprise
+ * @param folder of the configuration file, from which paths in it begin
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(
   declaration: ConfigurationDeclaration,
   warn?: (sentence: string) => void,
+  folder = '.',
 ): Configuration {
   const written: unknown = declaration;
   if (!isRecord(written)) {
@@ -88,6 +92,7 @@ export function resolveConfiguration(
   const collections = collectionsOf(written.collections, mistakes, warn);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
+  const mail = inspectMail(written.mail, folder, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
   const tunnel = inspectTunnel(written.tunnel, mistakes);
@@ -99,6 +104,7 @@ export function resolveConfiguration(
     collections,
     eventTypes,
     issuers,
+    mail,
     schedules,
     senders,
     tunnel,

@@ -17,6 +17,7 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'events',
   'health',
   'keys',
+  'mails',
   'meta',
   'metrics',
   'openapi',

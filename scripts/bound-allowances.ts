@@ -161,10 +161,6 @@ const groups: readonly Group[] = [
     ],
   },
   {
-    reason: 'Mails that wait to be sent: `mailsWaitingMax`.',
-    at: [['src/mail/smtp.ts', '#paused', '#attempts']],
-  },
-  {
     reason:
       'One entry for each process on the database, or for each difference in its configuration; at most 1,000.',
     at: [

@@ -242,7 +242,13 @@ export const importTable: readonly FolderRow[] = [
     node: ['node:crypto', 'node:fs', 'node:os', 'node:process'],
     packages: ['typebox'],
   },
-  { folder: 'src/mail', may: [...observed], node: [], packages: ['nodemailer'] },
+  // Mail of functions and of accounts, kept with the unit that causes it: a policy of the engine of due work.
+  {
+    folder: 'src/mail',
+    may: [...stored, 'src/kernel', 'src/resources', 'src/work'],
+    node: ['node:buffer'],
+    packages: ['nodemailer', 'typebox'],
+  },
   // A builder: it reads what resources declare and imports none of the folders that declare them but the one that says how.
   {
     folder: 'src/openapi',

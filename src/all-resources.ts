@@ -8,6 +8,7 @@ import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
 import type { Resource } from './kernel/resource.ts';
 import { actionResources } from './logic/actions/action-routes.ts';
 import type { ApplicationLogic } from './logic/logic.ts';
+import type { Mails } from './mail/mails.ts';
 import type { ProgramMemory } from './memory/program-memory.ts';
 import type { Metrics } from './observe/metrics.ts';
 import { docsAssets } from './openapi/docs-assets.ts';
@@ -27,6 +28,7 @@ export type Features = Services & {
   readonly accounts: Accounts;
   readonly webhooks: Webhooks<Store>;
   readonly received: Received;
+  readonly mails: Mails;
   readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
 };
@@ -65,6 +67,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...webhooks.resources,
         ...received.builtIn(serving),
         ...received.resources,
+        ...options.mails.builtIn(serving),
       ],
       postedEvents: webhooks.postedEvents,
     }),

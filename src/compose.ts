@@ -24,6 +24,9 @@ import { operationsTable } from './kernel/operations/stored-request.ts';
 import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
 import { createRateLimiter, type RateLimiter } from './kernel/rate-limit/rate-limiter.ts';
 import { type ApplicationLogic, createLogic } from './logic/logic.ts';
+import type { KeepMail } from './logic/transaction/transaction.ts';
+import { createMailKeeper } from './mail/keep-mail.ts';
+import { createMails, isMailSent } from './mail/mails.ts';
 import { createMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
@@ -172,7 +175,14 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const common = { ...options, store, clock, random: random.bytes, newId, cors, addressOf };
     const origin = (): string => settings.publicUrl ?? listening;
-    const accounts = await createAccounts({ ...common, credentials, origin });
+    const { templates } = configuration.mail;
+    const mailKeeper = createMailKeeper({
+      ...common,
+      templates,
+      limits: settings,
+      isSent: isMailSent(settings),
+    });
+    const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const memory = createMemory({
       ...settings,
       onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
@@ -190,10 +200,11 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
-    const logic = logicOf(options, clock, webhooks.eventTypes);
+    const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
+    const mails = createMails({ ...common, lanes: webhooks.lanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     wake = received.wake;
-    const served = { ...common, store: webhooks.store, accounts, webhooks, received, memory };
+    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
@@ -212,7 +223,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       apiVersion: configuration.apiVersion,
     });
     showGauges(metrics, listener, served, store);
-    const features = [accounts, webhooks, received];
+    const features = [accounts, webhooks, received, mails];
     const rules = [...retentionRules(settings), ...features.flatMap((feature) => feature.retention)];
     const stopRetention = startRetention(store, rules, clock, observe);
     const drain = (): void => {
@@ -229,6 +240,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const start = async (): Promise<void> => {
       await webhooks.start();
       await received.start();
+      await mails.start();
     };
     return { listener, operations, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
@@ -250,9 +262,10 @@ function logicOf(
   { configuration: { collections }, settings }: ComposeOptions,
   clock: () => number,
   eventTypes: EventTypes,
+  keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
-  return createLogic({ settings, collections, emitOf, clock });
+  return createLogic({ settings, collections, emitOf, keepMail, clock });
 }
 
 /** Where long content is parsed, checked and written. */
@@ -278,7 +291,7 @@ type Stoppable = Pick<ComposeOptions, 'settings'> &
 
 /** Stops in order of dependence: requests first, then the work that they started, the store last. */
 function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
-  const { observe, operations, webhooks, received } = parts;
+  const { observe, operations, webhooks, received, mails } = parts;
   const { drainMs } = parts.settings;
   return async (reason) => {
     const startedAt = performance.now();
@@ -287,8 +300,10 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     parts.drain();
     await parts.listener.drain(drainMs);
     // Accepted requests (202) may still emit events; attempts under way end in parallel.
-    await Promise.all([operations.drain(leftMs()), webhooks.drain(leftMs()), received.drain(leftMs())]);
+    const working = [operations, webhooks, received, mails];
+    await Promise.all(working.map((each) => each.drain(leftMs())));
     await received.close();
+    await mails.close();
     await webhooks.close();
     await parts.accounts.close();
     parts.loop.close();
@@ -303,7 +318,7 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
 function showGauges(
   metrics: Metrics,
   listener: Listener,
-  { accounts, webhooks, received, memory }: Omit<Features, 'contentThreads'>,
+  { accounts, webhooks, received, mails, memory }: Omit<Features, 'contentThreads'>,
   store: Pick<Store, 'lines'> & { readonly unitsWaiting: () => number },
 ): void {
   metrics.gauge('comity_connections', 'Open connections.', () => listener.counts().connections);
@@ -317,7 +332,7 @@ function showGauges(
     'Changes that wait for earlier changes of the same row.',
     () => store.lines.waiting,
   );
-  for (const { gauges } of [accounts, webhooks, received, memory]) {
+  for (const { gauges } of [accounts, webhooks, received, mails, memory]) {
     for (const [name, help, value] of gauges) metrics.gauge(name, help, value);
   }
   metrics.gaugeBy('comity_memory_bytes', 'Used part of the memory budget, by use.', 'use', () =>

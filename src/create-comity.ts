@@ -1,6 +1,8 @@
 /** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { composeMounted } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
@@ -28,7 +30,7 @@ export type Comity = {
 export type CreateOptions = {
   /**
    * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`, which the threads of
-   * handlers import. Required if a sender has a handler.
+   * handlers import. Required if a sender has a handler. Paths in the declaration begin in its folder, without it in the working directory.
    */
   readonly module?: URL;
 };
@@ -43,7 +45,8 @@ export async function createComity(
   environment: Readonly<Record<string, string | undefined>> = {},
   { module }: CreateOptions = {},
 ): Promise<Comity> {
-  const configuration = resolveConfiguration(declaration);
+  const folder = module === undefined ? undefined : dirname(fileURLToPath(module));
+  const configuration = resolveConfiguration(declaration, undefined, folder);
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const senderSecrets = readSenderSecrets(environment, configuration.senders);
   const metrics = createMetrics();

@@ -21,6 +21,7 @@ import {
   operationsTable,
   renewedAtField,
 } from './kernel/operations/stored-request.ts';
+import { mailContentsTable, mailsCollection } from './mail/mail-tables.ts';
 import type { Rule } from './model/access.ts';
 import type { Collection } from './model/collection.ts';
 import { type Field, ownerField } from './model/field.ts';
@@ -101,7 +102,8 @@ const ownTables: readonly Table[] = [
   ...[endpointsCollection, deliveriesCollection, recoveriesCollection].map(tableOf),
   ...[endpointSecretsTable, endpointGenerationTable, endpointHealthTable].map((name) => ownTable(name)),
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
-  ...[receivedCollection].map(tableOf),
+  ...[mailsCollection, receivedCollection].map(tableOf),
+  ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
 ];
 
@@ -111,7 +113,7 @@ const noRow: ReadonlySet<string> = new Set();
 export const sealedTables: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // A digest, which every request by the administrator key reads.
   [secretsTable, new Set([adminKeyRowId, keyRowId])],
-  ...[signingKeysTable, endpointSecretsTable, webhookKeysTable, senderSecretsTable].map(
+  ...[signingKeysTable, endpointSecretsTable, webhookKeysTable, senderSecretsTable, mailContentsTable].map(
     (name) => [name, noRow] as const,
   ),
 ]);

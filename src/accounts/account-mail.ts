@@ -1,25 +1,25 @@
 /**
- * Mails codes to accounts. A code is sent once the unit that stores it is committed. Without a mail server no code is created. The
- * duration of a request tells nothing about an account: `request` only queues, and the look-up happens later, one request after the
+ * Mails codes to accounts. The mail is kept by the unit that stores the code, so none is lost. Without a mail server no code is created.
+ * The duration of a request tells nothing about an account: `request` only queues, and the look-up happens later, one request after the
  * other. Each account gets a few mails an hour.
  */
 
 import type { MailPort } from '../mail/mail-port.ts';
 import type { Services } from '../store/capabilities.ts';
-import type { Store } from '../store/store.ts';
+import type { Change, Store } from '../store/store.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import type { User } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
-import { type MailCodePurpose, type MintedCode, mintCode } from './mail-code.ts';
+import { type MailCodePurpose, mintCode } from './mail-code.ts';
 import type { MailTexts } from './mail-texts.ts';
 import type { FindUser, FoundUser } from './users/find-user.ts';
 
 export type AccountMail = {
   readonly isConfigured: boolean;
-  /** Creates a code and the row that must be committed before it is sent; undefined without a mail server. */
-  mint(user: Pick<User, 'id' | 'email'>, purpose: MailCodePurpose): MintedCode | undefined;
-  /** Sends a committed code. The mail counts toward the hourly limit. */
-  sendCode(purpose: MailCodePurpose, user: Pick<User, 'id' | 'email'>, code: string): void;
+  /** Creates a code and the rows of it and its mail, to be committed together; none without a mail server. */
+  mint(user: Pick<User, 'id' | 'email'>, purpose: MailCodePurpose): readonly Change[];
+  /** Counts a committed mail toward the hourly limit. */
+  count(purpose: MailCodePurpose, user: string): void;
   /** Queues a mail to the account, if it exists. Returns at once. */
   request(request: MailRequest): void;
   settled(): Promise<void>;
@@ -38,7 +38,7 @@ export type MailRequest = {
 export type AccountMailOptions = Pick<Services, 'clock' | 'random' | 'observe'> & {
   readonly store: Pick<Store, 'commit' | 'tally'>;
   readonly findUser: FindUser;
-  readonly port: MailPort | undefined;
+  readonly port: Pick<MailPort, 'keep'> | undefined;
   readonly texts: MailTexts;
   readonly audit: Pick<Audit, 'entry'>;
   readonly verificationCodeSeconds: number;
@@ -59,13 +59,10 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
   let isClosed = false;
 
   const mint: AccountMail['mint'] = (user, purpose) => {
+    if (port === undefined) return [];
     const seconds = purpose === 'verification' ? options.verificationCodeSeconds : options.resetCodeSeconds;
-    return port === undefined ? undefined : mintCode(user, purpose, { at: clock(), seconds, random });
-  };
-  const sendCode: AccountMail['sendCode'] = (purpose, { id, email }, code) => {
-    // If counting fails, the account may get one mail more.
-    countMail(options, purpose, id, 1).catch(failed);
-    port?.send(texts(purpose, email, code));
+    const { code, change } = mintCode(user, purpose, { at: clock(), seconds, random });
+    return [change, ...port.keep(texts(purpose, user.email, code))];
   };
 
   /** The store itself reports that it is unavailable. */
@@ -88,7 +85,10 @@ export function createAccountMail(options: AccountMailOptions): AccountMail {
   return {
     isConfigured: port !== undefined,
     mint,
-    sendCode,
+    count(purpose, user) {
+      // If counting fails, the account may get one mail more.
+      if (port !== undefined) countMail(options, purpose, user, 1).catch(failed);
+    },
     request(request) {
       if (port === undefined || isClosed) return;
       if (waiting.length >= options.mailsWaitingMax) {
@@ -113,17 +113,15 @@ async function sendRequested(
   mint: AccountMail['mint'],
   { purpose, address, for: whom }: MailRequest,
 ): Promise<void> {
-  const { store, findUser, audit, port, texts } = options;
+  const { store, findUser, audit } = options;
   const found = 'id' in whom ? await findUser.byId(whom.id) : await findUser.byEmail(whom.email);
   if (found === undefined || !isEligible(purpose, found)) return;
   const { user } = found;
   if (!(await mayHaveMail(options, purpose, user.id))) return;
-  const code = mint(user, purpose);
-  if (code === undefined) return;
+  const mail = mint(user, purpose);
   const fact = { type: 'password.reset_requested', actor: null, subject: user.id, address } as const;
-  const changes = purpose === 'reset' ? [code.change, audit.entry(fact)] : [code.change];
-  const commit = await store.commit({ changes, events: [] });
-  if (commit.outcome === 'committed') port?.send(texts(purpose, user.email, code.code));
+  const changes = purpose === 'reset' ? [...mail, audit.entry(fact)] : mail;
+  await store.commit({ changes, events: [] });
 }
 
 /** Counts the mail and tells whether it may be sent. It stays counted even if the following commit fails. */

@@ -11,7 +11,6 @@ import type { Request } from '../http/message.ts';
 import { type CorsPolicy, credentialedOrigins } from '../kernel/answer/cors.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { MailPort } from '../mail/mail-port.ts';
-import { createSmtpMail } from '../mail/smtp.ts';
 import type { ServedCollection, Serving } from '../resources/collection/serving.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
@@ -62,6 +61,8 @@ export type AccountsOptions = Services & {
   readonly providers: LoadedSettings['providers'];
   readonly credentials: VerifiedCredentials;
   readonly cors: CorsPolicy;
+  /** Keeps mails; used only if a mail server is configured. */
+  readonly mailKeeper: MailPort;
   /** The address that limits count a caller by. */
   readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
   /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
@@ -207,20 +208,10 @@ function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) 
 
 function mailOf(parts: Parts) {
   const { configuration, settings } = parts;
-  const port =
-    settings.smtpUrl === undefined
-      ? undefined
-      : createSmtpMail({ ...settings, smtpUrl: settings.smtpUrl, observe: parts.observe });
-  const texts = createMailTexts({ ...settings, title: configuration.title });
+  const port = settings.smtpUrl === undefined ? undefined : parts.mailKeeper;
+  const texts = createMailTexts({ ...settings, ...configuration.mail, title: configuration.title });
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
-  return {
-    accountMail,
-    port,
-    async close() {
-      await accountMail.close();
-      await port?.close();
-    },
-  };
+  return { accountMail, port, close: () => accountMail.close() };
 }
 
 function endpointMailOf(
@@ -229,7 +220,7 @@ function endpointMailOf(
 ): EndpointMail {
   return {
     mail,
-    texts: createEndpointMailTexts({ ...settings, title: configuration.title }),
+    texts: createEndpointMailTexts({ ...settings, ...configuration.mail, title: configuration.title }),
     findAddress: async (owner) => {
       const user = (await findUser.byId(owner))?.user;
       return user === undefined || user.disabled ? undefined : user.email;

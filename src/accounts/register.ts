@@ -1,5 +1,5 @@
 /**
- * Registration: one unit writes account, password, first session, verification code and audit entry, so that an account is complete or
+ * Registration: one unit writes account, password, first session, verification code, its mail and audit entry, so that an account is complete or
  * absent. Only registration reveals that an address is taken. Where a login requires a verified address, the account gets no
  * session and no tokens.
  */
@@ -7,6 +7,7 @@
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
+import { normalizeEmail } from '../mail/email.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
 import type { AccountMail } from './account-mail.ts';
@@ -26,7 +27,6 @@ import { readUser, type User, type UserFields, userDefaults, usersTable } from '
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
 import type { CrossSiteCheck } from './cross-site.ts';
-import { normalizeEmail } from './email.ts';
 import type { PasswordHasher } from './passwords/hasher.ts';
 import { newPasswordFault, type PasswordBounds } from './passwords/new-password.ts';
 import { passwordChange } from './passwords/password-row.ts';
@@ -77,14 +77,13 @@ export function createRegister(options: RegisterOptions): Register {
       ...userDefaults,
     };
     const id = `usr_${options.newId()}`;
-    const code = mail.mint({ id, email }, 'verification');
+    const mails = mail.mint({ id, email }, 'verification');
     const attempt = async () => {
       const made = await makeAccount(options, { id, fields, hash }, how);
-      const changes = code === undefined ? made.changes : [...made.changes, code.change];
-      return { changes, result: made.result };
+      return { changes: [...made.changes, ...mails], result: made.result };
     };
     const registered = await commitRetried<Registered>(store, undefined, attempt, () => taken);
-    if (registered.ok && code !== undefined) mail.sendCode('verification', { id, email }, code.code);
+    if (registered.ok) mail.count('verification', id);
     return registered;
   };
 }

@@ -7,6 +7,7 @@
 import { Type } from 'typebox';
 import { actionResource } from '../kernel/action.ts';
 import type { Resource } from '../kernel/resource.ts';
+import { normalizeEmail } from '../mail/email.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change } from '../store/store.ts';
 import type { AccountMail } from './account-mail.ts';
@@ -24,7 +25,6 @@ import {
 import { passwordsTable, usersTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import { normalizeEmail } from './email.ts';
 import { createKeysOfOwner, type KeysOfOwner } from './keys/keys-of-owner.ts';
 import { type FoundCode, findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';

@@ -3,6 +3,7 @@
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
 import type { Ask, Resource } from '../kernel/resource.ts';
+import { normalizeEmail } from '../mail/email.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { AccountMail } from './account-mail.ts';
 import {
@@ -16,7 +17,6 @@ import {
 import { usersTable } from './account-tables.ts';
 import type { Audit } from './audit-fact.ts';
 import { commitRetried } from './commit-retried.ts';
-import { normalizeEmail } from './email.ts';
 import { findCode, removeCodes } from './mail-code.ts';
 import { mailMissing } from './mail-missing.ts';
 import { refusedBy } from './refused-by.ts';

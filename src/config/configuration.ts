@@ -13,6 +13,7 @@ import { inspectTunnel } from './inspect-tunnel.ts';
 import { ConfigurationError, isRecord, kindOf } from './inspection.ts';
 
 import type { DeclaredJob } from './jobs.ts';
+import { inspectMail, type MailOptions } from './mail-templates.ts';
 import { suggestion } from './nearest.ts';
 import { reservedBases } from './reserved-names.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -32,6 +33,7 @@ export type Configuration = {
   readonly actions: readonly DeclaredAction[];
   readonly eventTypes: ReadonlyMap<string, DeclaredEventType>;
   readonly issuers: readonly TrustedIssuer[];
+  readonly mail: MailOptions;
   readonly schedules: WebhookSchedules;
   readonly senders: ReadonlyMap<string, DeclaredSender>;
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
@@ -50,6 +52,7 @@ const known: ReadonlySet<string> = new Set<keyof ConfigurationDeclaration>([
   'eventTypes',
   'issuers',
   'jobs',
+  'mail',
   'senders',
   'settings',
   'subscribers',
@@ -63,11 +66,13 @@ const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
 /**
  * Checks a declaration and fills in its defaults.
  * @param warn receives a sentence about each declaration that works but will surprise
+ * @param folder of the configuration file, from which paths in it begin
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(
   declaration: ConfigurationDeclaration,
   warn?: (sentence: string) => void,
+  folder = '.',
 ): Configuration {
   const written: unknown = declaration;
   if (!isRecord(written)) {
@@ -100,6 +105,7 @@ export function resolveConfiguration(
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
+  const mail = inspectMail(written.mail, folder, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
   const subscribers = inspectSubscribers(written.subscribers, mistakes);
@@ -114,6 +120,7 @@ export function resolveConfiguration(
     actions,
     eventTypes,
     issuers,
+    mail,
     schedules,
     senders,
     subscribers,

@@ -8,6 +8,7 @@ import type { ActionDeclaration } from '../model/logic/actions.ts';
 import type { Resources, ResourcesOf } from '../model/logic/collection-calls.ts';
 import type { EventTypeDeclaration } from './event-types.ts';
 import type { JobDeclaration } from './jobs.ts';
+import type { MailDeclaration } from './mail-templates.ts';
 import type { SenderDeclaration } from './senders.ts';
 import type { SettingOverrides } from './settings.ts';
 import type { SubscriberDeclaration } from './subscribers.ts';
@@ -31,6 +32,8 @@ export type ConfigurationDeclaration<R = never> = {
   readonly eventTypes?: Readonly<Record<string, EventTypeDeclaration>>;
   /** Issuers whose bearer tokens are accepted besides our own (§5.2). */
   readonly issuers?: readonly TrustedIssuerDeclaration[];
+  /** Templates of mails, and when mails are tried again. */
+  readonly mail?: MailDeclaration;
   readonly webhooks?: {
     /** Seconds from each failed attempt to the next, replacing the default schedule of that name (§6). */
     readonly schedules?: Partial<WebhookSchedules>;

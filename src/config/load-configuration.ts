@@ -3,7 +3,7 @@
  * where one is known, without our stack.
  */
 import { existsSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
@@ -35,9 +35,8 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
   const declaration = await importDefault(path, absolute);
   const warnings: string[] = [];
   try {
-    const configuration = resolveConfiguration(declaration, (sentence) =>
-      warnings.push(`${path}: ${sentence}`),
-    );
+    const warn = (sentence: string): void => void warnings.push(`${path}: ${sentence}`);
+    const configuration = resolveConfiguration(declaration, warn, dirname(absolute));
     return { configuration, warnings };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

@@ -18,6 +18,7 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'health',
   'jobs',
   'keys',
+  'mails',
   'meta',
   'metrics',
   'openapi',

@@ -1,15 +1,22 @@
-/** The port through which features send mail; src/mail has the adapter. */
+/** What features need of mail: rows that keep a mail, to be committed with the unit that causes it (keep-mail.ts). */
+import type { Change } from '../store/store.ts';
 
-export type Mail = {
+/** A mail that is complete and was checked. */
+export type Letter = {
   /** In the form of `normalizeEmail`. */
-  readonly to: string;
+  readonly to: readonly string[];
   readonly subject: string;
-  readonly text: string;
+  readonly text: string | null;
+  readonly html: string | null;
+  readonly replyTo: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The name of its template; null: none. */
+  readonly template: string | null;
 };
 
 export type MailPort = {
-  /** Queues the mail and returns at once; it is retried on failure and dropped after the last attempt. Never throws. */
-  send(mail: Mail): void;
-  /** Refuses further mails; resolves when the attempt that is under way has ended. */
-  close(): Promise<void>;
+  /** Creates the rows of a mail. It is sent once they are committed, and again until the mail server takes it. */
+  keep(letter: Letter): readonly Change[];
+  /** Keeps a mail that belongs to no other unit. @throws StoreUnavailable */
+  send(letter: Letter): Promise<void>;
 };

@@ -1,53 +1,91 @@
 /**
- * Mail by SMTP (RFC 5321) through nodemailer: one connection per mail, TLS with a verified certificate, plain text
- * without text from strangers. With `smtp:` the connection must be upgraded by STARTTLS (RFC 3207) first, except to the
- * same machine; `?tls=none` goes without TLS, for a mail server on a private network.
+ * One attempt to send a mail by SMTP (RFC 5321) through nodemailer: one connection per attempt, TLS with a verified certificate. With `smtp:`
+ * the connection must be upgraded by STARTTLS (RFC 3207) first, except to the same machine; `?tls=none` goes without TLS, for a mail server
+ * on a private network. A server that took the mail may still be interrupted before it says so; the retry has the same `Message-ID`, by
+ * which receivers can drop the copy.
  */
-import type { SMTPTransportOptions } from 'nodemailer';
-import type { Observe } from '../observe/observation.ts';
+import type { NodemailerError, SMTPTransportOptions } from 'nodemailer';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
-import type { Mail, MailPort } from './mail-port.ts';
+import { fittingText } from '../work/attempt-log.ts';
+import type { Attempted, Refusal } from './conclude-mail.ts';
+import { normalizeEmail } from './email.ts';
+import type { KeptContent } from './mail-tables.ts';
 
-export type SmtpMailOptions = {
+export type SmtpOptions = {
   /** `smtps://user:password@host:465` or `smtp://host:587`, validated by the settings table. */
   readonly smtpUrl: string;
   readonly mailFrom: string;
   readonly mailTimeoutMs: number;
-  readonly mailAttemptsMax: number;
-  readonly mailsWaitingMax: number;
-  readonly observe: Observe;
-  readonly firstPauseMs?: number;
   /** Certificates trusted in addition to Node's, as PEM. */
   readonly ca?: string;
 };
 
-/** `size`: mails waiting or being sent. */
-export type SmtpMail = MailPort & { readonly size: number };
+export type SentMail = KeptContent & {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  /** Those that the header names. */
+  readonly to: readonly string[];
+  /** Those of this attempt. */
+  readonly recipients: readonly string[];
+};
 
-const firstPauseMsDefault = 5000;
+/** Never rejects. @param signal ends the attempt */
+export type Transport = (mail: SentMail, signal: AbortSignal) => Promise<Attempted>;
 
-export function createSmtpMail(options: SmtpMailOptions): SmtpMail {
-  const { mailFrom, firstPauseMs = firstPauseMsDefault } = options;
-  const transport = openTransport(options);
-  // Each mail reports the failure.
-  transport.catch(() => undefined);
-  const deliver = async (mail: Mail, signal: AbortSignal): Promise<void> => {
-    await (await transport).sendMail({
-      from: mailFrom,
-      // An object is one address, whatever it contains; a string could be a list.
-      to: { name: '', address: mail.to },
-      subject: oneLine(mail.subject),
-      text: mail.text,
-      // Prevents automatic replies (RFC 3834 §5).
-      headers: { 'Auto-Submitted': 'auto-generated' },
-      signal,
-    });
+const toldCharactersMax = 500;
+const endOfAddress = />\s*$/;
+
+export function createSmtp(options: SmtpOptions): Transport {
+  const { mailFrom, mailTimeoutMs } = options;
+  const host = hostOf(mailFrom);
+  let transport: ReturnType<typeof openTransport> | undefined;
+  return async (mail, signal) => {
+    try {
+      transport ??= openTransport(options);
+      const ending = AbortSignal.any([signal, AbortSignal.timeout(mailTimeoutMs)]);
+      const { rejectedErrors = [] } = await (await transport).sendMail({
+        ...messageOf(mail, host),
+        from: mailFrom,
+        envelope: { from: mailFrom, to: mail.recipients.map(oneAddress) },
+        signal: ending,
+      });
+      return {
+        kind: 'answered',
+        refusals: refusalsOf(rejectedErrors, mail.recipients),
+        error: rejectedErrors[0],
+      };
+    } catch (error) {
+      return failureOf(error, mail.recipients);
+    }
   };
-  return new Outbox({ ...options, firstPauseMs, deliver, isFinal });
+}
+
+function messageOf({ id, to, subject, text, html, replyTo, headers, createdAt }: SentMail, host: string) {
+  return {
+    to: to.map(oneAddress),
+    subject: oneLine(subject),
+    ...(text === null ? {} : { text }),
+    ...(html === null ? {} : { html }),
+    ...(replyTo === null ? {} : { replyTo: oneAddress(replyTo) }),
+    date: new Date(createdAt),
+    messageId: `<${id}@${host}>`,
+    // Prevents automatic replies (RFC 3834 §5).
+    headers: { ...headers, 'Auto-Submitted': 'auto-generated' },
+  };
+}
+
+/** An object is one address, whatever it contains; a string could be a list. */
+function oneAddress(address: string): { readonly name: string; readonly address: string } {
+  return { name: '', address };
+}
+
+function hostOf(from: string): string {
+  return from.slice(from.lastIndexOf('@') + 1).replace(endOfAddress, '');
 }
 
 /** Loads nodemailer on demand: it loads slower than the rest of the mail code, and most deployments send no mail. */
-async function openTransport(options: SmtpMailOptions) {
+async function openTransport(options: SmtpOptions) {
   const { createTransport } = await import('nodemailer');
   return ownEmitter(
     createTransport({
@@ -60,7 +98,7 @@ async function openTransport(options: SmtpMailOptions) {
   );
 }
 
-function connectionOf(url: URL, { mailTimeoutMs, ca }: SmtpMailOptions): SMTPTransportOptions {
+function connectionOf(url: URL, { mailTimeoutMs, ca }: SmtpOptions): SMTPTransportOptions {
   const secure = url.protocol === 'smtps:';
   const plain = url.searchParams.get('tls') === 'none';
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
@@ -92,141 +130,40 @@ function oneLine(text: string): string {
   return [...text].map((character) => (character < ' ' || character === '\u007f' ? ' ' : character)).join('');
 }
 
-/** True for 5yz to the recipient or the message (RFC 5321 §4.2.1). A refused login is retried: it may be fixed. */
-function isFinal(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, responseCode } = error as { readonly code?: unknown; readonly responseCode?: unknown };
-  if (code !== 'EENVELOPE' && code !== 'EMESSAGE') return false;
-  // Without a response, nodemailer itself found the envelope invalid.
-  return typeof responseCode === 'number' ? responseCode >= 500 : code === 'EENVELOPE';
+/** What nodemailer adds to an error. */
+type Answer = Partial<Pick<NodemailerError, 'code' | 'responseCode' | 'response' | 'rejectedErrors'>>;
+
+function answerOf(error: unknown): Answer {
+  return typeof error === 'object' && error !== null ? error : {};
 }
 
-type OutboxOptions = {
-  /** Makes one attempt; rejects if the server does not accept the mail. `signal` aborts at the attempt's timeout. */
-  readonly deliver: (mail: Mail, signal: AbortSignal) => Promise<void>;
-  readonly isFinal: (error: unknown) => boolean;
-  readonly observe: Observe;
-  /** Timeout of one attempt, and of `close`. */
-  readonly mailTimeoutMs: number;
-  readonly mailAttemptsMax: number;
-  /** Limit of mails waiting, paused and being sent. */
-  readonly mailsWaitingMax: number;
-  /** Pause between the first two attempts; each further pause is `pauseGrowth` times longer. */
-  readonly firstPauseMs: number;
-};
+/** A refused login or greeting says nothing about the mail: the operator may mend it. */
+function failureOf(error: unknown, recipients: readonly string[]): Attempted {
+  const { code, responseCode, rejectedErrors = [] } = answerOf(error);
+  const told = toldOf(error);
+  if (code !== 'EENVELOPE' && code !== 'EMESSAGE') return { kind: 'unreachable', told, error };
+  // Without a response, nodemailer itself found the envelope invalid.
+  if (responseCode === undefined && code === 'EENVELOPE') return { kind: 'impossible', told, error };
+  const own = refusalsOf(rejectedErrors, recipients);
+  const others = recipients.filter((recipient) => own.every((refusal) => refusal.recipient !== recipient));
+  const isFinal = responseCode !== undefined && responseCode >= 500;
+  const refusals = [...own, ...others.map((recipient) => ({ recipient, error: told, isFinal }))];
+  return { kind: 'answered', refusals, error };
+}
 
-type Letter = { readonly mail: Mail; attempts: number; lastError: unknown };
+/** Each recipient's refusal. One that cannot be attributed counts for all, because an accepted mail must not be lost. */
+function refusalsOf(errors: readonly NodemailerError[], recipients: readonly string[]): readonly Refusal[] {
+  return errors.flatMap((error) => {
+    const named = normalizeEmail(String(error.recipient));
+    const isFinal = (error.responseCode ?? 0) >= 500;
+    const of = named !== undefined && recipients.includes(named) ? [named] : recipients;
+    return of.map((recipient) => ({ recipient, error: toldOf(error), isFinal }));
+  });
+}
 
-/** Mails sent concurrently, each over a connection of its own. */
-const sendingMax = 4;
-/** With the defaults, retries after 5 s, 30 s and 3 min. */
-const pauseGrowth = 6;
-
-/**
- * The queue of mails, in memory: sends a few concurrently and retries failures with growing pauses. It need not be
- * durable, because a mail holds a code that its reader can request again.
- *
- * Modes: `open` (accepts mails), `closing` (accepts none, makes one attempt for each waiting mail, retries none) and
- * `closed` (aborts attempts). Each mail ends in exactly one of `mail-sent` and `mail-given-up`.
- */
-class Outbox implements MailPort {
-  readonly #options: OutboxOptions;
-  readonly #waiting: Letter[] = [];
-  readonly #paused = new Map<Letter, NodeJS.Timeout>();
-  readonly #attempts = new Map<Promise<void>, AbortController>();
-  #mode: 'open' | 'closing' | 'closed' = 'open';
-
-  constructor(options: OutboxOptions) {
-    this.#options = options;
-  }
-
-  get size(): number {
-    return this.#waiting.length + this.#paused.size + this.#attempts.size;
-  }
-
-  send(mail: Mail): void {
-    const letter: Letter = { mail, attempts: 0, lastError: undefined };
-    if (this.#mode !== 'open') this.#giveUp(letter, 'closed');
-    else if (this.size >= this.#options.mailsWaitingMax) this.#giveUp(letter, 'full');
-    else this.#queue(letter);
-  }
-
-  async close(): Promise<void> {
-    if (this.#mode !== 'open') return;
-    this.#mode = 'closing';
-    for (const [letter, timer] of this.#paused) {
-      clearTimeout(timer);
-      this.#giveUp(letter, 'closed');
-    }
-    this.#paused.clear();
-    const deadline = setTimeout(() => this.#cutOff(), this.#options.mailTimeoutMs);
-    while (this.#attempts.size > 0) await Promise.all(this.#attempts.keys());
-    clearTimeout(deadline);
-    this.#mode = 'closed';
-  }
-
-  #cutOff(): void {
-    this.#mode = 'closed';
-    for (const letter of this.#waiting.splice(0)) this.#giveUp(letter, 'closed');
-    for (const controller of this.#attempts.values()) controller.abort();
-  }
-
-  #queue(letter: Letter): void {
-    this.#waiting.push(letter);
-    this.#dispatch();
-  }
-
-  #dispatch(): void {
-    while (this.#attempts.size < sendingMax) {
-      const letter = this.#waiting.shift();
-      if (letter === undefined) return;
-      const controller = new AbortController();
-      const attempt = this.#attempt(letter, controller).then(() => {
-        this.#attempts.delete(attempt);
-        this.#dispatch();
-      });
-      this.#attempts.set(attempt, controller);
-    }
-  }
-
-  async #attempt(letter: Letter, controller: AbortController): Promise<void> {
-    const { deliver, observe, mailTimeoutMs } = this.#options;
-    letter.attempts += 1;
-    const timer = setTimeout(() => controller.abort(), mailTimeoutMs);
-    try {
-      await deliver(letter.mail, controller.signal);
-      observe({ kind: 'mail-sent', attempts: letter.attempts });
-    } catch (error) {
-      letter.lastError = error;
-      this.#failed(letter);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  #failed(letter: Letter): void {
-    const { isFinal, observe, mailAttemptsMax, firstPauseMs } = this.#options;
-    const { attempts, lastError: error } = letter;
-    if (isFinal(error)) this.#giveUp(letter, 'refused');
-    else if (attempts >= mailAttemptsMax) this.#giveUp(letter, 'attempts');
-    else if (this.#mode !== 'open') this.#giveUp(letter, 'closed');
-    else {
-      observe({ kind: 'mail-delayed', attempts, error });
-      this.#pause(letter, firstPauseMs * pauseGrowth ** (attempts - 1));
-    }
-  }
-
-  #pause(letter: Letter, pauseMs: number): void {
-    const timer = setTimeout(() => {
-      this.#paused.delete(letter);
-      this.#queue(letter);
-    }, pauseMs);
-    // A paused mail does not keep the process running.
-    timer.unref();
-    this.#paused.set(letter, timer);
-  }
-
-  #giveUp({ attempts, lastError }: Letter, reason: 'refused' | 'attempts' | 'full' | 'closed'): void {
-    this.#options.observe({ kind: 'mail-given-up', reason, attempts, error: lastError });
-  }
+/** Code and text of the server, or of the system. */
+function toldOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'failed';
+  const { response } = answerOf(error);
+  return fittingText(response ?? error.message, toldCharactersMax);
 }

@@ -120,6 +120,7 @@ export function countAccounts(
       case 'provider-failed':
         faults.inc({ kind: observation.kind });
         return;
+      case 'mail-shown':
       case 'signing-key-made':
       case 'secret-key-made':
       case 'secrets-encrypted':

@@ -224,6 +224,7 @@ const featureLines: Readonly<
   'mail-sent': { level: 'debug', message: 'mail sent' },
   'mail-delayed': { level: 'warn', message: 'mail not sent: Comity retries' },
   'mail-given-up': { level: 'error', message: 'mail given up' },
+  'mail-shown': { level: 'info', message: 'mail, shown because there is no mail server' },
   'signing-key-made': { level: 'info', message: 'signing key created' },
   'signing-key-retired': { level: 'info', message: 'signing key retired' },
   'secret-key-made': {

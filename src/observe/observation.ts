@@ -1,7 +1,7 @@
 /**
  * Everything that Comity reports, as one closed union. Features emit observations through the `Observe` function that
  * they are given; only the sinks in this folder print or count. No observation carries a credential, a cookie, a mail
- * address, a query string or content.
+ * address, a query string or content, except for `mail-shown`, which exists in development only.
  */
 
 export type Observation =
@@ -84,10 +84,18 @@ export type AccountObservation =
   | { readonly kind: 'mail-delayed'; readonly attempts: number; readonly error: unknown }
   | {
       readonly kind: 'mail-given-up';
-      /** The server refused it for good, all attempts failed, the queue was full, or Comity stopped. */
-      readonly reason: 'refused' | 'attempts' | 'full' | 'closed';
+      /** The server refused it for good, all attempts failed, or too many were requested. */
+      readonly reason: 'refused' | 'attempts' | 'full';
       readonly attempts: number;
       readonly error: unknown;
+    }
+  /** In development without a mail server: the mail, which nobody else gets. */
+  | {
+      readonly kind: 'mail-shown';
+      readonly mail: string;
+      readonly to: string;
+      readonly subject: string;
+      readonly text: string;
     }
   | { readonly kind: 'signing-key-made'; readonly kid: string; readonly algorithm: string }
   | { readonly kind: 'signing-key-retired'; readonly kid: string }

@@ -124,7 +124,7 @@ test('logs what happens to accounts at the level that it deserves', () => {
     { kind: 'session-reused', session: 'ses_1' },
     { kind: 'hashing-refused', waiting: 128 },
     { kind: 'mail-delayed', attempts: 1, error: new Error('x') },
-    { kind: 'mail-given-up', reason: 'closed', attempts: 1, error: undefined },
+    { kind: 'mail-given-up', reason: 'attempts', attempts: 1, error: undefined },
     { kind: 'issuer-failed', issuer: 'https://issuer.example', error: new Error('x') },
     { kind: 'provider-failed', provider: 'google', error: new Error('x') },
     { kind: 'audit-dropped', facts: 3 },

@@ -3,7 +3,7 @@
  * verified only if the claim is the boolean `true`.
  */
 import type { JsonValue } from 'oauth4webapi';
-import { normalizeEmail } from '../email.ts';
+import { normalizeEmail } from '../../mail/email.ts';
 import { ProviderFailure } from './provider-failure.ts';
 
 export type ProviderIdentity = {

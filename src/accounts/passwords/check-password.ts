@@ -6,11 +6,11 @@
  */
 import { hash } from 'node:crypto';
 import type { Allowance } from '../../http/message.ts';
+import { normalizeEmail } from '../../mail/email.ts';
 import type { Observe } from '../../observe/observation.ts';
 import type { Store } from '../../store/store.ts';
 import { passwordsTable, usersTable } from '../account-tables.ts';
 import type { Audit } from '../audit-fact.ts';
-import { normalizeEmail } from '../email.ts';
 import type { LoginLimit } from '../login-limit.ts';
 import { principalOf } from '../sessions/user-principal.ts';
 import { type FindUser, type FoundUser, nobodyId } from '../users/find-user.ts';

@@ -3,9 +3,9 @@
  * for verified once it has changed, unless the same request says so.
  */
 
+import { normalizeEmail } from '../../mail/email.ts';
 import type { Revise } from '../../resources/collection/revised.ts';
 import { readUser } from '../account-tables.ts';
-import { normalizeEmail } from '../email.ts';
 
 export const reviseEmail: Revise = ({ before, content, fields }) => {
   const email = normalizeEmail(String(fields.email));

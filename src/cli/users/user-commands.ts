@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { User } from '../../accounts/account-tables.ts';
-import { normalizeEmail } from '../../accounts/email.ts';
+import { normalizeEmail } from '../../mail/email.ts';
 import { isConfirmed, stdinLine } from '../confirm.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments, type ServerClient } from '../server-client.ts';

@@ -125,7 +125,7 @@ export const mailSettings = section('Mail', {
   mailFrom: text(
     'Comity <no-reply@localhost>',
     { charactersMax: 320, refuse: refuseMail },
-    'Sender of mails.',
+    'Sender of mails, and the host in their `Message-ID`.',
   ),
   mailVerificationUrl: text(
     undefined,
@@ -142,11 +142,27 @@ export const mailSettings = section('Mail', {
     'Time that one attempt to send a mail may take.',
   ),
   mailAttemptsMax: integer(
-    { unit: 'attempts', default: 4, least: 1, most: 100 },
-    'Attempts to send a mail; the time between two grows with each.',
+    { unit: 'attempts', default: 8, least: 1, most: 100 },
+    'Attempts to send a mail; after the last one it is `failed`. By default they are 10 seconds, 1, 5 and 30 minutes, and 2, 5 and 10 hours apart; further ones 10 hours.',
   ),
   mailsWaitingMax: integer(
     { unit: 'mails', default: 1000, least: 1, most: 1_000_000 },
-    'Mails that may wait to be sent; further ones are dropped and logged.',
+    'Mails of accounts that were requested and wait for their code to be made, which takes milliseconds; further requests are dropped and logged.',
+  ),
+  mailsInFlightMax: integer(
+    { unit: 'mails', default: 4, least: 1, most: 100 },
+    'Mails that are sent at once, each over a connection of its own.',
+  ),
+  mailRecipientsMax: integer(
+    { unit: 'addresses', default: 50, least: 1, most: 1000 },
+    'Recipients of one mail; `mail.send` refuses more.',
+  ),
+  mailBytesMax: integer(
+    { unit: 'bytes', default: MiB, least: 1024, most: 16 * MiB },
+    'Subject, text, HTML and header fields of one mail, in UTF-8; `mail.send` refuses more.',
+  ),
+  mailRetentionSeconds: integer(
+    { unit: 'seconds', default: 30 * dayS, least: dayS, most: 10 * yearS },
+    'Time after their last change at which mails are deleted. The content is deleted when the mail was sent.',
   ),
 });

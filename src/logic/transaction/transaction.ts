@@ -31,8 +31,8 @@ export type EmitEvent = (
   principal: Authenticated,
 ) => Promise<Emitted & { readonly characters: number }>;
 
-/** The row of a mail that is sent after the commit. @param mail a value or its JSON text @throws ResourceRefused */
-export type KeepMail = (mail: unknown) => Promise<Change>;
+/** The rows of a mail that is sent after the commit. @param mail a value or its JSON text @throws ResourceRefused */
+export type KeepMail = (mail: unknown) => Promise<readonly Change[]>;
 
 export type OpenTransactionOptions = {
   readonly serving: Serving;
@@ -184,8 +184,7 @@ class LogicTransaction implements Transaction {
     this.#countChange();
     const { keepMail } = this.#shared;
     if (keepMail === undefined) throw refuse('unavailable', 'this program sends no mail');
-    const kept = await keepMail(mail);
-    this.#overlay.append({ kept }, kept.next?.doc.length ?? 0);
+    for (const kept of await keepMail(mail)) this.#overlay.append({ kept }, kept.next?.doc.length ?? 0);
   }
 
   #countRead(): void {

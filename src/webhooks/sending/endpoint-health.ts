@@ -8,8 +8,8 @@
  * removes it. A healthy endpoint thus costs no writes. A crash loses the count of a minute, but never the start of the
  * failures. If the store is unavailable, the next note writes.
  *
- * The unit that notes the warning includes the event `endpoint.failing`, so there is one event per warning. The mail
- * follows; a crash in between loses it.
+ * The unit that notes the warning includes the event `endpoint.failing`, so there is one event per warning. The unit
+ * that keeps the mail follows; a crash in between loses it.
  */
 
 import { searchText } from '../../model/collection.ts';
@@ -240,8 +240,6 @@ export type Notify = (notice: EndpointNotice) => Promise<void>;
  * mail, and a path may hold a secret.
  */
 
-export type OwnerMail = { readonly to: string; readonly subject: string; readonly text: string };
-
 export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
   readonly endpointId: string;
   /** `https://shop.example` */
@@ -250,24 +248,25 @@ export type NoticeFacts = Pick<EndpointNotice, 'kind' | 'reason'> & {
   readonly since: string;
 };
 
-export type OwnerNoticeOptions = {
+/** @template M a mail that is ready to be kept */
+export type OwnerNoticeOptions<M> = {
   /** Undefined: no mail server is configured. */
-  readonly mail: { send(mail: OwnerMail): void } | undefined;
+  readonly mail: { send(mail: M): Promise<void> } | undefined;
   /** Returns the address of an account; undefined: it has none, or it is disabled. */
   readonly findAddress: (owner: string) => Promise<string | undefined>;
   readonly operatorMail: string | undefined;
-  readonly texts: (to: string, facts: NoticeFacts) => OwnerMail;
+  readonly texts: (to: string, facts: NoticeFacts) => M;
 };
 
 /** Returns undefined if no mail server is configured. */
-export function createOwnerNotices(options: OwnerNoticeOptions): Notify | undefined {
+export function createOwnerNotices<M>(options: OwnerNoticeOptions<M>): Notify | undefined {
   const { mail, findAddress, operatorMail, texts } = options;
   if (mail === undefined) return undefined;
   return async ({ kind, reason, endpoint, owner, since }) => {
     const to = (owner === null ? undefined : await findAddress(owner)) ?? operatorMail;
     if (to === undefined) return;
     const { origin } = new URL(endpoint.url);
-    mail.send(
+    await mail.send(
       texts(to, { kind, reason, endpointId: endpoint.id, origin, since: new Date(since).toISOString() }),
     );
   };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { emailCharactersMax, normalizeEmail } from '../../../src/accounts/email.ts';
+import { emailCharactersMax, normalizeEmail } from '../../../src/mail/email.ts';
 
 const same: readonly (readonly [typed: string, written: string])[] = [
   ['Ada@Shop.Example', 'ada@shop.example'],

@@ -16,7 +16,8 @@ import { createResetPassword, type ResetPassword } from '../../../src/accounts/r
 import type { Opened, Sessions } from '../../../src/accounts/sessions/sessions.ts';
 import { createFindUser, type FindUser } from '../../../src/accounts/users/find-user.ts';
 import { createVerifyEmail, type VerifyEmail } from '../../../src/accounts/verify-email.ts';
-import type { Mail, MailPort } from '../../../src/mail/mail-port.ts';
+import type { Letter, MailPort } from '../../../src/mail/mail-port.ts';
+import { mailsCollection } from '../../../src/mail/mail-tables.ts';
 import { createIdSource } from '../../../src/model/id.ts';
 import type { Observation } from '../../../src/observe/observation.ts';
 import { keptRow } from '../../../src/store/kept-row.ts';
@@ -50,7 +51,8 @@ export type Accounts = {
   /** Facts that committed with a unit, or were to. */
   readonly entries: AuditFact[];
   readonly notes: AuditFact[];
-  readonly mails: Mail[];
+  /** Those that were committed. */
+  readonly mails: Letter[];
   readonly observed: Observation[];
   /** Runs of argon2id so far. */
   hashes(): number;
@@ -73,7 +75,7 @@ export async function startAccounts(
 ): Promise<Accounts> {
   const { clock = { now: start }, verifiedEmailRequired = false } = given;
   const process = await startProcess(store, clock);
-  const mails: Mail[] = [];
+  const mails: Letter[] = [];
   const observed: Observation[] = [];
   const newId = createIdSource(
     () => clock.now,
@@ -84,7 +86,7 @@ export async function startAccounts(
   const { hasher, hashes } = countingHasher(context, given.passwordPasses ?? 1);
   const { sessions } = process;
   const common = {
-    store,
+    store: noting(store, mails),
     findUser,
     hasher,
     sessions,
@@ -102,8 +104,8 @@ export async function startAccounts(
     windowSeconds: 900,
     clock: common.clock,
   });
-  const port: MailPort = { send: (mail) => void mails.push(mail), close: async () => undefined };
-  const texts = createMailTexts({ ...settings, title: 'Shop' });
+  const port = portOf(clock, newId);
+  const texts = createMailTexts({ ...settings, templates: new Map(), title: 'Shop' });
   const mail = createAccountMail({
     ...common,
     port: given.mailConfigured === false ? undefined : port,
@@ -128,6 +130,31 @@ export async function startAccounts(
     mails,
     observed,
     hashes,
+  };
+}
+
+/** Keeps each mail as one row, which `noting` recognizes. */
+function portOf(clock: Clock, newId: () => string): Pick<MailPort, 'keep'> {
+  return {
+    keep(letter) {
+      const next = keptRow(JSON.stringify(letter), null, clock.now, clock.now);
+      return [{ table: mailsCollection.name, id: `mail_${newId()}`, expect: { absent: true }, next }];
+    },
+  };
+}
+
+/** The store, which notes the mails of units that it committed. */
+function noting(store: Store, mails: Letter[]): Store {
+  return {
+    ...store,
+    async commit(unit) {
+      const commit = await store.commit(unit);
+      if (commit.outcome !== 'committed') return commit;
+      for (const { table, next } of unit.changes) {
+        if (table === mailsCollection.name && next !== null) mails.push(JSON.parse(next.doc) as Letter);
+      }
+      return commit;
+    },
   };
 }
 

@@ -89,7 +89,7 @@ test('sends a code to the new address, and one that works', async (context) => {
   const accounts = await startAccounts(context, await openEmbedded(context));
   const { user } = await join(accounts);
   assert.equal(accounts.mails.length, 1);
-  assert.equal(accounts.mails[0]?.to, 'ada@shop.example');
+  assert.equal(accounts.mails[0]?.to[0], 'ada@shop.example');
   assert.deepEqual(await accounts.verifyEmail(codeOf(accounts), how.address), { ok: true });
   assert.equal((await accounts.findUser.byId(user.id))?.user.emailVerified, true);
 });

@@ -1,64 +1,40 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import test, { type TestContext } from 'node:test';
-import { createSmtpMail, type SmtpMail, type SmtpMailOptions } from '../../../src/mail/smtp.ts';
-import type { Observation } from '../../../src/observe/observation.ts';
+import type { Attempted } from '../../../src/mail/conclude-mail.ts';
+import { createSmtp, type SentMail, type SmtpOptions } from '../../../src/mail/smtp.ts';
 import { listen } from '../../harness/listening.ts';
 import { fieldOf, headerOf, startMailServer, textOf } from '../../harness/mail-server.ts';
 import { freePort } from '../../wire/free-port.ts';
 import { cert, key } from './certificate.ts';
 
-const mail = { to: 'ada@shop.example', subject: 'Shop: hello', text: 'First line.\n\nSecond line.\n' };
-
-type Opened = {
-  readonly mail: SmtpMail;
-  readonly observed: Observation[];
-  /** Resolves when so many mails have ended, well or not. */
-  until(count: number): Promise<void>;
+const mail: SentMail = {
+  id: 'mail_1',
+  createdAt: '2026-08-01T09:30:00.000Z',
+  to: ['ada@shop.example'],
+  recipients: ['ada@shop.example'],
+  subject: 'Shop: hello',
+  text: 'First line.\n\nSecond line.\n',
+  html: null,
+  replyTo: null,
+  headers: {},
 };
 
-function open(context: TestContext, given: Partial<SmtpMailOptions> & { readonly smtpUrl: string }): Opened {
-  const observed: Observation[] = [];
-  let listeners: (() => void)[] = [];
-  const opened = createSmtpMail({
-    mailFrom: 'Comity <no-reply@localhost>',
-    mailTimeoutMs: 5000,
-    mailAttemptsMax: 3,
-    mailsWaitingMax: 10,
-    firstPauseMs: 1,
-    observe: (fact) => {
-      observed.push(fact);
-      for (const tell of listeners) tell();
-      listeners = [];
-    },
-    ...given,
-  });
-  context.after(() => opened.close());
-  return {
-    mail: opened,
-    observed,
-    async until(count) {
-      const ended = () => observed.filter(({ kind }) => kind !== 'mail-delayed').length;
-      while (ended() < count) {
-        await new Promise<void>((resolve) => {
-          listeners.push(resolve);
-        });
-      }
-    },
-  };
+type Send = (given?: Partial<SentMail>) => Promise<Attempted>;
+
+function open(given: Partial<SmtpOptions> & { readonly smtpUrl: string }): Send {
+  const transport = createSmtp({ mailFrom: 'Comity <no-reply@localhost>', mailTimeoutMs: 5000, ...given });
+  return (other = {}) => transport({ ...mail, ...other }, new AbortController().signal);
 }
 
-const kinds = (observed: readonly Observation[]) => observed.map(({ kind }) => kind);
+const to = (address: string): Partial<SentMail> => ({ to: [address], recipients: [address] });
+
+const sent: Attempted = { kind: 'answered', refusals: [], error: undefined };
 
 test('sends a mail with its sender, its reader, its subject and its text', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, {
-    smtpUrl: server.url,
-    mailFrom: 'Shop <shop@shop.example>',
-  });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(outbox.observed, [{ kind: 'mail-sent', attempts: 1 }]);
+  const send = open({ smtpUrl: server.url, mailFrom: 'Shop <shop@shop.example>' });
+  assert.deepEqual(await send(), sent);
   const [received] = server.received;
   assert.ok(received);
   assert.equal(received.from, 'shop@shop.example');
@@ -67,30 +43,30 @@ test('sends a mail with its sender, its reader, its subject and its text', async
   assert.equal(fieldOf(received.raw, 'To'), 'ada@shop.example');
   assert.equal(fieldOf(received.raw, 'Subject'), mail.subject);
   assert.equal(fieldOf(received.raw, 'Auto-Submitted'), 'auto-generated');
+  assert.equal(fieldOf(received.raw, 'Message-ID'), '<mail_1@shop.example>');
+  assert.equal(fieldOf(received.raw, 'Date'), 'Sat, 01 Aug 2026 09:30:00 +0000');
   assert.match(fieldOf(received.raw, 'Content-Type') ?? '', /^text\/plain; charset=utf-8/);
   assert.equal(textOf(received.raw), mail.text);
 });
 
 test('carries letters of any script, and long lines, to the other side as they were', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: server.url });
+  const send = open({ smtpUrl: server.url });
   const text = `Überprüfung ✓\n\nhttps://shop.example/verify?${'x'.repeat(200)}=1\n.\n`;
-  outbox.mail.send({ ...mail, text });
-  await outbox.until(1);
+  await send({ text });
   assert.equal(textOf(server.received[0]?.raw ?? ''), text);
 });
 
 for (const [what, given] of [
   ['a subject', { subject: 'Shop\r\nBcc: eve@shop.example\r\nX-Evil: 1' }],
-  ['an address', { to: 'ada@shop.example\r\nBcc: eve@shop.example' }],
-  ['an address that is a list', { to: 'ada@shop.example, eve@shop.example' }],
-  ['an address with a name', { to: 'ada@shop.example> SIZE=1\r\nRCPT TO:<eve@shop.example' }],
+  ['an address', to('ada@shop.example\r\nBcc: eve@shop.example')],
+  ['an address that is a list', to('ada@shop.example, eve@shop.example')],
+  ['an address with a name', to('ada@shop.example> SIZE=1\r\nRCPT TO:<eve@shop.example')],
+  ['a header field', { headers: { 'X-Own': '1\r\nBcc: eve@shop.example\r\nX-Evil: 1' } }],
 ] as const) {
   test(`lets ${what} add no header field and no reader`, async (context) => {
     const server = await startMailServer(context);
-    const outbox = open(context, { smtpUrl: server.url, mailAttemptsMax: 1 });
-    outbox.mail.send({ ...mail, ...given });
-    await outbox.until(1);
+    await open({ smtpUrl: server.url })(given);
     for (const { raw, to } of server.received) {
       assert.ok(to.length === 1 && to[0] !== 'eve@shop.example', to.join());
       const names = headerOf(raw).map(([name]) => name.toLowerCase());
@@ -101,13 +77,10 @@ for (const [what, given] of [
 
 test('lets the sender in the settings add no header field', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, {
+  await open({
     smtpUrl: server.url,
     mailFrom: 'Shop\r\nBcc: eve@shop.example\r\n <shop@shop.example>',
-    mailAttemptsMax: 1,
-  });
-  outbox.mail.send(mail);
-  await outbox.until(1);
+  })();
   assert.equal(server.received.length, 1);
   for (const { raw, to } of server.received) {
     assert.deepEqual(to, ['ada@shop.example']);
@@ -117,53 +90,64 @@ test('lets the sender in the settings add no header field', async (context) => {
 
 test('reads no file and fetches nothing, whatever the mail says', async (context) => {
   const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: server.url, mailAttemptsMax: 1 });
   const path = { path: '/etc/hostname' } as unknown as string;
-  outbox.mail.send({ ...mail, text: path });
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-given-up']);
+  assert.equal((await open({ smtpUrl: server.url })({ text: path })).kind, 'unreachable');
   assert.equal(server.received.length, 0);
 });
 
-test('tries again after a passing refusal, and counts its attempts', async (context) => {
-  let refusals = 2;
-  const server = await startMailServer(context, {
-    onRcptTo(_address, _session, done) {
-      refusals -= 1;
-      done(refusals >= 0 ? Object.assign(new Error('try later'), { responseCode: 451 }) : null);
+/** A server that answers RCPT with a code by the first letter of the recipient. */
+function startPicky(context: TestContext, codes: Readonly<Record<string, number>>) {
+  return startMailServer(context, {
+    onRcptTo({ address }, _session, done) {
+      const responseCode = codes[address.charAt(0)];
+      done(responseCode === undefined ? null : Object.assign(new Error('no such mailbox'), { responseCode }));
     },
   });
-  const outbox = open(context, { smtpUrl: server.url });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-delayed', 'mail-sent']);
-  assert.deepEqual(outbox.observed.at(-1), { kind: 'mail-sent', attempts: 3 });
-  assert.equal(server.received.length, 1);
+}
+
+test('says which recipients are refused, for good or for now, and sends to the others', async (context) => {
+  const server = await startPicky(context, { b: 550, c: 451 });
+  const recipients = ['ada@shop.example', 'bob@shop.example', 'cy@shop.example'];
+  const attempted = await open({ smtpUrl: server.url })({ to: recipients, recipients });
+  assert.ok(attempted.kind === 'answered');
+  assert.deepEqual(attempted.refusals, [
+    { recipient: 'bob@shop.example', error: '550 no such mailbox', isFinal: true },
+    { recipient: 'cy@shop.example', error: '451 no such mailbox', isFinal: false },
+  ]);
+  assert.deepEqual(server.received[0]?.to, ['ada@shop.example']);
+  assert.match(fieldOf(server.received[0]?.raw ?? '', 'To') ?? '', /bob@shop\.example/);
 });
 
-test('gives a mail up at once that the server refuses for good', async (context) => {
-  const server = await startMailServer(context, {
-    onRcptTo: (_address, _session, done) =>
-      done(Object.assign(new Error('no such mailbox'), { responseCode: 550 })),
+for (const [responseCode, isFinal] of [
+  [451, false],
+  [550, true],
+] as const) {
+  test(`says that all recipients are refused by ${responseCode}`, async (context) => {
+    const server = await startPicky(context, { a: responseCode });
+    const attempted = await open({ smtpUrl: server.url })();
+    assert.ok(attempted.kind === 'answered');
+    const error = `${responseCode} no such mailbox`;
+    assert.deepEqual(attempted.refusals, [{ recipient: 'ada@shop.example', error, isFinal }]);
   });
-  const outbox = open(context, { smtpUrl: server.url });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  const [given] = outbox.observed;
-  assert.ok(given?.kind === 'mail-given-up');
-  assert.equal(given.reason, 'refused');
-  assert.equal(given.attempts, 1);
-});
 
-test('gives a mail up after all attempts at a server that is away', async (context) => {
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${await freePort()}` });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-delayed', 'mail-given-up']);
-  const given = outbox.observed.at(-1);
-  assert.ok(given?.kind === 'mail-given-up');
-  assert.equal(given.reason, 'attempts');
-  assert.equal(given.attempts, 3);
+  test(`says that the content is refused by ${responseCode}`, async (context) => {
+    const server = await startMailServer(context, {
+      onData(stream, _session, done) {
+        stream.resume();
+        stream.on('end', () => done(Object.assign(new Error('not like this'), { responseCode })));
+      },
+    });
+    const attempted = await open({ smtpUrl: server.url })();
+    assert.ok(attempted.kind === 'answered');
+    const error = `${responseCode} not like this`;
+    assert.deepEqual(attempted.refusals, [{ recipient: 'ada@shop.example', error, isFinal }]);
+  });
+}
+
+test('says that a server is away', async () => {
+  const attempted = await open({ smtpUrl: `smtp://127.0.0.1:${await freePort()}` })();
+  assert.ok(attempted.kind === 'unreachable');
+  assert.match(attempted.told, /ECONNREFUSED/);
 });
 
 /** Accepts connections and says what it is told to, once. */
@@ -178,14 +162,8 @@ for (const [what, greeting] of [
 ]) {
   test(`ends an attempt at a server that ${what} when its time is over`, async (context) => {
     const port = await startSilent(context, greeting ?? '');
-    const outbox = open(context, {
-      smtpUrl: `smtp://127.0.0.1:${port}`,
-      mailTimeoutMs: 100,
-      mailAttemptsMax: 2,
-    });
-    outbox.mail.send(mail);
-    await outbox.until(1);
-    assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-given-up']);
+    const send = open({ smtpUrl: `smtp://127.0.0.1:${port}`, mailTimeoutMs: 100 });
+    assert.equal((await send()).kind, 'unreachable');
   });
 }
 
@@ -197,83 +175,21 @@ test('ends an attempt at a server that trickles, though it is never silent', asy
   });
   const { port: dripPort } = await listen(drip, context);
   assert.notEqual(port, dripPort);
-  const outbox = open(context, {
-    smtpUrl: `smtp://127.0.0.1:${dripPort}`,
-    mailTimeoutMs: 200,
-    mailAttemptsMax: 1,
-  });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-given-up']);
+  const send = open({ smtpUrl: `smtp://127.0.0.1:${dripPort}`, mailTimeoutMs: 200 });
+  assert.equal((await send()).kind, 'unreachable');
 });
 
-test('takes no more mails than may wait, and never throws', async (context) => {
+test('ends an attempt when the program stops', async (context) => {
   const port = await startSilent(context, '');
-  const outbox = open(context, {
+  const transport = createSmtp({
     smtpUrl: `smtp://127.0.0.1:${port}`,
-    mailsWaitingMax: 3,
-    mailTimeoutMs: 200,
+    mailFrom: 'a@b',
+    mailTimeoutMs: 60_000,
   });
-  for (let at = 0; at < 5; at += 1) outbox.mail.send(mail);
-  assert.equal(outbox.mail.size, 3);
-  assert.deepEqual(outbox.observed, [
-    { kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined },
-    { kind: 'mail-given-up', reason: 'full', attempts: 0, error: undefined },
-  ]);
-});
-
-test('sends what waits before it is closed, tries nothing again and takes nothing more', async (context) => {
-  const server = await startMailServer(context);
-  const outbox = open(context, { smtpUrl: server.url });
-  for (let at = 0; at < 10; at += 1) outbox.mail.send(mail);
-  await outbox.mail.close();
-  assert.equal(server.received.length, 10);
-  outbox.mail.send(mail);
-  assert.deepEqual(outbox.observed.at(-1), {
-    kind: 'mail-given-up',
-    reason: 'closed',
-    attempts: 0,
-    error: undefined,
-  });
-  assert.equal(outbox.mail.size, 0);
-});
-
-test('is closed in bounded time while the server hangs, and tells of every mail', async (context) => {
-  const port = await startSilent(context, '');
-  const outbox = open(context, { smtpUrl: `smtp://127.0.0.1:${port}`, mailTimeoutMs: 150 });
-  for (let at = 0; at < 10; at += 1) outbox.mail.send(mail);
-  await outbox.mail.close();
-  assert.equal(outbox.mail.size, 0);
-  assert.deepEqual(
-    kinds(outbox.observed),
-    Array.from({ length: 10 }, () => 'mail-given-up'),
-  );
-});
-
-test('gives up at its close what waits for another attempt', async (context) => {
-  const server = await startMailServer(context, {
-    onRcptTo: (_address, _session, done) =>
-      done(Object.assign(new Error('try later'), { responseCode: 451 })),
-  });
-  const observedDelay = Promise.withResolvers<void>();
-  const observed: Observation[] = [];
-  const outbox = createSmtpMail({
-    smtpUrl: server.url,
-    mailFrom: 'Comity <no-reply@localhost>',
-    mailTimeoutMs: 5000,
-    mailAttemptsMax: 3,
-    mailsWaitingMax: 10,
-    firstPauseMs: 3_600_000,
-    observe: (fact) => {
-      observed.push(fact);
-      if (fact.kind === 'mail-delayed') observedDelay.resolve();
-    },
-  });
-  outbox.send(mail);
-  await observedDelay.promise;
-  await outbox.close();
-  assert.deepEqual(kinds(observed), ['mail-delayed', 'mail-given-up']);
-  assert.equal(outbox.size, 0);
+  const stopping = new AbortController();
+  const attempted = transport(mail, stopping.signal);
+  setTimeout(() => stopping.abort(), 50);
+  assert.equal((await attempted).kind, 'unreachable');
 });
 
 test('speaks TLS from the first octet with smtps, and logs in with the name and password of the URL', async (context) => {
@@ -285,36 +201,29 @@ test('speaks TLS from the first octet with smtps, and logs in with the name and 
     onAuth: ({ username, password }, _session, done) =>
       done(username === 'shop@mail' && password === 'p/w:1' ? null : new Error('no'), { user: username }),
   });
-  const outbox = open(context, {
+  const outbox = open({
     smtpUrl: `smtps://shop%40mail:p%2Fw%3A1@localhost:${server.port}`,
     ca: cert,
   });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-sent']);
+  assert.deepEqual(await outbox(), sent);
   assert.equal(server.received[0]?.secure, true);
   assert.equal(server.received[0]?.user, 'shop@mail');
 });
 
 test('sends nothing to a server whose certificate is not trusted', async (context) => {
   const server = await startMailServer(context, { cert, key, secure: true });
-  const outbox = open(context, { smtpUrl: `smtps://localhost:${server.port}`, mailAttemptsMax: 1 });
-  outbox.mail.send(mail);
-  await outbox.until(1);
-  assert.deepEqual(kinds(outbox.observed), ['mail-given-up']);
+  const outbox = open({ smtpUrl: `smtps://localhost:${server.port}` });
+  assert.equal((await outbox()).kind, 'unreachable');
   assert.equal(server.received.length, 0);
 });
 
 test('upgrades by STARTTLS where the server can, and verifies that certificate too', async (context) => {
   const server = await startMailServer(context, { cert, key, hideSTARTTLS: false });
-  const trusted = open(context, { smtpUrl: `smtp://localhost:${server.port}`, ca: cert });
-  trusted.mail.send(mail);
-  await trusted.until(1);
+  const trusted = open({ smtpUrl: `smtp://localhost:${server.port}`, ca: cert });
+  assert.deepEqual(await trusted(), sent);
   assert.equal(server.received[0]?.secure, true);
-  const doubting = open(context, { smtpUrl: `smtp://localhost:${server.port}`, mailAttemptsMax: 1 });
-  doubting.mail.send(mail);
-  await doubting.until(1);
-  assert.deepEqual(kinds(doubting.observed), ['mail-given-up']);
+  const doubting = open({ smtpUrl: `smtp://localhost:${server.port}` });
+  assert.equal((await doubting()).kind, 'unreachable');
   assert.equal(server.received.length, 1);
 });
 
@@ -322,15 +231,11 @@ test('sends nothing in the clear to another machine, unless it was told to', asy
   const server = await startMailServer(context);
   // This machine under a name that the adapter does not take for it.
   const other = `0.0.0.0:${server.port}`;
-  const careful = open(context, { smtpUrl: `smtp://${other}`, mailAttemptsMax: 1 });
-  careful.mail.send(mail);
-  await careful.until(1);
-  assert.deepEqual(kinds(careful.observed), ['mail-given-up']);
+  const careful = open({ smtpUrl: `smtp://${other}` });
+  assert.equal((await careful()).kind, 'unreachable');
   assert.equal(server.received.length, 0);
-  const told = open(context, { smtpUrl: `smtp://${other}?tls=none` });
-  told.mail.send(mail);
-  await told.until(1);
-  assert.deepEqual(kinds(told.observed), ['mail-sent']);
+  const told = open({ smtpUrl: `smtp://${other}?tls=none` });
+  assert.deepEqual(await told(), sent);
 });
 
 test('keeps the password of the mail server out of what it tells of a refused login', async (context) => {
@@ -339,18 +244,14 @@ test('keeps the password of the mail server out of what it tells of a refused lo
     allowInsecureAuth: true,
     onAuth: (_auth, _session, done) => done(new Error('no')),
   });
-  const outbox = open(context, {
+  const outbox = open({
     smtpUrl: `smtp://shop:very-secret-word@127.0.0.1:${server.port}`,
-    mailAttemptsMax: 2,
   });
-  outbox.mail.send(mail);
-  await outbox.until(1);
   // A refused login may be mended by the operator: it is tried again.
-  assert.deepEqual(kinds(outbox.observed), ['mail-delayed', 'mail-given-up']);
-  for (const fact of outbox.observed) {
-    const { error } = fact as { readonly error: Error };
-    const told = JSON.stringify([error, error.message, error.stack]);
-    assert.ok(!told.includes('very-secret-word'));
-    assert.ok(!told.includes(Buffer.from('very-secret-word').toString('base64')));
-  }
+  const attempted = await outbox();
+  assert.ok(attempted.kind === 'unreachable');
+  const { error } = attempted as { readonly error: Error };
+  const told = JSON.stringify([attempted.told, error, error.message, error.stack]);
+  assert.ok(!told.includes('very-secret-word'));
+  assert.ok(!told.includes(Buffer.from('very-secret-word').toString('base64')));
 });

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createEndpointMailTexts } from '../../../src/accounts/mail-texts.ts';
+import type { Letter } from '../../../src/mail/mail-port.ts';
 import type { Endpoint } from '../../../src/model/endpoint.ts';
-import {
-  createOwnerNotices,
-  type EndpointNotice,
-  type OwnerMail,
-} from '../../../src/webhooks/sending/endpoint-health.ts';
+import { createOwnerNotices, type EndpointNotice } from '../../../src/webhooks/sending/endpoint-health.ts';
 
 const since = Date.parse('2026-03-01T12:00:00.000Z');
 const endpoint: Endpoint = {
@@ -25,13 +22,13 @@ const failing: EndpointNotice = { kind: 'failing', endpoint, owner: 'usr_ada', s
 async function sentFor(
   notice: EndpointNotice,
   operatorMail: string | undefined = 'ops@shop.example',
-): Promise<readonly OwnerMail[]> {
-  const sent: OwnerMail[] = [];
+): Promise<readonly Letter[]> {
+  const sent: Letter[] = [];
   const notify = createOwnerNotices({
-    mail: { send: (mail) => sent.push(mail) },
+    mail: { send: async (mail) => void sent.push(mail) },
     findAddress: async (owner) => (owner === 'usr_ada' ? 'ada@shop.example' : undefined),
     operatorMail,
-    texts: createEndpointMailTexts({ title: 'Shop', endpointDisableSeconds: 432_000 }),
+    texts: createEndpointMailTexts({ templates: new Map(), title: 'Shop', endpointDisableSeconds: 432_000 }),
   });
   await notify?.(notice);
   return sent;
@@ -40,7 +37,7 @@ async function sentFor(
 test('warns the owner of a failing endpoint, and says when it will be disabled', async () => {
   const [mail, ...others] = await sentFor(failing);
   assert.equal(others.length, 0);
-  assert.equal(mail?.to, 'ada@shop.example');
+  assert.deepEqual(mail?.to, ['ada@shop.example']);
   assert.equal(mail?.subject, 'Shop: a webhook endpoint is failing');
   assert.match(
     mail?.text ?? '',
@@ -70,21 +67,21 @@ test('puts nothing into a mail that may be a secret', async () => {
 
 test('tells the operator where the owner is no account, and nobody where there is no operator', async () => {
   for (const owner of ['administrator', null]) {
-    assert.equal((await sentFor({ ...failing, owner }))[0]?.to, 'ops@shop.example');
+    assert.equal((await sentFor({ ...failing, owner }))[0]?.to[0], 'ops@shop.example');
   }
-  const sent: OwnerMail[] = [];
+  const sent: Letter[] = [];
   const notify = createOwnerNotices({
-    mail: { send: (mail) => sent.push(mail) },
+    mail: { send: async (mail) => void sent.push(mail) },
     findAddress: async () => undefined,
     operatorMail: undefined,
-    texts: createEndpointMailTexts({ title: '', endpointDisableSeconds: 60 }),
+    texts: createEndpointMailTexts({ templates: new Map(), title: '', endpointDisableSeconds: 60 }),
   });
   await notify?.(failing);
   assert.deepEqual(sent, []);
 });
 
 test('is not there without a mail server', () => {
-  const texts = createEndpointMailTexts({ title: '', endpointDisableSeconds: 60 });
+  const texts = createEndpointMailTexts({ templates: new Map(), title: '', endpointDisableSeconds: 60 });
   const options = { findAddress: async () => 'a@b', operatorMail: undefined, texts };
   assert.equal(createOwnerNotices({ ...options, mail: undefined }), undefined);
 });

@@ -48,6 +48,13 @@ type ScalarOf<V> = unknown extends V
     ? Extract<Item, Scalar>
     : Extract<V, Scalar>;
 
+/** Values that some of the fields have. Of fields within objects the names alone are checked. */
+export type FieldValues<T> = [T] extends [never]
+  ? Readonly<Record<string, Scalar>>
+  : {
+      readonly [Name in FieldName<T>]?: Name extends keyof T ? ScalarOf<NonNullable<T[Name]>> : Scalar;
+    };
+
 type Condition<V> = V | null | Operators<V>;
 
 /** Conditions that must all hold. Fields within objects are named with dots. */

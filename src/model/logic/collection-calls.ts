@@ -116,7 +116,21 @@ export type ResourcesOf<Shapes> = {
   readonly [Name in keyof Shapes]: CollectionCalls<
     Shapes[Name] extends TObject ? Static<Shapes[Name]> : Shapes[Name]
   >;
+} & Accounts;
+
+/** An account, without its password. Absent members are unknown. */
+export type Account = {
+  readonly email: string;
+  readonly name?: string;
+  readonly emailVerified: boolean;
+  readonly roles: readonly string[];
+  readonly scopes: readonly string[];
+  readonly tenant?: string;
+  readonly disabled: boolean;
 };
+
+/** Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only. */
+export type Accounts = { readonly users: Pick<CollectionCalls<Account>, 'get' | 'list'> };
 
 /**
  * The schemas of a project's collections. A function declared within one collection cannot infer the others, so a project says it once:
@@ -127,5 +141,5 @@ export interface Schemas {}
 
 /** Without `Schemas` any collection with any fields. */
 export type Resources = [keyof Schemas] extends [never]
-  ? { readonly [name: string]: CollectionCalls<Record<string, unknown>> }
+  ? { readonly [name: string]: CollectionCalls<Record<string, unknown>> } & Accounts
   : ResourcesOf<Schemas>;

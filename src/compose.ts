@@ -4,6 +4,7 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { usersCollection } from './accounts/account-collections.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { loadSecret } from './accounts/admin-key.ts';
 import { unguessableCredential } from './accounts/authenticate.ts';
@@ -24,6 +25,7 @@ import { operationsTable } from './kernel/operations/stored-request.ts';
 import { createCallerAddress } from './kernel/rate-limit/caller-address.ts';
 import { createRateLimiter, type RateLimiter } from './kernel/rate-limit/rate-limiter.ts';
 import { type ApplicationLogic, createLogic } from './logic/logic.ts';
+import { type CallsAs, createCallsAs } from './logic/principal-calls.ts';
 import type { KeepMail } from './logic/transaction/transaction.ts';
 import { createMailKeeper } from './mail/keep-mail.ts';
 import { createMails, isMailSent } from './mail/mails.ts';
@@ -95,6 +97,10 @@ export type Running = {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly upgrade: Listener['upgrade'];
   readonly connect: Listener['connect'];
+  /** Answers a request of this process without a socket. */
+  readonly fetch: Listener['fetch'];
+  /** The collections on behalf of a principal. */
+  readonly callsAs: CallsAs;
   /** Drains and closes within `drainMs`. */
   stop(reason: string): Promise<void>;
 };
@@ -141,9 +147,9 @@ export async function composeMounted(options: ComposeOptions): Promise<Mounted> 
 
 type Mounted = Omit<Running, 'url' | 'tlsUrl'>;
 
-function shownOf({ adminKey, madeSecrets, listener, stop }: Assembled): Mounted {
-  const { handle, upgrade, connect } = listener;
-  return { adminKey, madeSecrets, handle, upgrade, connect, stop };
+function shownOf({ adminKey, madeSecrets, listener, callsAs, stop }: Assembled): Mounted {
+  const { handle, upgrade, connect, fetch } = listener;
+  return { adminKey, madeSecrets, handle, upgrade, connect, fetch, callsAs, stop };
 }
 
 /** A mounted program does not know its origin; COMITY_PUBLIC_URL tells. */
@@ -154,6 +160,7 @@ function originOf(host: string, port: number, secure: boolean): string {
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
+  readonly callsAs: CallsAs;
   readonly start: () => Promise<void>;
   readonly adminKey: string | undefined;
   readonly madeSecrets: readonly MadeSecret[];
@@ -212,10 +219,11 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     let draining = false;
     const resources = resourcesOf({ ...served, logic, mac, contentThreads, isDraining: () => draining });
     const { authenticate, principalNow, adminKey } = accounts;
-    const { handler, operations } = createHandler({
+    const { handler, handleAs, operations } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
+    const callsAs = createCallsAs({ base: configuration.base, handleAs, newId });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
       ...{ handler, observe, clock, proxy, addressOf, memory },
@@ -242,7 +250,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       await received.start();
       await mails.start();
     };
-    return { listener, operations, start, adminKey, madeSecrets: received.made, listensAt, stop };
+    return { listener, operations, callsAs, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
@@ -265,7 +273,8 @@ function logicOf(
   keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
-  return createLogic({ settings, collections, emitOf, keepMail, clock });
+  const readable = new Map([[usersCollection.name, usersCollection]]);
+  return createLogic({ settings, collections, readable, emitOf, keepMail, clock });
 }
 
 /** Where long content is parsed, checked and written. */

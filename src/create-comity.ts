@@ -3,16 +3,26 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { composeMounted } from './compose.ts';
+import { type ComposeOptions, composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
-import type { ConfigurationDeclaration } from './config/define.ts';
+import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
 import { loadSettings } from './config/load-settings.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
+import type { Resources } from './model/logic/collection-calls.ts';
+import { anonymous, authenticated, operatorId, type Principal, scopes } from './model/principal.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { fanOut } from './observe/observation.ts';
 
-export type Comity = {
+/** @template R the calls on its collections */
+export type Comity<R = Resources> = {
+  /** Answers a request of the Web's `fetch` without a socket; content streams in both directions. */
+  readonly fetch: (request: Request, options?: FetchOptions) => Promise<Response>;
+  /**
+   * The collections, called as an administrator; `resources.as(principal)` calls them with the rights of that principal, as a request of it
+   * would. Each call is a unit of its own.
+   */
+  readonly resources: ResourcesAs<R>;
   /** A node:http request listener: `createServer(comity.handle)`, or `app.use(comity.handle)` in a framework. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For that server: `server.on('upgrade', comity.upgrade)` enables WebSockets and connect-udp. */
@@ -27,6 +37,23 @@ export type Comity = {
   close(): Promise<void>;
 };
 
+export type FetchOptions = {
+  /** The address that limits count the caller by, and that the log names. Default `127.0.0.1`. */
+  readonly address?: string;
+};
+
+export type ResourcesAs<R> = R & { as(principal: PrincipalDeclaration): R };
+
+/** Whom calls are made for; an account fits as it is. Null: a caller without a credential. */
+export type PrincipalDeclaration = {
+  /** The owner of what it creates. */
+  readonly id: string;
+  readonly roles?: readonly string[];
+  /** Default: `read` and `write`. */
+  readonly scopes?: readonly string[];
+  readonly tenant?: string | null | undefined;
+} | null;
+
 export type CreateOptions = {
   /**
    * The module whose default export is the declaration, such as `new URL('./comity.config.ts', import.meta.url)`, which the threads of
@@ -40,22 +67,52 @@ export type CreateOptions = {
  * surrounding server.
  * @throws ConfigurationError with every mistake in the declaration, the settings or the secrets of senders
  */
-export async function createComity(
-  declaration: ConfigurationDeclaration,
+export async function createComity<C>(
+  declaration: ConfigurationDeclaration & Partial<Pick<Configured<C>, 'collections'>>,
   environment: Readonly<Record<string, string | undefined>> = {},
   { module }: CreateOptions = {},
-): Promise<Comity> {
-  const folder = module === undefined ? undefined : dirname(fileURLToPath(module));
+): Promise<Comity<ResourcesIn<C>>> {
+  return embed<ResourcesIn<C>>(declaration, environment, { module: module?.href });
+}
+
+/** What a program that embeds another one replaces: comity/testing. */
+export type EmbedOptions = Pick<ComposeOptions, 'module'> &
+  Partial<Pick<ComposeOptions, 'clock' | 'random' | 'observe'>>;
+
+export async function embed<R>(
+  declaration: ConfigurationDeclaration,
+  environment: Readonly<Record<string, string | undefined>>,
+  options: EmbedOptions,
+): Promise<Comity<R>> {
+  const folder = options.module === undefined ? undefined : dirname(fileURLToPath(options.module));
   const configuration = resolveConfiguration(declaration, undefined, folder);
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const senderSecrets = readSenderSecrets(environment, configuration.senders);
   const metrics = createMetrics();
-  const observe = fanOut(createLog({ level: settings.logLevel }), metrics.observe);
-  const { handle, upgrade, connect, adminKey, madeSecrets, stop } = await composeMounted({
-    ...{ configuration, settings, providers, senderSecrets, observe, metrics },
-    module: module?.href,
+  const log = options.observe ?? createLog({ level: settings.logLevel });
+  const observe = fanOut(log, metrics.observe);
+  const { callsAs, madeSecrets, stop, ...shown } = await composeMounted({
+    ...{ ...options, configuration, settings, providers, senderSecrets, observe, metrics },
   });
-  const made = new Map(madeSecrets.map(({ variable, secret }) => [variable, secret]));
-  const close = (): Promise<void> => stop('closed by its program');
-  return { handle, upgrade, connect, adminKey, senderSecrets: made, close };
+  return {
+    ...shown,
+    resources: resourcesAs<R>(callsAs),
+    senderSecrets: new Map(madeSecrets.map(({ variable, secret }) => [variable, secret])),
+    close: () => stop('closed by its program'),
+  };
+}
+
+function resourcesAs<R>(callsAs: Running['callsAs']): ResourcesAs<R> {
+  // What `callsAs` gives are the collections of any configuration; the types are those of this one.
+  const as = (principal: PrincipalDeclaration): R => callsAs(principalOf(principal)) as R;
+  const own = as({ id: operatorId, scopes }) as object;
+  return new Proxy(own, {
+    get: (collections, name, receiver) => (name === 'as' ? as : Reflect.get(collections, name, receiver)),
+  }) as ResourcesAs<R>;
+}
+
+function principalOf(declared: PrincipalDeclaration): Principal {
+  if (declared === null) return anonymous;
+  const { id, roles = [], scopes: granted = ['read', 'write'], tenant = null } = declared;
+  return authenticated({ id, roles, tenant, scopes: scopes.filter((scope) => granted.includes(scope)) });
 }

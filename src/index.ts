@@ -1,6 +1,6 @@
 /** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
 export { type Static, Type } from 'typebox';
-export { type ConfigurationDeclaration, collection, defineConfig } from './config/define.ts';
+export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
 export {
   type Handler,
@@ -15,7 +15,13 @@ export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts'
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { EventHandling, SubscribedEvent, SubscriberDeclaration } from './config/subscribers.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';
-export { type Comity, type CreateOptions, createComity } from './create-comity.ts';
+export {
+  type Comity,
+  type CreateOptions,
+  createComity,
+  type PrincipalDeclaration,
+  type ResourcesAs,
+} from './create-comity.ts';
 export type { Access, Action, Rule } from './model/access.ts';
 export type { Condition } from './model/access-condition.ts';
 export {
@@ -38,6 +44,7 @@ export {
   type Pieces,
 } from './model/logic/actions.ts';
 export type {
+  Account,
   CollectionCalls,
   Document,
   DocumentFilter,

@@ -56,7 +56,7 @@ const makers: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Static methods that make one, of names above. */
-const makingMethods: ReadonlySet<string> = new Set(['from', 'fromWeb', 'toWeb', 'of']);
+const makingMethods: ReadonlySet<string> = new Set(['from', 'fromWeb', 'of']);
 
 /** Events that bring an emitter. `connect` of a client brings none: its listener takes no argument. */
 const arrivals: ReadonlySet<string> = new Set([

@@ -53,15 +53,20 @@ export type ConfigurationDeclaration<R = never> = {
 type Declarations = Readonly<Record<string, CollectionDeclaration>>;
 
 /** The calls on the collections of a configuration. */
-type ResourcesIn<C> = ResourcesOf<{ [Name in keyof C]: FieldsOf<C[Name]> }>;
+export type ResourcesIn<C> = string extends keyof C
+  ? Resources
+  : ResourcesOf<{ [Name in keyof C]: FieldsOf<C[Name]> }>;
 
 type FieldsOf<C> = C extends { readonly schema: infer Schema extends TObject } ? Static<Schema> : never;
+
+/** A configuration whose collections the compiler knows. */
+export type Configured<C> = ConfigurationDeclaration & { readonly collections: C };
 
 /** Declares what the program serves; the default export of a configuration file. */
 export function defineConfig<C extends Declarations>(
   declaration: ConfigurationDeclaration<ResourcesIn<C>> & { readonly collections: C },
-): ConfigurationDeclaration {
-  return declaration;
+): Configured<C> {
+  return declaration as Configured<C>;
 }
 
 /**

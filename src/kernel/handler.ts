@@ -1,10 +1,10 @@
 /** The handler of all requests: the resources behind one router, and one walk for each request (§4). */
 import type { Settings } from '../config/settings.ts';
-import type { Handler, Request } from '../http/message.ts';
+import type { Handler, Request, Response } from '../http/message.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import { createHttpDateCache } from '../http/syntax/http-date.ts';
 import { memoryBounds } from '../memory/bounds.ts';
-import { anonymous } from '../model/principal.ts';
+import { anonymous, type Principal } from '../model/principal.ts';
 import type { LoopWatch } from '../observe/loop-watch.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { MaybePromise } from '../store/store.ts';
@@ -41,6 +41,8 @@ export type HandlerOptions = Services & {
 /** @throws {Error} if two resources have the same pattern */
 export function createHandler(options: HandlerOptions): {
   readonly handler: Handler;
+  /** Handles a request of the program that embeds this one, on behalf of a principal: no limit counts it. */
+  readonly handleAs: (request: Request, principal: Principal) => MaybePromise<Response>;
   readonly operations: Operations;
 } {
   const { settings, store, clock, newId, random, observe, randomDigit } = options;
@@ -72,5 +74,7 @@ export function createHandler(options: HandlerOptions): {
   };
   const walk = (request: Request, before?: Before) => new Walk(context, request, before).run();
   const handler = createRepeating(answers, { context, store, walk });
-  return { handler, operations };
+  const handleAs = (request: Request, principal: Principal): MaybePromise<Response> =>
+    walk(request, { identify: () => ({ principal }) });
+  return { handler, handleAs, operations };
 }

@@ -18,6 +18,8 @@ import { RequestLogic } from './transaction/unit-logic.ts';
 export type LogicOptions = {
   readonly clock: () => number;
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Built-in collections that functions may read. */
+  readonly readable?: ReadonlyMap<string, Collection>;
   readonly emitOf: (serving: Serving) => EmitEvent;
   readonly keepMail?: KeepMail;
   readonly settings: TransactionLimits & Pick<HookOptions, 'hookTimeoutMs' | 'hookDepthMax'>;

@@ -4,9 +4,9 @@
  * that none of them leaks hidden resources.
  */
 import type { ConditionRule, FunctionRule } from './access-function.ts';
-import type { Field, Scalar } from './field.ts';
+import type { Field } from './field.ts';
 import { allOf, always, anyOf, type Filter, never } from './filter.ts';
-import type { ByField, FieldName } from './logic/collection-calls.ts';
+import type { FieldValues } from './logic/collection-calls.ts';
 import { matches, memberAt } from './matches.ts';
 import { isAdministrator, type Principal, type Scope } from './principal.ts';
 
@@ -29,7 +29,7 @@ export type Rule<T = never> =
   | { readonly anyOf: readonly Rule<T>[] }
   | { readonly allOf: readonly Rule<T>[] }
   /** Each named member of the resource has exactly this value. */
-  | { readonly where: ByField<FieldName<T>, Scalar> }
+  | { readonly where: FieldValues<T> }
   | FunctionRule
   | ResolvedRule;
 

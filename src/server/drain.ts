@@ -18,11 +18,21 @@ const lookEveryMs = 10;
 /** RFC 6455 §7.4.1: going away. */
 const goingAway = 1001;
 
+type Draining = {
+  readonly boundMs: number;
+  /** The requests of this process (web-exchange.ts). */
+  readonly inProcess: Pick<Connection, 'underWay'>;
+};
+
 /**
- * Drains. Without ports, as in a mounted handler, there are only streams, WebSockets and tunnels to end.
+ * Drains. Without ports, as in a mounted handler, there are only streams, WebSockets, tunnels and requests of this process to end.
  * @returns the number of connections that were cut at the bound
  */
-export async function drain(context: Context, ports: readonly Server[], boundMs: number): Promise<number> {
+export async function drain(
+  context: Context,
+  ports: readonly Server[],
+  { boundMs, inProcess }: Draining,
+): Promise<number> {
   const startedMs = context.monotonic();
   const before = new Map<Connection, number>();
   for (const connection of context.connections) before.set(connection, connection.socket.bytesRead);
@@ -40,7 +50,7 @@ export async function drain(context: Context, ports: readonly Server[], boundMs:
       for (const socket of context.sockets) socket.terminate();
       for (const connection of context.connections) connection.socket.destroy();
     } else closeIdle(context, nowMs - startedMs, nowMs, before);
-    if (over || context.sockets.size === 0) onSocketsClosed();
+    if (over || (context.sockets.size === 0 && inProcess.underWay === 0)) onSocketsClosed();
   };
   look();
   const timer = setInterval(look, lookEveryMs);

@@ -39,6 +39,7 @@ import { receive } from './receive.ts';
 import { requestIdPrefix } from './request-under-way.ts';
 import { takeConnect } from './take-connect.ts';
 import { createUpgrades, type Upgrades } from './take-upgrade.ts';
+import { type FetchOptions, fetchInProcess, inProcessConnection } from './web-exchange.ts';
 
 export type ListenerOptions = {
   readonly handler: Handler;
@@ -92,6 +93,8 @@ export type Listener = {
   /** A node:http listener for `upgrade`. A declined Upgrade is answered as a request, and its connection ends. */
   upgrade(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
   connect(incoming: IncomingMessage, stream: Duplex, head: Uint8Array): void;
+  /** Answers a request of this process without a socket. */
+  fetch(request: Request, options?: FetchOptions): Promise<Response>;
   state(): ListenerState;
   /** Open connections and streams, for gauges. `sockets`: WebSockets; `tunnels`: those and forwarded requests. */
   counts(): {
@@ -130,6 +133,7 @@ export function createListener(options: ListenerOptions): Listener {
   const context = createContext(options);
   keepTick(context);
   // In another server no connection becomes HTTP/2: that server decides the protocols of its port.
+  const inProcess = inProcessConnection(context.monotonic);
   const mounted = createUpgrades(context, { http2: undefined });
   let ports: readonly Port[] = [];
   let sweeper: NodeJS.Timeout | undefined;
@@ -141,6 +145,7 @@ export function createListener(options: ListenerOptions): Listener {
       ownEmitter(stream, ignoreError);
       takeConnect(context, incoming, head);
     },
+    fetch: (request, fetching) => fetchInProcess(context, inProcess, request, fetching),
     state: () => state,
     counts: () => ({
       connections: context.connections.size,
@@ -165,7 +170,7 @@ export function createListener(options: ListenerOptions): Listener {
     },
     async drain(boundMs) {
       state = 'draining';
-      const cut = await drain(context, ports, boundMs);
+      const cut = await drain(context, ports, { boundMs, inProcess });
       context.draining = true;
       clearInterval(sweeper);
       state = 'stopped';

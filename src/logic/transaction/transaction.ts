@@ -38,6 +38,8 @@ export type OpenTransactionOptions = {
   readonly serving: Serving;
   /** The declared ones. */
   readonly collections: ReadonlyMap<string, Collection>;
+  /** Built-in collections that functions read and never write: accounts. Default: none. */
+  readonly readable?: ReadonlyMap<string, Collection>;
   readonly emit: EmitEvent;
   /** Absent: mail is refused. */
   readonly keepMail?: KeepMail;
@@ -57,13 +59,13 @@ const unitCharactersMax = 64 * 1024 * 1024;
 
 /** Called once, at start; the schemas of a collection are compiled when a function first names it. */
 export function createOpenTransaction(options: OpenTransactionOptions): OpenTransaction {
-  const { serving, collections } = options;
+  const { serving, collections, readable } = options;
   const known = new Map<string, Served>();
   const shared: Shared = {
     ...options,
     principal: authenticated({ id: operatorId, scopes: ['read', 'write', 'webhooks', 'admin'] }),
     served(name) {
-      const collection = collections.get(name);
+      const collection = collections.get(name) ?? readable?.get(name);
       if (collection === undefined)
         throw refuse('not_found', `no collection is named ${JSON.stringify(name)}`);
       const served = known.get(name) ?? servedOf(serving, collection);
@@ -164,7 +166,9 @@ class LogicTransaction implements Transaction {
 
   async #write(call: WriteCall, depth: number): Promise<string | undefined> {
     this.#countChange();
-    const { runHooks } = this.#shared;
+    const { runHooks, readable } = this.#shared;
+    if (readable?.has(call.collection) === true)
+      throw refuse('method_not_allowed', `functions read ${call.collection} and do not write them`);
     const served = this.#shared.served(call.collection);
     const logic =
       served.collection.hooks?.beforeWrite === undefined || runHooks === undefined

@@ -48,6 +48,13 @@ type ScalarOf<V> = unknown extends V
     ? Extract<Item, Scalar>
     : Extract<V, Scalar>;
 
+/** Values that some of the fields have. Of fields within objects the names alone are checked. */
+export type FieldValues<T> = [T] extends [never]
+  ? Readonly<Record<string, Scalar>>
+  : {
+      readonly [Name in FieldName<T>]?: Name extends keyof T ? ScalarOf<NonNullable<T[Name]>> : Scalar;
+    };
+
 type Condition<V> = V | null | Operators<V>;
 
 /** Conditions that must all hold. Fields within objects are named with dots. */
@@ -109,7 +116,21 @@ export type ResourcesOf<Shapes> = {
   readonly [Name in keyof Shapes]: CollectionCalls<
     Shapes[Name] extends TObject ? Static<Shapes[Name]> : Shapes[Name]
   >;
+} & Accounts;
+
+/** An account, without its password. Absent members are unknown. */
+export type Account = {
+  readonly email: string;
+  readonly name?: string;
+  readonly emailVerified: boolean;
+  readonly roles: readonly string[];
+  readonly scopes: readonly string[];
+  readonly tenant?: string;
+  readonly disabled: boolean;
 };
+
+/** Accounts are read like documents. They are written by the requests of docs/guides/accounts.md only. */
+export type Accounts = { readonly users: Pick<CollectionCalls<Account>, 'get' | 'list'> };
 
 /**
  * The schemas of a project's collections. A function declared within one collection cannot infer the others, so a project says it once:
@@ -120,5 +141,5 @@ export interface Schemas {}
 
 /** Without `Schemas` any collection with any fields. */
 export type Resources = [keyof Schemas] extends [never]
-  ? { readonly [name: string]: CollectionCalls<Record<string, unknown>> }
+  ? { readonly [name: string]: CollectionCalls<Record<string, unknown>> } & Accounts
   : ResourcesOf<Schemas>;

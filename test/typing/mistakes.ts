@@ -1,0 +1,143 @@
+/**
+ * Mistakes in declarations and functions that the compiler must find. A directive without an error below it is an error itself, so the check
+ * `compile` fails when one of them is no longer found. The statements are never run.
+ */
+import {
+  collection,
+  createComity,
+  type Document,
+  defineConfig,
+  type Handler,
+  type Static,
+  Type,
+} from 'comity';
+
+const Ticket = Type.Object({
+  title: Type.String(),
+  status: Type.Enum(['open', 'pending', 'solved']),
+  priority: Type.Integer(),
+  organisationId: Type.String(),
+  address: Type.Optional(Type.Object({ city: Type.String() })),
+});
+type Ticket = Static<typeof Ticket>;
+const Organisation = Type.Object({ name: Type.String() });
+
+// What fits is accepted: otherwise every line below could be an error for another reason.
+export const tickets = collection({
+  schema: Ticket,
+  indexes: ['status', ['organisationId', 'createdAt'], 'address.city'],
+  unique: ['title'],
+  search: ['title'],
+  references: { organisationId: { collection: 'organisations' } },
+  tenantField: 'organisationId',
+  access: { read: { where: { status: 'open' } } },
+  examples: [{ title: 'It broke', status: 'open', priority: 1, organisationId: 'o' }],
+  hooks: {
+    beforeWrite({ after }) {
+      after.status = 'pending';
+    },
+  },
+});
+const organisations = collection({ schema: Organisation });
+
+export const mistaken = [
+  // @ts-expect-error indexes: no such field
+  collection({ schema: Ticket, indexes: ['stauts'] }),
+  // @ts-expect-error indexes: no such field within an object
+  collection({ schema: Ticket, indexes: [['status', 'address.town']] }),
+  // @ts-expect-error unique: no such field
+  collection({ schema: Ticket, unique: ['titel'] }),
+  // @ts-expect-error search: no such field
+  collection({ schema: Ticket, search: ['text'] }),
+  // @ts-expect-error references: no such field
+  collection({ schema: Ticket, references: { organisation: { collection: 'organisations' } } }),
+  // @ts-expect-error tenantField: no such field
+  collection({ schema: Ticket, tenantField: 'tenant' }),
+  // @ts-expect-error readOnly: no such field
+  collection({ schema: Ticket, readOnly: { state: 'admin' } }),
+  // @ts-expect-error hidden: no such field
+  collection({ schema: Ticket, hidden: { notes: 'admin' } }),
+  // @ts-expect-error unpatchable: no such field
+  collection({ schema: Ticket, unpatchable: ['owner'] }),
+  // @ts-expect-error where: no such value
+  collection({ schema: Ticket, access: { read: { where: { status: 'closed' } } } }),
+  // @ts-expect-error where: no such field
+  collection({ schema: Ticket, access: { read: { where: { state: 'open' } } } }),
+  // @ts-expect-error examples: no such value
+  collection({ schema: Ticket, examples: [{ title: 'x', status: 'new', priority: 1, organisationId: 'o' }] }),
+  // @ts-expect-error examples: a required member is missing
+  collection({ schema: Ticket, examples: [{ title: 'x', status: 'open', priority: 1 }] }),
+  // @ts-expect-error no member of a collection has this name
+  collection({ schema: Ticket, index: ['status'] }),
+  collection({
+    schema: Ticket,
+    hooks: {
+      beforeWrite({ before, after, action, refuse }) {
+        // @ts-expect-error hooks: no such value
+        after.status = 'closed';
+        // @ts-expect-error hooks: of a new document there is no earlier state
+        if (before.status === 'solved') return;
+        // @ts-expect-error hooks: no such action
+        if (action === 'remove') return;
+        // @ts-expect-error hooks: a refusal needs a code
+        refuse({ status: 409 });
+      },
+      // @ts-expect-error hooks: it must return the document
+      afterRead({ document }) {
+        document.title.trim();
+      },
+    },
+  }),
+];
+
+const sender = { preset: 'standard' } as const;
+
+export const configuration = defineConfig({
+  collections: { tickets, organisations },
+  senders: {
+    own: {
+      ...sender,
+      async handler({ resources, message, emit, mail }) {
+        const open: readonly Document<Ticket>[] = await resources.tickets.list({
+          filter: { status: 'open', priority: { gte: 2 }, 'address.city': 'Bonn' },
+          sort: ['-createdAt', 'title'],
+        });
+        const priority: number = open[0]?.priority ?? 0;
+        await resources.organisations.create({ name: String(priority) });
+        // @ts-expect-error handlers: no such collection
+        await resources.ticket.list();
+        // @ts-expect-error handlers: no such field
+        await resources.tickets.list({ filter: { state: 'open' } });
+        // @ts-expect-error handlers: no such value
+        await resources.tickets.list({ filter: { status: 'closed' } });
+        // @ts-expect-error handlers: no such order
+        await resources.tickets.list({ sort: ['-age'] });
+        // @ts-expect-error handlers: required members are missing
+        await resources.tickets.create({ title: 'x' });
+        // @ts-expect-error handlers: a patch has the types of the fields
+        await resources.tickets.update('id', { priority: 'high' });
+        // @ts-expect-error handlers: there may be no such document
+        (await resources.tickets.get('id')).title.trim();
+        // @ts-expect-error handlers: the name of a type comes first
+        await emit({ type: 'ticket.escalated' });
+        // @ts-expect-error handlers: a mail has a subject and a text, or a template
+        await mail.send({ to: 'ada@example.com', subject: message.id });
+      },
+    },
+  },
+});
+
+// @ts-expect-error a configuration needs collections
+defineConfig({ title: 'Empty' });
+// @ts-expect-error no member of the configuration has this name
+defineConfig({ collections: {}, prefix: '/api' });
+// @ts-expect-error no setting has this name
+defineConfig({ collections: {}, settings: { prot: 8080 } });
+
+export const handler: Handler = async ({ message }) => {
+  // @ts-expect-error the body of a message is not yet JSON
+  message.body.id.trim();
+};
+
+// @ts-expect-error settings are texts, as in an environment
+void createComity(defineConfig({ collections: {} }), { COMITY_PORT: 8080 });

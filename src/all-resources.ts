@@ -3,6 +3,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
+import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
 import type { Resource } from './kernel/resource.ts';
@@ -19,6 +20,7 @@ import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
+import { subscriberResources } from './subscribers/subscriber-routes.ts';
 import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
@@ -28,6 +30,8 @@ export type Features = Services & {
   readonly received: Received;
   readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
+  /** Wakes a source of the inbox: this process stored a message of it. */
+  readonly wake: (source: string) => void;
 };
 
 export type ResourcesOptions = {
@@ -63,6 +67,8 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...webhooks.resources,
         ...received.builtIn(serving),
         ...received.resources,
+        ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
+        ...jobResources({ ...options, ...configuration, limits: settings, listLimits: settings }),
       ],
       postedEvents: webhooks.postedEvents,
     }),

@@ -15,6 +15,7 @@ import {
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
+import { jobStatesTable } from './jobs/job-state.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import {
   operationRequestsTable,
@@ -103,6 +104,7 @@ const ownTables: readonly Table[] = [
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
   ...[receivedCollection].map(tableOf),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
+  ownTable(jobStatesTable),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

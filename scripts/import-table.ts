@@ -206,7 +206,7 @@ export const importTable: readonly FolderRow[] = [
       'src/webhooks/receiving',
       'src/webhooks/routes',
     ],
-    node: [],
+    node: ['node:crypto'],
     packages: ['typebox'],
   },
   // Jobs: messages of the inbox at scheduled times.

@@ -29,6 +29,7 @@ import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
+import { messageLinesTable } from './webhooks/receiving/message-lines.ts';
 import {
   receivedAttemptsTable,
   receivedCollection,
@@ -104,7 +105,7 @@ const ownTables: readonly Table[] = [
   ...[attemptsTable, fanOutTable, wakesTable, lanesTable, webhookKeysTable].map((name) => ownTable(name)),
   ...[receivedCollection].map(tableOf),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
-  ownTable(jobStatesTable),
+  ...[jobStatesTable, messageLinesTable].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

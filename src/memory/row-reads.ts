@@ -56,6 +56,12 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 2 * KiB,
   },
   {
+    file: 'src/webhooks/receiving/message-lines.ts',
+    reads: 'messages of one line, to find the first',
+    rows: 32,
+    rowOctets: KiB,
+  },
+  {
     file: 'src/jobs/scheduler.ts',
     reads: 'states of jobs, at the start',
     rows: 200,

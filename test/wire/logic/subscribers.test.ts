@@ -124,6 +124,34 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal((await allOf(server, 'pings')).length, 6);
     });
 
+    test('handle events of one key in their order, whatever fails; others go on', async () => {
+      const titles: string[] = [];
+      for (let at = 0; at < 8; at += 1) {
+        const title = at === 2 ? `fails ${at}` : `step ${at}`;
+        titles.push(title);
+        await Promise.all(
+          ['red', 'blue', 'broken'].map((queue) =>
+            post('tickets', { title: queue === 'blue' ? `step ${at}` : title, queue }),
+          ),
+        );
+      }
+      const stepsOf = async (queue: string) =>
+        (await allOf(server, `steps?queue=${queue}`)).map((each) => String(each.title));
+      await until(async () => (await stepsOf('blue')).length === 8, 'the others are done');
+      assert.deepEqual(
+        await stepsOf('blue'),
+        titles.map((_title, at) => `step ${at}`),
+      );
+      assert.deepEqual(await stepsOf('red'), titles.slice(0, 2));
+      const [held] = await allOf(server, 'received?sender=subscriber:steps&lastError=held-back');
+      assert.ok(held !== undefined && held.status === 'pending' && held.attempts === 0);
+      await quiet('subscriber:steps');
+      assert.deepEqual(await stepsOf('red'), titles);
+      // Without a key there is no order: the one that failed came last.
+      assert.equal((await stepsOf('broken')).at(-1), 'fails 2');
+      assert.match(server.stderr(), /orderBy of the subscriber steps.*no key/);
+    });
+
     test('that never end do not stop reads', async () => {
       await post('pings', { count: -2 });
       const slowest = { ms: 0 };

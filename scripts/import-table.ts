@@ -204,6 +204,7 @@ export const importTable: readonly FolderRow[] = [
       'src/resources',
       'src/work',
       'src/webhooks/receiving',
+      'src/webhooks/sending',
       'src/webhooks/routes',
     ],
     node: ['node:crypto'],

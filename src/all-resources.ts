@@ -20,6 +20,7 @@ import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
+import { replayEventsResource } from './subscribers/replay-events.ts';
 import { subscriberResources } from './subscribers/subscriber-routes.ts';
 import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
@@ -68,6 +69,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...received.builtIn(serving),
         ...received.resources,
         ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
+        replayEventsResource({ ...options, ...configuration, ...settings, limits: settings }),
         ...jobResources({ ...options, ...configuration, limits: settings, listLimits: settings }),
       ],
       postedEvents: webhooks.postedEvents,

@@ -152,6 +152,48 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.match(server.stderr(), /orderBy of the subscriber steps.*no key/);
     });
 
+    test('get existing events again, from a time on', async () => {
+      const replay = (json: unknown, name = 'changes') =>
+        server.send('POST', `/api/v1/subscribers/${name}/replay`, { json });
+      const entries = (await allOf(server, 'entries?amount=0&type=tickets.updated')).length;
+      assert.equal(entries, 2);
+      // The entries are unique by event, so a repeated one is refused; the inbox shows that it was tried.
+      const since = new Date(Date.now() - 3_600_000).toISOString();
+      const answer = await replay({ since, limit: 2 });
+      assert.equal(answer.status, 202);
+      const { replayed, more, lastEvent, subscriber } = answer.json();
+      assert.deepEqual([subscriber, replayed, more], ['changes', 2, true]);
+      const rest = (await replay({ since, after: lastEvent })).json();
+      assert.deepEqual([rest.replayed, rest.more], [1, false]);
+      await until(async () => {
+        const tried = await allOf(server, 'received?sender=subscriber:changes&lastError=refused');
+        return tried.length === 3;
+      }, 'the replayed events were tried');
+      assert.equal(
+        (await replay({ since: new Date(Date.now() + 3_600_000).toISOString() })).json().replayed,
+        0,
+      );
+      const [message] = await allOf(server, 'received?sender=subscriber:changes&lastError=refused');
+      const content = (await server.send('GET', `/api/v1/received/${message?.id}/body`)).json();
+      assert.equal((content.before as { title: string }).title, 'one');
+      for (const wrong of [
+        {},
+        { since: 'yesterday' },
+        { since, until: 'x' },
+        { since, after: 'evt_none' },
+        { since, limit: 0 },
+      ]) {
+        assert.equal((await replay(wrong)).status, 'since' in wrong ? 422 : 400, JSON.stringify(wrong));
+      }
+      assert.equal((await replay({ since }, 'nobody')).status, 404);
+      const shown = (await server.send('GET', '/api/v1/subscribers/changes')).json();
+      assert.deepEqual(
+        [shown.name, shown.events, shown.ordered, shown.pending],
+        ['changes', ['tickets.updated', 'tickets.deleted'], false, 3],
+      );
+      assert.ok(Number(shown.lagSeconds) >= 0);
+    });
+
     test('that never end do not stop reads', async () => {
       await post('pings', { count: -2 });
       const slowest = { ms: 0 };

@@ -204,9 +204,10 @@ export const importTable: readonly FolderRow[] = [
       'src/resources',
       'src/work',
       'src/webhooks/receiving',
+      'src/webhooks/sending',
       'src/webhooks/routes',
     ],
-    node: [],
+    node: ['node:crypto'],
     packages: ['typebox'],
   },
   // Jobs: messages of the inbox at scheduled times.

@@ -3,6 +3,7 @@ import type { Accounts } from './accounts/accounts.ts';
 import { jwksResource } from './accounts/tokens/jwks-route.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { Settings } from './config/settings.ts';
+import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
 import type { Resource } from './kernel/resource.ts';
@@ -21,6 +22,8 @@ import { programResources } from './resources/program/program-routes.ts';
 import { createRoutes } from './resources/routes.ts';
 import type { Services } from './store/capabilities.ts';
 import type { Store } from './store/store.ts';
+import { replayEventsResource } from './subscribers/replay-events.ts';
+import { subscriberResources } from './subscribers/subscriber-routes.ts';
 import type { Received } from './webhooks/receiving/receiving.ts';
 import type { Webhooks } from './webhooks/sending/sending.ts';
 
@@ -31,6 +34,8 @@ export type Features = Services & {
   readonly mails: Mails;
   readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
+  /** Wakes a source of the inbox: this process stored a message of it. */
+  readonly wake: (source: string) => void;
 };
 
 export type ResourcesOptions = {
@@ -68,6 +73,9 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...received.builtIn(serving),
         ...received.resources,
         ...options.mails.builtIn(serving),
+        ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
+        replayEventsResource({ ...options, ...configuration, ...settings, limits: settings }),
+        ...jobResources({ ...options, ...configuration, limits: settings, listLimits: settings }),
       ],
       postedEvents: webhooks.postedEvents,
     }),

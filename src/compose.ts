@@ -16,6 +16,7 @@ import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
+import { createScheduler, type Scheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { serverMethods } from './kernel/answer/options-response.ts';
 import { createHandler } from './kernel/handler.ts';
@@ -211,7 +212,8 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const mails = createMails({ ...common, lanes: webhooks.lanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     wake = received.wake;
-    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory };
+    const jobs = createScheduler({ ...common, jobs: configuration.jobs, wake });
+    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory, wake };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
@@ -238,7 +240,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       draining = true;
     };
     const stop = stopOf({
-      ...{ ...served, store, drain },
+      ...{ ...served, store, drain, jobs },
       ...{ listener, operations, rates, stopRetention, loop, contentThreads },
     });
     const listensAt = (url: string, own: OwnListener): void => {
@@ -249,6 +251,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       await webhooks.start();
       await received.start();
       await mails.start();
+      await jobs.start();
     };
     return { listener, operations, callsAs, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
@@ -293,6 +296,7 @@ type Stoppable = Pick<ComposeOptions, 'settings'> &
     readonly drain: () => void;
     readonly listener: Listener;
     readonly operations: Operations;
+    readonly jobs: Scheduler;
     readonly rates: { close(): Promise<void> };
     readonly stopRetention: () => Promise<void>;
     readonly loop: LoopWatch;
@@ -307,6 +311,7 @@ function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
     const leftMs = (): number => Math.max(0, drainMs - (performance.now() - startedAt));
     observe({ kind: 'draining', reason });
     parts.drain();
+    await parts.jobs.close();
     await parts.listener.drain(drainMs);
     // Accepted requests (202) may still emit events; attempts under way end in parallel.
     const working = [operations, webhooks, received, mails];

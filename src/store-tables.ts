@@ -15,6 +15,7 @@ import {
 } from './accounts/account-tables.ts';
 import { adminKeyRowId, secretsTable } from './accounts/admin-key.ts';
 import type { Configuration } from './config/configuration.ts';
+import { jobStatesTable } from './jobs/job-state.ts';
 import { idempotencyTable } from './kernel/idempotency.ts';
 import {
   operationRequestsTable,
@@ -29,6 +30,7 @@ import { realtimeTicketsTable } from './realtime/tickets.ts';
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { keyRowId } from './store/secrets/secret-key-ring.ts';
 import type { Table } from './store/store.ts';
+import { messageLinesTable } from './webhooks/receiving/message-lines.ts';
 import {
   receivedAttemptsTable,
   receivedCollection,
@@ -105,6 +107,7 @@ const ownTables: readonly Table[] = [
   ...[mailsCollection, receivedCollection].map(tableOf),
   ownTable(mailContentsTable),
   ...[receivedContentsTable, receivedAttemptsTable, senderSecretsTable].map((name) => ownTable(name)),
+  ...[jobStatesTable, messageLinesTable].map((name) => ownTable(name)),
 ];
 
 const noRow: ReadonlySet<string> = new Set();

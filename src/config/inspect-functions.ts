@@ -160,6 +160,9 @@ function inspectTiming({ cron, every, timeZone }: Written, refuse: Refuse): JobT
 
 const cronRule =
   "cron must be five fields, such as '0 3 * * *': minute, hour, day of the month, month, day of the week";
+/** Croner also takes a date, which is no schedule. */
+const cronForm = /^@|\s/;
+const classOfCroner = /^Cron\w+: /;
 /** Any moment from which a time that ever comes is found: expressions repeat after 28 years at the latest. */
 const anyTime = Date.UTC(2026, 0, 1);
 
@@ -168,8 +171,7 @@ function inspectCron(cron: unknown, timeZone: unknown, refuse: Refuse): JobTimin
   if (!isZone) {
     refuse(`timeZone must be an IANA name, such as Europe/Berlin, not ${JSON.stringify(timeZone)}`);
   }
-  // Croner also takes a date, which is no schedule.
-  if (!isText(cron, 200) || !/^@|\s/.test(cron.trim())) {
+  if (!isText(cron, 200) || !cronForm.test(cron.trim())) {
     refuse(`${cronRule}, not ${JSON.stringify(cron)}`);
     return never;
   }
@@ -178,7 +180,7 @@ function inspectCron(cron: unknown, timeZone: unknown, refuse: Refuse): JobTimin
     if (jobTimes(timing).after(anyTime) !== undefined) return timing;
     refuse(`cron ${JSON.stringify(cron)} names a time that never comes`);
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^Cron\w+: /, '') : String(error);
+    const why = error instanceof Error ? error.message.replace(classOfCroner, '') : String(error);
     refuse(`${cronRule}; ${JSON.stringify(cron)} is not: ${why}`);
   }
   return never;

@@ -56,6 +56,18 @@ export const rowReads: readonly RowRead[] = [
     rowOctets: 2 * KiB,
   },
   {
+    file: 'src/webhooks/receiving/message-lines.ts',
+    reads: 'messages of one line, to find the first',
+    rows: 32,
+    rowOctets: KiB,
+  },
+  {
+    file: 'src/jobs/scheduler.ts',
+    reads: 'states of jobs, at the start',
+    rows: 200,
+    rowOctets: KiB,
+  },
+  {
     file: 'src/work/lane-leases.ts',
     reads: 'leases, one row for each process and one for the lanes',
     rows: 1024,

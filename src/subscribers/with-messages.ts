@@ -3,13 +3,14 @@
  * matches. It is the store below all others, so no event can miss its subscribers, whoever writes it. Subscribers are
  * part of the configuration; which of them get an event is known without reading anything.
  */
-import type { DeclaredSubscriber } from '../config/subscribers.ts';
+import { hash } from 'node:crypto';
+import type { DeclaredSubscriber, SubscribedEvent } from '../config/subscribers.ts';
 import { patternsOfType } from '../model/event-pattern.ts';
 import type { Services } from '../store/capabilities.ts';
 import type { Change, Commit, EventEntry, Store, Unit } from '../store/store.ts';
 import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 
-export type MessagesOptions = Pick<Services, 'clock' | 'newId'> & {
+export type MessagesOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
   /** Wakes the source of messages that this process committed. */
   readonly wake: (source: string) => void;
@@ -82,15 +83,47 @@ async function commitWithMessages(
 }
 
 function messageOf(
-  { clock, newId }: MessagesOptions,
-  { source }: DeclaredSubscriber,
+  options: MessagesOptions,
+  subscriber: DeclaredSubscriber,
   { id, type, doc, before, depth }: EventEntry,
 ): readonly Change[] {
+  const { clock, newId } = options;
   return ownMessageChanges({
-    ...{ id: `rec_${newId()}`, source: source.name, dedupeKey: id, type, depth, at: clock() },
-    text: contentText(doc, before),
+    ...{ id: `rec_${newId()}`, source: subscriber.source.name, dedupeKey: id, type, depth, at: clock() },
+    ...{ text: contentText(doc, before), line: lineOf(options, subscriber, doc) },
   });
 }
+
+/**
+ * The line in which the event is handled; undefined: it needs no order. A write does not fail by the fault of a
+ * subscriber: the event then has no order.
+ * @param doc the event as JSON text
+ */
+export function lineOf(
+  { observe }: Pick<Services, 'observe'>,
+  { name, orderBy, source }: DeclaredSubscriber,
+  doc: string,
+): string | undefined {
+  if (orderBy === undefined) return undefined;
+  let error: unknown;
+  try {
+    const key = orderBy(JSON.parse(doc) as SubscribedEvent);
+    if (key === undefined || key === null) return undefined;
+    if (typeof key === 'string' || typeof key === 'number') {
+      return `${source.name}/${hash('sha256', String(key), 'base64url').slice(0, digestCharacters)}`;
+    }
+    error = new TypeError(
+      `it returned ${typeof key === 'object' ? 'an object' : `a ${typeof key}`}, not a text or a number`,
+    );
+  } catch (thrown) {
+    error = thrown;
+  }
+  observe({ kind: 'receiving-failed', what: `orderBy of the subscriber ${name}`, error });
+  return undefined;
+}
+
+/** 128 bits. */
+const digestCharacters = 22;
 
 /** @param doc the event as JSON text @param before as JSON text */
 export function contentText(doc: string, before: string | undefined): string {

@@ -126,6 +126,12 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.mayHoldMore = true;
   }
 
+  /** Buffers a taken row before all others. */
+  protected putFirst(due: Due): void {
+    this.budget.buffered += 1;
+    this.#buffer.splice(this.#at, 0, due);
+  }
+
   /** Takes a row by its id, from the buffer too. @returns false if the row is under way */
   take(id: string): boolean {
     const at = this.#buffer.findIndex((due, index) => index >= this.#at && due.id === id);

@@ -8,6 +8,7 @@ import { type Failure, failure, type HandedOn } from '../../logic/threads/handed
 import type { Received } from '../../model/received.ts';
 import type { Unit } from '../../store/store.ts';
 import { nextAttemptMs } from '../../work/schedule.ts';
+import { heldBackError } from './message-lines.ts';
 
 /** An attempt that ended by itself. */
 export type Ended = Exclude<HandedOn, { readonly outcome: 'aborted' }>;
@@ -96,7 +97,9 @@ export function triggerOf({
   scheduledAttempts,
   dueAt,
   receivedAt,
-}: Pick<Received, 'scheduledAttempts' | 'dueAt' | 'receivedAt'>): 'automatic' | 'manual' {
+  lastError,
+}: Pick<Received, 'scheduledAttempts' | 'dueAt' | 'receivedAt' | 'lastError'>): 'automatic' | 'manual' {
+  if (lastError === heldBackError) return 'automatic';
   return scheduledAttempts === 0 && dueAt !== receivedAt ? 'manual' : 'automatic';
 }
 

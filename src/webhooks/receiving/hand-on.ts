@@ -7,6 +7,7 @@ import { failure, type HandedOn } from '../../logic/threads/handed-on.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { Task } from '../../logic/threads/task.ts';
 import type { Received } from '../../model/received.ts';
+import type { Change } from '../../store/store.ts';
 import type { ReceivedContent } from './received-tables.ts';
 
 export type Claimed = {
@@ -17,6 +18,8 @@ export type Claimed = {
   readonly content: ReceivedContent;
   /** Number of this attempt, from 1. */
   readonly attempt: number;
+  /** Leaves the line in which the message is the first, with its conclusion; undefined: it is in none. */
+  readonly leave?: Change | undefined;
 };
 
 /** Rejects only with StoreUnavailable. */

@@ -15,6 +15,7 @@ import type { Timers } from '../../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
 import { type Run, supersededError } from './conclude-received.ts';
 import type { Claimed, HandOn } from './hand-on.ts';
+import { callNext, holdBack, placeOf } from './message-lines.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -74,7 +75,10 @@ export async function attempt(parts: HandingOnParts, begun: Attempt): Promise<vo
   try {
     const concluded = await handOn(parts, begun);
     if (concluded === undefined) queue.breaker.ignored(probe);
-    else understand(parts, queue, probe, concluded);
+    else {
+      understand(parts, queue, probe, concluded);
+      await callNextOf(parts, concluded);
+    }
   } catch (error) {
     parts.observe({ kind: 'receiving-failed', what: 'handing on a message', error });
     parts.engine.pauseAfter(queue, error);
@@ -90,14 +94,34 @@ export async function attempt(parts: HandingOnParts, begun: Attempt): Promise<vo
  * @returns undefined if there was nothing left to do, or the program stops
  */
 async function handOn(parts: HandingOnParts, begun: Attempt): Promise<Concluded | undefined> {
-  const first = await handOnOnce(parts, begun, true);
+  const { queue, due } = begun;
+  const line: LineOf = { name: undefined };
+  try {
+    return await handOnAgain(parts, begun, line);
+  } finally {
+    if (line.name !== undefined) {
+      queue.lines.end(line.name, due.id);
+      queue.callNextOf(line.name);
+    }
+  }
+}
+
+/** The line of the message, once it is known and no other message of it is under way. */
+type LineOf = { name: string | undefined };
+
+async function handOnAgain(
+  parts: HandingOnParts,
+  begun: Attempt,
+  line: LineOf,
+): Promise<Concluded | undefined> {
+  const first = await handOnOnce(parts, begun, line, true);
   if (first !== 'rerun') return first;
   const { queue } = begun;
   const letGo = await queue.rerunTurn();
   try {
     const rerunsMax = queue.inFlightMax - 1 + foreignRerunsMax;
     for (let reruns = 1; !parts.engine.working.aborted; reruns += 1) {
-      const concluded = await handOnOnce(parts, begun, reruns < rerunsMax);
+      const concluded = await handOnOnce(parts, begun, line, reruns < rerunsMax);
       if (concluded !== 'rerun') return concluded;
     }
     return undefined;
@@ -109,6 +133,7 @@ async function handOn(parts: HandingOnParts, begun: Attempt): Promise<Concluded 
 async function handOnOnce(
   parts: HandingOnParts,
   { queue, due }: Attempt,
+  line: LineOf,
   mayRerun: boolean,
 ): Promise<Concluded | 'rerun' | undefined> {
   const { clock, engine } = parts;
@@ -116,7 +141,11 @@ async function handOnOnce(
   if (working.aborted) return undefined;
   const found = await claim(parts, queue, due);
   if (found === undefined) return undefined;
-  const { claimed, hasContent } = found;
+  const { hasContent } = found;
+  const claimed =
+    found.claimed.content.line === undefined ? found.claimed : await inLine(parts, queue, due, found.claimed);
+  if (claimed === undefined) return undefined;
+  line.name = claimed.content.line;
   const startedAt = clock();
   const handedOn: HandedOn = hasContent ? await queue.handOn(claimed, working) : contentGone;
   if (handedOn.outcome === 'aborted') {
@@ -132,6 +161,59 @@ async function handOnOnce(
     return undefined;
   }
   return settled.kind === 'settled' ? { claimed, run, settled } : 'rerun';
+}
+
+/** How soon a message looks at its line again if no message of it is under way here. */
+const lineAgainMs = 100;
+/** How long one waits that finds no room to wait in memory. */
+const lineFullMs = 2000;
+
+/** @returns the message, which then is the one of its line that is under way; undefined: it waits @throws StoreUnavailable */
+async function inLine(
+  { store, clock, engine }: HandingOnParts,
+  queue: SenderQueue,
+  due: DueMessage,
+  claimed: Claimed,
+): Promise<Claimed | undefined> {
+  const { received, rev, content } = claimed;
+  const { line = '' } = content;
+  const { lines } = queue;
+  const place = lines.isUnderWay(line) ? undefined : await placeOf(store, line, received.id);
+  if (place !== undefined && place.kind !== 'behind' && lines.begin(line, received.id)) {
+    return place.kind === 'first' ? { ...claimed, leave: place.leave } : claimed;
+  }
+  const now = clock();
+  const firstDueAt =
+    place?.kind === 'behind' ? Date.parse((JSON.parse(place.first.doc) as Received).dueAt ?? '') : now;
+  if (place?.kind === 'behind' && (firstDueAt > now || lines.isFull)) {
+    const dueAt = Math.max(firstDueAt, lines.isFull ? now + lineFullMs : 0);
+    const heldUntil = await holdBack(store, { received, rev }, place.first, { dueAt, at: now });
+    if (heldUntil === undefined) queue.mayHoldMore = true;
+    else queue.dueAt(heldUntil);
+    queue.callNextOf(line);
+    return undefined;
+  }
+  lines.hold(line, due);
+  if (!lines.isUnderWay(line)) {
+    engine.timers.after(lineAgainMs, () => {
+      if (queue.callNextOf(line)) engine.ready(queue);
+    });
+  }
+  return undefined;
+}
+
+/** The message behind one that was concluded has its due time. */
+async function callNextOf(
+  { store, clock, observe }: HandingOnParts,
+  { claimed, settled }: Concluded,
+): Promise<void> {
+  const { line } = claimed.content;
+  if (line === undefined || settled.received?.status === 'pending') return;
+  try {
+    await callNext(store, line, clock());
+  } catch (error) {
+    observe({ kind: 'receiving-failed', what: 'calling the next message of a line', error });
+  }
 }
 
 /** Pause after a message was aborted although the program continues. */

@@ -2,6 +2,7 @@
 import { type Received, receivedDocument } from '../../model/received.ts';
 import { keptRow } from '../../store/kept-row.ts';
 import type { Change } from '../../store/store.ts';
+import { lineChange } from './message-lines.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -19,13 +20,15 @@ export type OwnMessage = {
   /** JSON. */
   readonly text: string;
   readonly depth?: number | undefined;
+  /** The line in which it is handled (message-lines.ts). */
+  readonly line?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
 };
 
 /** The insert of the first row detects repetitions. */
-export function ownMessageChanges(message: OwnMessage): readonly [content: Change, message: Change] {
-  const { id, source, dedupeKey, type, text, depth, at } = message;
+export function ownMessageChanges(message: OwnMessage): readonly Change[] {
+  const { id, source, dedupeKey, type, text, depth, line, at } = message;
   const body = Buffer.from(text);
   const time = new Date(at).toISOString();
   const contentType = 'application/json';
@@ -37,6 +40,7 @@ export function ownMessageChanges(message: OwnMessage): readonly [content: Chang
   const content: ReceivedContent = {
     ...{ id, contentType, contentEncoding: null, headers: {}, body: body.toString('base64') },
     ...(depth === undefined ? {} : { depth }),
+    ...(line === undefined ? {} : { line }),
   };
   const absent = { absent: true } as const;
   return [
@@ -48,5 +52,6 @@ export function ownMessageChanges(message: OwnMessage): readonly [content: Chang
       ...{ table: receivedCollection.name, id, expect: absent },
       next: keptRow(receivedDocument(received), null, at, at),
     },
+    ...(line === undefined ? [] : [lineChange(line, id, at)]),
   ];
 }

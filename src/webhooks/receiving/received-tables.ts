@@ -21,6 +21,8 @@ export type ReceivedContent = {
   readonly body: string;
   /** Of an event: how many units of subscribers led to it, one after the other. */
   readonly depth?: number;
+  /** Of a message that stands in a line (message-lines.ts). */
+  readonly line?: string;
 };
 
 /** Returns the id of a message's row. A source's name contains no slash. */

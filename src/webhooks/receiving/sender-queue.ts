@@ -7,6 +7,7 @@ import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
 import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
+import { Lines } from './message-lines.ts';
 
 export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
 
@@ -31,6 +32,7 @@ export class SenderQueue extends DueQueue<DueMessage> {
   /** Messages whose handler runs again, or waits to: meanwhile no other begins. */
   rerunning = 0;
   #rerun: Promise<void> = Promise.resolve();
+  readonly lines = new Lines<DueMessage>();
 
   constructor({ sender, handOn, share, inFlightMax, ...options }: SenderQueueOptions) {
     super({ ...options, id: sender.name });
@@ -46,6 +48,25 @@ export class SenderQueue extends DueQueue<DueMessage> {
 
   get wanted(): number {
     return this.taken + Math.min(Math.max(2 * this.inFlightMax, wantedMin), wantedMax);
+  }
+
+  /** A message that waits in its line stays taken. */
+  override release(id: string): void {
+    if (!this.lines.holds(id)) super.release(id);
+  }
+
+  override drop(): void {
+    const held = this.lines.clear();
+    for (const id of held) super.release(id);
+    if (held.length > 0) this.mayHoldMore = true;
+    super.drop();
+  }
+
+  /** Gives the next message of a line its turn. @returns false if none waits, or another is under way */
+  callNextOf(line: string): boolean {
+    const due = this.lines.next(line);
+    if (due !== undefined) this.putFirst(due);
+    return due !== undefined;
   }
 
   /**

@@ -93,6 +93,7 @@ function settlementOf(
   const policy = { schedule: claimed.sender.schedule, random };
   /** The outcome of the run; replaced when the store refuses the handler's writes. */
   let { handedOn } = run;
+  let { leave } = claimed;
   return {
     table: receivedCollection.name,
     id: begun.id,
@@ -103,7 +104,8 @@ function settlementOf(
     },
     unitOf({ received, facts, unit }, { rev }) {
       const own = [messageChange(received, rev, run.endedAt), attemptChange(begun.id, facts)];
-      return { own, others: unit.changes, events: deeper(unit.events, claimed.content.depth) };
+      const left = leave === undefined || received.status === 'pending' ? [] : [leave];
+      return { own, others: [...unit.changes, ...left], events: deeper(unit.events, claimed.content.depth) };
     },
     withNextNumber: (message) => ({ ...message, attempts: message.attempts + 1 }),
     async isLogged(message, { facts }) {
@@ -116,6 +118,8 @@ function settlementOf(
     refused(commit) {
       if (commit.outcome === 'superseded' && mayRerun) return false;
       handedOn = refusal(commit);
+      // Whoever looks at the line next takes the message out.
+      leave = undefined;
       return true;
     },
   };

@@ -17,6 +17,8 @@ import { listLinks, varyByPreference } from '../../resources/collection/list-ans
 import { contentTag } from '../../resources/program/document.ts';
 import { compileForm } from '../../resources/query/form-query.ts';
 import type { Asked, AskedPosition, QueryLimits, Target } from '../../resources/query/list-query.ts';
+import type { MaybePromise } from '../../store/store.ts';
+import { whenKnown } from '../../store/when-known.ts';
 
 /** JSON text of one item, and its unique name. */
 export type DeclaredItem = { readonly name: string; readonly text: string };
@@ -41,7 +43,7 @@ const standing: Standing = { exists: true, visible: true, permitted: true };
 export function declaredList(
   path: string,
   permission: (principal: Principal) => Permission,
-  itemsFor: (principal: Principal) => readonly DeclaredItem[],
+  itemsFor: (principal: Principal) => MaybePromise<readonly DeclaredItem[]>,
   limits: QueryLimits,
   documentation: PathDocumentation & { readonly list: OperationDocumentation },
 ): Resource {
@@ -58,8 +60,10 @@ export function declaredList(
     propose(ask) {
       const asked = readAsked(ask.query ?? '', limits);
       if ('problem' in asked) return { problem: asked.problem };
-      const page = pageOf(path, itemsFor(ask.principal), asked, ask);
-      return page === undefined ? { problem: alteredCursor } : { problem: null, page };
+      return whenKnown(itemsFor(ask.principal), (items): Asking => {
+        const page = pageOf(path, items, asked, ask);
+        return page === undefined ? { problem: alteredCursor } : { problem: null, page };
+      });
     },
     validators: (_ask, _standing, proposal) => ({
       ...validatorsOf(proposal?.page),

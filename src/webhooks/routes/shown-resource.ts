@@ -5,6 +5,7 @@ import type { Ask, Operation, Representation, Resource, Standing } from '../../k
 import type { Permission } from '../../model/access.ts';
 import type { Principal } from '../../model/principal.ts';
 import { contentTag } from '../../resources/program/document.ts';
+import type { MaybePromise } from '../../store/store.ts';
 
 export type Shown = Standing & { readonly content: string; readonly tag: string };
 
@@ -21,7 +22,7 @@ export function shown(content: string): Shown {
 export function shownResource(
   pattern: string,
   permission: (principal: Principal) => Permission,
-  standing: (ask: Ask) => Shown,
+  standing: (ask: Ask) => MaybePromise<Shown>,
   documentation: PathDocumentation & { readonly read: OperationDocumentation },
 ): Resource {
   const { read, ...documented } = documentation;

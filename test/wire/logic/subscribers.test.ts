@@ -124,6 +124,76 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal((await allOf(server, 'pings')).length, 6);
     });
 
+    test('handle events of one key in their order, whatever fails; others go on', async () => {
+      const titles: string[] = [];
+      for (let at = 0; at < 8; at += 1) {
+        const title = at === 2 ? `fails ${at}` : `step ${at}`;
+        titles.push(title);
+        await Promise.all(
+          ['red', 'blue', 'broken'].map((queue) =>
+            post('tickets', { title: queue === 'blue' ? `step ${at}` : title, queue }),
+          ),
+        );
+      }
+      const stepsOf = async (queue: string) =>
+        (await allOf(server, `steps?queue=${queue}`)).map((each) => String(each.title));
+      await until(async () => (await stepsOf('blue')).length === 8, 'the others are done');
+      assert.deepEqual(
+        await stepsOf('blue'),
+        titles.map((_title, at) => `step ${at}`),
+      );
+      assert.deepEqual(await stepsOf('red'), titles.slice(0, 2));
+      const [held] = await allOf(server, 'received?sender=subscriber:steps&lastError=held-back');
+      assert.ok(held !== undefined && held.status === 'pending' && held.attempts === 0);
+      await quiet('subscriber:steps');
+      assert.deepEqual(await stepsOf('red'), titles);
+      // Without a key there is no order: the one that failed came last.
+      assert.equal((await stepsOf('broken')).at(-1), 'fails 2');
+      assert.match(server.stderr(), /orderBy of the subscriber steps.*no key/);
+    });
+
+    test('get existing events again, from a time on', async () => {
+      const replay = (json: unknown, name = 'changes') =>
+        server.send('POST', `/api/v1/subscribers/${name}/replay`, { json });
+      const entries = (await allOf(server, 'entries?amount=0&type=tickets.updated')).length;
+      assert.equal(entries, 2);
+      // The entries are unique by event, so a repeated one is refused; the inbox shows that it was tried.
+      const since = new Date(Date.now() - 3_600_000).toISOString();
+      const answer = await replay({ since, limit: 2 });
+      assert.equal(answer.status, 202);
+      const { replayed, more, lastEvent, subscriber } = answer.json();
+      assert.deepEqual([subscriber, replayed, more], ['changes', 2, true]);
+      const rest = (await replay({ since, after: lastEvent })).json();
+      assert.deepEqual([rest.replayed, rest.more], [1, false]);
+      await until(async () => {
+        const tried = await allOf(server, 'received?sender=subscriber:changes&lastError=refused');
+        return tried.length === 3;
+      }, 'the replayed events were tried');
+      assert.equal(
+        (await replay({ since: new Date(Date.now() + 3_600_000).toISOString() })).json().replayed,
+        0,
+      );
+      const [message] = await allOf(server, 'received?sender=subscriber:changes&lastError=refused');
+      const content = (await server.send('GET', `/api/v1/received/${message?.id}/body`)).json();
+      assert.equal((content.before as { title: string }).title, 'one');
+      for (const wrong of [
+        {},
+        { since: 'yesterday' },
+        { since, until: 'x' },
+        { since, after: 'evt_none' },
+        { since, limit: 0 },
+      ]) {
+        assert.equal((await replay(wrong)).status, 'since' in wrong ? 422 : 400, JSON.stringify(wrong));
+      }
+      assert.equal((await replay({ since }, 'nobody')).status, 404);
+      const shown = (await server.send('GET', '/api/v1/subscribers/changes')).json();
+      assert.deepEqual(
+        [shown.name, shown.events, shown.ordered, shown.pending],
+        ['changes', ['tickets.updated', 'tickets.deleted'], false, 3],
+      );
+      assert.ok(Number(shown.lagSeconds) >= 0);
+    });
+
     test('that never end do not stop reads', async () => {
       await post('pings', { count: -2 });
       const slowest = { ms: 0 };

@@ -1,0 +1,108 @@
+/**
+ * A help desk: customers of several organisations ask, agents answer. Its rules are hooks, its own requests are actions, what follows from
+ * a change is a subscriber, what happens at night is a job, and mails come in as webhooks and go out with the transaction.
+ *
+ * Start it with `COMITY_CONFIG=examples/help-desk/comity.config.ts npm start`, and open http://127.0.0.1:4000/api/v1/desk.
+ */
+import { readFileSync } from 'node:fs';
+import { action, collection, defineConfig, output } from 'comity';
+import { closeSolved, receiveMail, reopen, tellContact } from './follow-up.ts';
+import { merge } from './merge.ts';
+import { Comment, Organisation, Ticket } from './schemas.ts';
+
+const page = readFileSync(new URL('./desk.html', import.meta.url), 'utf8');
+
+const hourMs = 3_600_000;
+/** From the request to the time when an answer is due. */
+const dueMs = { normal: 48 * hourMs, urgent: 4 * hourMs } as const;
+
+const isAgent = { role: 'agent' } as const;
+
+const organisations = collection({
+  description: 'Customers. The tenant of an account is the id of its organisation.',
+  schema: Organisation,
+  putCreates: true,
+  access: { read: isAgent, create: isAgent, update: isAgent, delete: isAgent },
+  examples: [{ name: 'Lighthouse Ltd' }],
+});
+
+const tickets = collection({
+  description: 'Questions. A customer sees those of the own organisation, an agent all of them.',
+  schema: Ticket,
+  tenantField: 'organisationId',
+  access: {
+    read: { anyOf: ['tenant', 'owner', isAgent] },
+    create: 'principal',
+    update: { anyOf: ['owner', isAgent] },
+    delete: isAgent,
+  },
+  // The desk alone sets these.
+  readOnly: { dueAt: 'administrator', solvedAt: 'administrator', mergedInto: 'administrator' },
+  indexes: [['status', 'solvedAt'], 'dueAt'],
+  search: ['title'],
+  examples: [
+    { title: 'The door does not close', status: 'open', priority: 'urgent', contact: 'ada@lighthouse.example' },
+  ],
+  hooks: {
+    beforeWrite({ action, before, after, now, refuse }) {
+      if (action === 'delete') return;
+      if (
+        before?.status === 'closed' &&
+        after.status === 'closed' &&
+        before.mergedInto === after.mergedInto
+      ) {
+        const message = 'the ticket is closed; open it again to change it';
+        return refuse({ status: 409, code: 'ticket_closed', message, pointer: '/status' });
+      }
+      if (before === undefined || before.priority !== after.priority)
+        after.dueAt = new Date(now.getTime() + dueMs[after.priority]).toISOString();
+      if (after.status === 'open') delete after.solvedAt;
+      else after.solvedAt ??= now.toISOString();
+    },
+  },
+  actions: { merge },
+});
+
+const comments = collection({
+  description: 'What was said about a ticket. Whoever sees the ticket may comment on it.',
+  schema: Comment,
+  tenantField: 'organisationId',
+  access: {
+    read: { anyOf: ['tenant', 'owner', isAgent] },
+    create: 'principal',
+    update: 'owner',
+    delete: isAgent,
+  },
+  readOnly: { byAgent: 'administrator' },
+  unpatchable: ['ticketId'],
+  // The ticket must exist and be visible to the author.
+  references: { ticketId: { collection: 'tickets' } },
+  indexes: ['ticketId'],
+  examples: [{ ticketId: '01JD7Z3Q8V5T9XK2M4N6P8R0SA', text: 'It happens in the morning only.', byAgent: false }],
+  hooks: {
+    beforeWrite({ after, principal }) {
+      after.byAgent = principal.roles.has('agent');
+    },
+  },
+});
+
+export default defineConfig({
+  title: 'Help desk',
+  collections: { organisations, tickets, comments },
+  actions: {
+    desk: action({
+      method: 'GET',
+      access: 'public',
+      summary: 'The page of the desk',
+      output: output.text('text/html; charset=utf-8'),
+      handler: () => page,
+    }),
+  },
+  subscribers: { tellContact, reopen },
+  jobs: { closeSolved },
+  mail: { templates: './mails' },
+  senders: {
+    // The mail provider posts what arrives at support@.
+    mailbox: { preset: 'standard', description: 'Mails to the desk.', handler: receiveMail },
+  },
+});

@@ -1,0 +1,215 @@
+/** `/jobs`: the declared jobs with their times, and a run on request, for administrators. Their runs are at `/received`. */
+import { Type } from 'typebox';
+import type { DeclaredJob } from '../config/jobs.ts';
+import { type ActionLimits, actionResource, type Done } from '../kernel/action.ts';
+import { type Item, json, named, pageSchema, pathParameter, type Tag } from '../kernel/documentation.ts';
+import type { Resource } from '../kernel/resource.ts';
+import { type Permission, permission } from '../model/access.ts';
+import type { Principal } from '../model/principal.ts';
+import type { Received } from '../model/received.ts';
+import type { QueryLimits } from '../resources/query/list-query.ts';
+import type { Services } from '../store/capabilities.ts';
+import { tryCommit } from '../store/lines.ts';
+import { Overtaken, type Store } from '../store/store.ts';
+import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
+import { type DeclaredItem, declaredList } from '../webhooks/routes/declared-list.ts';
+import { missing, shown, shownResource } from '../webhooks/routes/shown-resource.ts';
+import { type JobState, jobStatesTable, stateChange, stateOf } from './job-state.ts';
+import { runChanges } from './scheduler.ts';
+
+export type JobRoutesOptions = Pick<Services, 'clock' | 'newId'> & {
+  readonly store: Pick<Store, 'read' | 'commit'>;
+  /** `/api/v1` */
+  readonly base: string;
+  readonly jobs: ReadonlyMap<string, DeclaredJob>;
+  /** Wakes the source of a message that was stored. */
+  readonly wake: (source: string) => void;
+  readonly limits: ActionLimits;
+  readonly listLimits: QueryLimits;
+};
+
+type ShownJob = {
+  readonly name: string;
+  readonly description: string;
+  readonly cron: string | null;
+  readonly timeZone: string | null;
+  readonly everySeconds: number | null;
+  readonly ifMissed: 'run' | 'skip';
+  readonly nextRunAt: string | null;
+  readonly lastRunAt: string | null;
+  readonly lastStatus: Received['status'] | null;
+  readonly lastError: string | null;
+  readonly lastRun: string | null;
+};
+
+const tag: Tag = { name: 'jobs', description: 'The declared jobs and their times.' };
+const nameParameter = pathParameter('name', 'Name of the job, as in the configuration.');
+const textOrNull = ['string', 'null'];
+const timeOrNull = { type: textOrNull, format: 'date-time' };
+
+const jobSchema = named('Job', {
+  description: 'A declared job.',
+  type: 'object',
+  properties: {
+    name: { type: 'string' },
+    description: { type: 'string' },
+    cron: { type: textOrNull, description: 'Null: the job has a period.' },
+    timeZone: { type: textOrNull },
+    everySeconds: { type: ['integer', 'null'], description: 'Null: the job has a cron expression.' },
+    ifMissed: { enum: ['run', 'skip'] },
+    nextRunAt: timeOrNull,
+    lastRunAt: { ...timeOrNull, description: 'Time at which the last run was due, or requested.' },
+    lastStatus: {
+      enum: ['pending', 'processed', 'failed', null],
+      description: 'Of the last run; null: there was none, or it is no longer kept.',
+    },
+    lastError: { type: textOrNull, description: 'Kind of the last failure, as of a received message.' },
+    lastRun: { type: textOrNull, description: 'Id of the received message that is the last run.' },
+  },
+  required: [
+    ...['name', 'description', 'cron', 'timeZone', 'everySeconds', 'ifMissed', 'nextRunAt'],
+    ...['lastRunAt', 'lastStatus', 'lastError', 'lastRun'],
+  ],
+});
+
+const jobExample: ShownJob = {
+  name: 'closeSolved',
+  description: 'Closes tickets that were solved a week ago.',
+  cron: '0 3 * * *',
+  timeZone: 'Europe/Berlin',
+  everySeconds: null,
+  ifMissed: 'run',
+  nextRunAt: '2026-08-02T01:00:00.000Z',
+  lastRunAt: '2026-08-01T01:00:00.012Z',
+  lastStatus: 'processed',
+  lastError: null,
+  lastRun: 'rec_01k1jx7v2mh5s8b4c9d0e6f3ga',
+};
+
+export function jobResources(options: JobRoutesOptions): readonly Resource[] {
+  const { base, jobs, listLimits } = options;
+  const path = `${base}/jobs`;
+  const items = (): Promise<readonly DeclaredItem[]> =>
+    Promise.all(
+      [...jobs.values()].map(async (job) => ({ name: job.name, text: await textOf(options, job) })),
+    );
+  return [
+    declaredList(path, mayRead, items, listLimits, {
+      ...{ name: 'Jobs', noun: 'the jobs', tag },
+      list: {
+        id: 'listJobs',
+        summary: 'List the declared jobs',
+        gives: {
+          representation: json(pageSchema('Jobs', 'A page of declared jobs.', jobSchema), {
+            items: [jobExample],
+            nextCursor: null,
+          }),
+        },
+      },
+    }),
+    shownResource(
+      `${path}/{name}`,
+      mayRead,
+      async ({ captures: [name = ''] }) => {
+        const job = jobs.get(name);
+        return job === undefined ? missing : shown(await textOf(options, job));
+      },
+      {
+        ...{ name: 'Job', noun: 'a job', tag, parameters: [nameParameter] },
+        read: {
+          id: 'readJob',
+          summary: 'Read a job',
+          gives: { representation: json(jobSchema, jobExample) },
+        },
+      },
+    ),
+    runResource(options, `${path}/{name}/run`),
+  ];
+}
+
+function mayRead(principal: Principal): Permission {
+  return permission('administrator', 'read', principal);
+}
+
+async function textOf({ store }: JobRoutesOptions, job: DeclaredJob): Promise<string> {
+  const { name, description, timing, ifMissed } = job;
+  const row = await store.read(jobStatesTable, name);
+  const state = row === undefined ? undefined : stateOf(row);
+  const lastRun = state?.lastRun ?? null;
+  const last = lastRun === null ? undefined : await store.read(receivedCollection.name, lastRun);
+  const message = last === undefined ? undefined : (JSON.parse(last.doc) as Received);
+  const item: ShownJob = {
+    ...{ name, description },
+    ...('everyMs' in timing
+      ? { cron: null, timeZone: null, everySeconds: timing.everyMs / 1000 }
+      : { cron: timing.cron, timeZone: timing.timeZone, everySeconds: null }),
+    ...{ ifMissed, nextRunAt: state?.nextRunAt ?? null, lastRunAt: state?.lastRunAt ?? null },
+    ...{ lastStatus: message?.status ?? null, lastError: message?.lastError ?? null, lastRun },
+  };
+  return JSON.stringify(item);
+}
+
+const runContent: Item = {
+  type: 'object',
+  properties: {
+    job: { type: 'string' },
+    id: { type: 'string' },
+    scheduledAt: { type: 'string', format: 'date-time' },
+  },
+  required: ['job', 'id', 'scheduledAt'],
+};
+
+function runResource(options: JobRoutesOptions, path: string): Resource {
+  const { jobs } = options;
+  return actionResource(
+    {
+      path,
+      parameters: [nameParameter],
+      tag,
+      noun: 'a run of a job',
+      id: 'runJob',
+      summary: 'Run a job now',
+      description:
+        'The job runs after the response, and after a run that is under way. Location names the received message that is the run. Its next time does not change.',
+      input: { name: 'JobRun', schema: Type.Object({}), example: {}, optional: true },
+      output: {
+        schema: runContent,
+        example: {
+          job: 'closeSolved',
+          id: 'rec_01k1jx7v2mh5s8b4c9d0e6f3ga',
+          scheduledAt: '2026-08-01T09:30:00.000Z',
+        },
+      },
+      answers: 'queued',
+      codes: [],
+      permission: (principal) => permission('administrator', 'update', principal),
+      standing: ({ captures: [name = ''] }) => {
+        const exists = jobs.has(name);
+        return { exists, visible: exists, permitted: exists };
+      },
+      mayBeMissing: true,
+      changes: ({ captures: [name = ''] }) => ({ table: jobStatesTable, id: name }),
+      handler: async ({ captures: [name = ''] }) => {
+        const job = jobs.get(name);
+        return job === undefined ? { refused: { code: 'not_found' } } : run(options, job);
+      },
+    },
+    options.limits,
+  );
+}
+
+async function run({ store, clock, newId, wake, base }: JobRoutesOptions, job: DeclaredJob): Promise<Done> {
+  const now = clock();
+  const id = `rec_${newId()}`;
+  const scheduledAt = new Date(now).toISOString();
+  const row = await store.read(jobStatesTable, job.name);
+  const changes = [...runChanges(job, { id, scheduledAt, type: 'manual', now })];
+  if (row !== undefined) {
+    const state: JobState = { ...stateOf(row), lastRun: id, lastRunAt: scheduledAt };
+    changes.unshift(stateChange(job, row, state, now));
+  }
+  const commit = await tryCommit(store, { changes, events: [] });
+  if (commit instanceof Overtaken) return commit;
+  wake(job.source.name);
+  return { content: { job: job.name, id, scheduledAt }, queued: `${base}/received/${id}` };
+}

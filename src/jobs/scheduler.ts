@@ -1,0 +1,260 @@
+/**
+ * Creates the messages of jobs at their times. Every process has the timers of all jobs, and the row of the job decides
+ * which of them creates the message: in one unit with the next time, so a run is created once, also through a crash.
+ *
+ * - A time that comes while a run waits for its next attempt replaces it: the earlier run has failed.
+ * - A time that comes while a run is under way waits for its end; of several, the last.
+ * - A time that passed long ago was missed: it runs once, or not at all (`ifMissed`).
+ */
+import { type DeclaredJob, type JobTimes, jobTimes } from '../config/jobs.ts';
+import { byId, type Filter } from '../model/filter.ts';
+import { type Received, receivedDocument } from '../model/received.ts';
+import type { Services } from '../store/capabilities.ts';
+import { keptRow } from '../store/kept-row.ts';
+import type { Change, Keyset, Row, Store } from '../store/store.ts';
+import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
+import { receivedCollection } from '../webhooks/receiving/received-tables.ts';
+import { Alarm, runtimeTimers, type Timers } from '../work/timers.ts';
+import { type JobState, jobStatesTable, stateChange, stateOf, timingText } from './job-state.ts';
+
+export type SchedulerOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
+  readonly store: Pick<Store, 'read' | 'plan' | 'commit' | 'onChange'>;
+  readonly jobs: ReadonlyMap<string, DeclaredJob>;
+  /** Wakes the source of a message that was stored. */
+  readonly wake: (source: string) => void;
+  readonly timers?: Timers;
+};
+
+export type Scheduler = {
+  start(): Promise<void>;
+  /** Waits for a commit under way. */
+  close(): Promise<void>;
+};
+
+export function createScheduler(options: SchedulerOptions): Scheduler {
+  return new JobScheduler(options);
+}
+
+/** A time is missed if it passed longer ago: a timer is late by less, also while the store is away for a moment. */
+const missedMs = 60_000;
+/** After a failure of the store, and while a run is under way whose end may not be noticed. */
+const againMs = 5000;
+/** Changes of the inbox that come together lead to one look. */
+const gatherMs = 50;
+/** How many runs of other processes may come between a read and a commit. */
+const triesMax = 20;
+const statesPerRead = 200;
+
+type Scheduled = { readonly job: DeclaredJob; readonly times: JobTimes };
+
+class JobScheduler implements Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #alarm: Alarm;
+  readonly #timers: Timers;
+  readonly #jobs = new Map<string, Scheduled>();
+  /** Names of jobs with a time that waits for the end of a run. */
+  readonly #waiting = new Set<string>();
+  #last: Promise<void> = Promise.resolve();
+  #stopListening: (() => void) | undefined;
+  #isGathering = false;
+  #isRunning = false;
+
+  constructor(options: SchedulerOptions) {
+    const { clock, timers = runtimeTimers, jobs } = options;
+    this.#options = options;
+    this.#timers = timers;
+    this.#alarm = new Alarm({ clock, timers, ring: (name) => this.#tick(name, false) });
+    for (const job of jobs.values()) this.#jobs.set(job.name, { job, times: jobTimes(job.timing) });
+  }
+
+  async start(): Promise<void> {
+    this.#isRunning = true;
+    await this.#forgetUndeclared();
+    if (this.#jobs.size === 0) return;
+    this.#stopListening = this.#options.store.onChange(receivedCollection.name, () => this.#hint());
+    for (const name of this.#jobs.keys()) this.#tick(name, true);
+    await this.#last;
+  }
+
+  close(): Promise<void> {
+    this.#isRunning = false;
+    this.#stopListening?.();
+    this.#alarm.close();
+    return this.#last;
+  }
+
+  /** A job that is declared again later begins anew, and has missed nothing. */
+  async #forgetUndeclared(): Promise<void> {
+    const { store } = this.#options;
+    const filter: Filter = { op: 'and', filters: [] };
+    const plan = store.plan({ table: jobStatesTable, filter, sort: byId, limit: statesPerRead });
+    for (let position: Keyset = { from: 'start' }; ; ) {
+      const rows = await plan.rows(position);
+      for (const { id, rev } of rows) {
+        if (this.#jobs.has(id)) continue;
+        await store.commit(unit([{ table: jobStatesTable, id, expect: { rev }, next: null }]));
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < statesPerRead) return;
+      position = { from: 'after', key: [last.id] };
+    }
+  }
+
+  /** A run may have ended. */
+  #hint(): void {
+    if (this.#waiting.size === 0 || this.#isGathering) return;
+    this.#isGathering = true;
+    this.#timers.after(gatherMs, () => {
+      this.#isGathering = false;
+      for (const name of this.#waiting) this.#tick(name, false);
+    });
+  }
+
+  /** One at a time: jobs are few, and a look takes less than a millisecond. @param isStart the declaration takes effect */
+  #tick(name: string, isStart: boolean): void {
+    if (!this.#isRunning) return;
+    this.#last = this.#last.then(async () => {
+      const scheduled = this.#jobs.get(name);
+      if (scheduled === undefined || !this.#isRunning) return;
+      try {
+        await this.#look(scheduled, isStart);
+      } catch (error) {
+        this.#options.observe({ kind: 'receiving-failed', what: `scheduling the job ${name}`, error });
+        this.#alarm.set(name, this.#options.clock() + againMs);
+      }
+    });
+  }
+
+  async #look({ job, times }: Scheduled, isStart: boolean): Promise<void> {
+    const { store, clock, wake } = this.#options;
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      const row = await store.read(jobStatesTable, job.name);
+      const now = clock();
+      const state = row === undefined ? undefined : stateOf(row);
+      if (state === undefined || state.timing !== timingText(job.timing)) {
+        // A process with another declaration has started since.
+        if (!isStart) return;
+        const commit = await store.commit(
+          unit([stateChange(job, row, beginning(job, times, now, state), now)]),
+        );
+        if (commit.outcome !== 'committed') continue;
+        return this.#rest(job, beginning(job, times, now, state), now);
+      }
+      const current =
+        state.lastRun === null ? undefined : await store.read(receivedCollection.name, state.lastRun);
+      const step = nextStep({ job, times, state, now, current, id: `rec_${this.#options.newId()}` });
+      if (step === undefined) return this.#rest(job, state, now);
+      const commit = await store.commit(unit([stateChange(job, row, step.state, now), ...step.changes]));
+      if (commit.outcome === 'committed') {
+        if (step.changes.length > 0) wake(job.source.name);
+        return this.#rest(job, step.state, now);
+      }
+      if (commit.change === 0 || commit.change === step.changes.length) continue;
+      if (commit.change === 1) {
+        // There is a message for this time: an earlier declaration had the same one.
+        const without = { ...step.state, lastRun: state.lastRun, lastRunAt: state.lastRunAt };
+        await store.commit(unit([stateChange(job, row, without, now)]));
+      }
+    }
+    throw new Error(`other processes kept changing the row of the job ${job.name}`);
+  }
+
+  #rest(job: DeclaredJob, state: JobState, now: number): void {
+    if (!this.#isRunning) return;
+    const nextRunAt = Date.parse(state.nextRunAt);
+    if (state.waitingFor === null) this.#waiting.delete(job.name);
+    else this.#waiting.add(job.name);
+    this.#alarm.set(job.name, state.waitingFor === null ? nextRunAt : Math.min(nextRunAt, now + againMs));
+  }
+}
+
+function unit(changes: readonly Change[]): { readonly changes: readonly Change[]; readonly events: [] } {
+  return { changes, events: [] };
+}
+
+/** The state of a job whose declaration is new or was changed: nothing was missed. */
+function beginning(job: DeclaredJob, times: JobTimes, now: number, before: JobState | undefined): JobState {
+  return {
+    timing: timingText(job.timing),
+    nextRunAt: timeText(times.after(now)),
+    waitingFor: null,
+    lastRun: before?.lastRun ?? null,
+    lastRunAt: before?.lastRunAt ?? null,
+  };
+}
+
+/** A time that does not come any more is that of the end of time; expressions that never come are refused at the start. */
+function timeText(ms = 8.64e15): string {
+  return new Date(ms).toISOString();
+}
+
+type Looked = Scheduled & {
+  readonly state: JobState;
+  readonly now: number;
+  /** The message of the last run, if it is still kept. */
+  readonly current: Row | undefined;
+  /** Of the message that may be created. */
+  readonly id: string;
+};
+
+type Step = {
+  readonly state: JobState;
+  /** The message of a run, then the end of the one that it replaces. */
+  readonly changes: readonly Change[];
+};
+
+/** Pure. @returns undefined if there is nothing to do */
+export function nextStep({ job, times, state, now, current, id }: Looked): Step | undefined {
+  const due = Date.parse(state.nextRunAt);
+  const isDue = due <= now;
+  const scheduled = isDue ? Math.max(due, times.lastUntil(now) ?? due) : undefined;
+  const isLate = scheduled !== undefined && now - scheduled > missedMs;
+  const next = isDue ? timeText(times.after(now)) : state.nextRunAt;
+  const wanted = scheduled === undefined || (isLate && job.ifMissed === 'skip') ? undefined : scheduled;
+  const waitingFor = wanted === undefined ? state.waitingFor : timeText(wanted);
+  if (waitingFor === null) return isDue ? { state: { ...state, nextRunAt: next }, changes: [] } : undefined;
+  const message = current === undefined ? undefined : (JSON.parse(current.doc) as Received);
+  const isPending = message?.status === 'pending';
+  const isUnderWay = isPending && Date.parse(message.dueAt ?? '') <= now;
+  if (isUnderWay) {
+    const isNew = isDue || waitingFor !== state.waitingFor;
+    return isNew ? { state: { ...state, nextRunAt: next, waitingFor }, changes: [] } : undefined;
+  }
+  const replaced = isPending && current !== undefined ? [replacedChange(current, message, now)] : [];
+  const lastRunAt = new Date(now).toISOString();
+  return {
+    state: { ...state, nextRunAt: next, waitingFor: null, lastRun: id, lastRunAt },
+    changes: [...runChanges(job, { id, scheduledAt: waitingFor, type: 'scheduled', now }), ...replaced],
+  };
+}
+
+type Run = {
+  /** `rec_...` */
+  readonly id: string;
+  /** ISO 8601. */
+  readonly scheduledAt: string;
+  readonly type: 'scheduled' | 'manual';
+  readonly now: number;
+};
+
+/** The message of a run. Of those for one time only the first can be stored. */
+export function runChanges({ source }: DeclaredJob, { id, scheduledAt, type, now }: Run): readonly Change[] {
+  return ownMessageChanges({
+    ...{ id, source: source.name, type, at: now },
+    dedupeKey: type === 'scheduled' ? scheduledAt : `manual:${id}`,
+    text: JSON.stringify({ scheduledAt }),
+  });
+}
+
+/** The run has failed: the next one takes the place of its further attempts. */
+function replacedChange(row: Row, message: Received, now: number): Change {
+  const at = Math.max(now, row.updatedAt);
+  const received: Received = {
+    ...message,
+    ...{ status: 'failed', dueAt: null, updatedAt: new Date(at).toISOString() },
+  };
+  return {
+    ...{ table: receivedCollection.name, id: row.id, expect: { rev: row.rev } },
+    next: keptRow(receivedDocument(received), null, row.createdAt, at),
+  };
+}

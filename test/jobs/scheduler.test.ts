@@ -1,0 +1,145 @@
+/** The times of jobs, with a clock that the test turns: missed, late, skipped, replaced and changed ones. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type DeclaredJob, type JobTiming, jobTimes } from '../../src/config/jobs.ts';
+import { jobStatesTable, stateOf } from '../../src/jobs/job-state.ts';
+import { createScheduler } from '../../src/jobs/scheduler.ts';
+import { byId } from '../../src/model/filter.ts';
+import { type Received, receivedDocument } from '../../src/model/received.ts';
+import { keptRow } from '../../src/store/kept-row.ts';
+import type { Store } from '../../src/store/store.ts';
+import { receivedCollection } from '../../src/webhooks/receiving/received-tables.ts';
+import { engines } from '../harness/stores.ts';
+import { type FakeTime, fakeTime, watchedStore } from '../webhooks/engine/fake-time.ts';
+
+const hour = 3_600_000;
+const start = Date.UTC(2026, 2, 2, 0, 30);
+const hourly: JobTiming = { cron: '0 * * * *', timeZone: 'UTC' };
+
+function jobOf(parts: Partial<DeclaredJob> = {}): DeclaredJob {
+  return {
+    ...{ name: 'hourly', description: '', timing: hourly, ifMissed: 'run' },
+    source: {
+      ...{ name: 'job:hourly', schedule: [5], inFlightMax: 1 },
+      handOn: { kind: 'job', of: 'hourly', timeoutMs: undefined },
+    },
+    ...parts,
+  };
+}
+
+let lastId = 0;
+
+async function startedIn(store: Store, time: FakeTime, rest: () => Promise<void>, job?: DeclaredJob) {
+  const scheduler = createScheduler({
+    ...{ store, clock: time.clock, timers: time.timers, wake: () => undefined },
+    newId: () => String(++lastId).padStart(6, '0'),
+    jobs: new Map(job === undefined ? [] : [[job.name, job]]),
+    observe: (observation) => assert.fail(JSON.stringify(observation)),
+  });
+  await scheduler.start();
+  await rest();
+  return scheduler;
+}
+
+async function runs(store: Store): Promise<readonly Received[]> {
+  const plan = store.plan({
+    ...{ table: receivedCollection.name, filter: { op: 'and', filters: [] }, sort: byId, limit: 100 },
+  });
+  return (await plan.rows({ from: 'start' })).map(({ doc }) => JSON.parse(doc) as Received);
+}
+
+async function conclude(store: Store, parts: Partial<Received>, at: number): Promise<void> {
+  const last = (await runs(store)).at(-1) ?? assert.fail('there is no run');
+  const row = (await store.read(receivedCollection.name, last.id)) ?? assert.fail();
+  const next = keptRow(receivedDocument({ ...last, ...parts }), null, row.createdAt, at);
+  const change = { table: receivedCollection.name, id: last.id, expect: { rev: row.rev }, next };
+  assert.equal((await store.commit({ changes: [change], events: [] })).outcome, 'committed');
+}
+
+for (const [engine, open] of engines) {
+  test(`creates each run once, whichever process comes first (${engine})`, async (context) => {
+    const [one, other] = await open(context);
+    const watched = [watchedStore(one), watchedStore(other)] as const;
+    const rest = async () => void (await Promise.all(watched.map((each) => each.rest())));
+    const time = fakeTime(start, rest);
+    const job = jobOf();
+    const schedulers = [
+      await startedIn(watched[0].store, time, rest, job),
+      await startedIn(watched[1].store, time, rest, job),
+    ];
+    for (let count = 1; count <= 3; count += 1) {
+      await time.passTo(start + count * hour);
+      const all = await runs(one);
+      assert.deepEqual(
+        all.map(({ dedupeKey }) => dedupeKey),
+        ['01', '02', '03'].slice(0, count).map((at) => `2026-03-02T${at}:00:00.000Z`),
+      );
+      await conclude(one, { status: 'processed', dueAt: null }, time.clock());
+    }
+    await Promise.all(schedulers.map((each) => each.close()));
+  });
+
+  test(`runs once for all missed times, or not at all (${engine})`, async (context) => {
+    const [store] = await open(context);
+    const watched = watchedStore(store);
+    const begun = async (now: number, job?: DeclaredJob) => {
+      const time = fakeTime(now, watched.rest);
+      await (await startedIn(watched.store, time, watched.rest, job)).close();
+      return (await runs(store)).map(({ dedupeKey }) => dedupeKey);
+    };
+    const key = '2026-03-02T05:00:00.000Z';
+    assert.deepEqual(await begun(start, jobOf()), []);
+    assert.deepEqual(await begun(start + 5 * hour, jobOf()), [key]);
+    await conclude(store, { status: 'processed', dueAt: null }, start + 5 * hour);
+    assert.deepEqual(await begun(start + 9 * hour, jobOf({ ifMissed: 'skip' })), [key]);
+    // A declaration that changed, or was away, has missed nothing.
+    const often: JobTiming = { everyMs: 60_000 };
+    assert.deepEqual(await begun(start + 20 * hour, jobOf({ timing: often })), [key]);
+    assert.deepEqual(await begun(start + 21 * hour), [key]);
+    assert.equal(await store.read(jobStatesTable, 'hourly'), undefined);
+    assert.deepEqual(await begun(start + 30 * hour, jobOf()), [key]);
+  });
+
+  test(`waits for a run that is under way, with the last of its times (${engine})`, async (context) => {
+    const [store] = await open(context);
+    const watched = watchedStore(store);
+    const time = fakeTime(start, watched.rest);
+    const scheduler = await startedIn(watched.store, time, watched.rest, jobOf());
+    await time.passTo(start + 3 * hour);
+    assert.equal((await runs(store)).length, 1);
+    const row = (await store.read(jobStatesTable, 'hourly')) ?? assert.fail();
+    assert.equal(stateOf(row).waitingFor, '2026-03-02T03:00:00.000Z');
+    await conclude(store, { status: 'failed', dueAt: null }, time.clock());
+    await time.passTo(time.clock() + 10_000);
+    assert.deepEqual(
+      (await runs(store)).map(({ dedupeKey }) => dedupeKey),
+      ['2026-03-02T01:00:00.000Z', '2026-03-02T03:00:00.000Z'],
+    );
+    // This one waits for a further attempt, which the next time replaces.
+    await conclude(store, { attempts: 1, dueAt: new Date(start + 90 * hour).toISOString() }, time.clock());
+    await time.passTo(start + 4 * hour);
+    const [, replaced, last] = await runs(store);
+    assert.deepEqual([replaced?.status, replaced?.dueAt], ['failed', null]);
+    assert.deepEqual([last?.status, last?.dedupeKey], ['pending', '2026-03-02T04:00:00.000Z']);
+    await scheduler.close();
+  });
+}
+
+test('times follow the clock of their zone', () => {
+  const berlin = jobTimes({ cron: '30 2 * * *', timeZone: 'Europe/Berlin' });
+  const next = (text: string) => new Date(berlin.after(Date.parse(text)) ?? 0).toISOString();
+  assert.equal(next('2026-03-27T20:00:00Z'), '2026-03-28T01:30:00.000Z');
+  // 02:30 does not exist: the moment of the change.
+  assert.equal(next('2026-03-28T20:00:00Z'), '2026-03-29T01:00:00.000Z');
+  // 02:30 exists twice: the first.
+  assert.equal(next('2026-10-24T20:00:00Z'), '2026-10-25T00:30:00.000Z');
+  assert.equal(next('2026-10-25T00:30:00Z'), '2026-10-26T01:30:00.000Z');
+  const quarter = jobTimes({ cron: '*/15 * * * *', timeZone: 'UTC' });
+  for (const [text, expected] of [
+    ['2026-01-01T10:15:00.000Z', '2026-01-01T10:15:00.000Z'],
+    ['2026-01-01T10:14:59.999Z', '2026-01-01T10:00:00.000Z'],
+    ['2026-01-01T10:15:00.001Z', '2026-01-01T10:15:00.000Z'],
+  ] as const) {
+    assert.equal(new Date(quarter.lastUntil(Date.parse(text)) ?? 0).toISOString(), expected);
+  }
+});

@@ -23,7 +23,7 @@ import { FunctionFailed, problemOrFailure, withinTime } from '../hooks/before-wr
 import { refuseWith } from '../refusal.ts';
 import { callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
-import { commitTransaction } from '../transaction/unit-logic.ts';
+import { commitTransaction, overtakenBy } from '../transaction/unit-logic.ts';
 import { type ActionInput, actionInput, type InputFields } from './action-input.ts';
 import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
 
@@ -207,7 +207,8 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
     streams = given.stream !== undefined;
     return { given, transaction };
   } catch (error) {
-    return { refused: problemOrFailure(error, named) };
+    const overtaken = safe ? undefined : overtakenBy(transaction);
+    return overtaken ?? { refused: problemOrFailure(error, named) };
   } finally {
     forget?.();
     // The generator of a stream runs while it is sent; what it writes could not be committed any more.

@@ -50,6 +50,8 @@ export type Overlay = {
   expectations(): readonly StoreChange[];
   /** The unit depends on the row as it was read here, also if the function does not write it. */
   lean(row: RowName): void;
+  /** A row that another writer changed between two reads. */
+  overtaken(): RowName | undefined;
   append(added: Emitted | Kept, characters: number): void;
   size(): number;
   /** Characters of their documents. */
@@ -113,6 +115,7 @@ export function createOverlay(store: Store): Overlay {
     store: { ...store, read, commit },
     expectations: () => firstReads.expectations((key) => written(key) !== undefined),
     lean: (row) => firstReads.lean(keyOf(row.table, row.id), row),
+    overtaken: () => firstReads.overtaken(),
     writes: () => [...entries.values()].map((entry) => ('write' in entry ? entry.write : entry)),
     append(added, length) {
       characters += length;
@@ -188,6 +191,11 @@ class FirstReads {
     if (this.#overtaken.has(key)) return first;
     this.#overtaken.set(`${key} `, expected(change, first));
     return change.expect;
+  }
+
+  overtaken(): RowName | undefined {
+    const [change] = this.#overtaken.values();
+    return change;
   }
 
   expectations(isWritten: (key: string) => boolean): readonly StoreChange[] {

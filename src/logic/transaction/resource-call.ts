@@ -1,6 +1,6 @@
 /** What a function of an application may ask while it runs, as data: threads send it as a message. */
 import type { Principal } from '../../model/principal.ts';
-import type { Row, Store, Unit } from '../../store/store.ts';
+import type { Row, RowName, Store, Unit } from '../../store/store.ts';
 
 export type ResourceCall =
   | { readonly do: 'get'; readonly collection: string; readonly id: string }
@@ -52,6 +52,8 @@ export type Transaction = {
   /** The calls of a hook of its writes. */
   scope(depth: number): Scope;
   unit(): Unit;
+  /** A row that another writer changed between two of its reads: what the functions found then cannot be committed, and may make no sense. */
+  overtaken(): RowName | undefined;
 };
 
 /** @param caller the one of the request, who owns what functions create; absent: the program itself, and nobody does */

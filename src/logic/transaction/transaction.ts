@@ -11,7 +11,7 @@ import { ownerOf } from '../../resources/collection/proposing.ts';
 import { eventOf } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
-import type { Change, EventEntry, Row, Store, Unit } from '../../store/store.ts';
+import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { refuse } from './asking.ts';
 import { listPage } from './list-page.ts';
 import { orderChanges } from './order-changes.ts';
@@ -97,6 +97,10 @@ class LogicTransaction implements Transaction {
 
   scope(depth: number): Scope {
     return new LogicScope(depth, (call) => this.#carryOut(call, depth));
+  }
+
+  overtaken(): RowName | undefined {
+    return this.#overlay.overtaken();
   }
 
   async read(table: string, id: string): Promise<Row | undefined> {

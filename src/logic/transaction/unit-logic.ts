@@ -7,7 +7,7 @@ import type { Ask, Result } from '../../kernel/resource.ts';
 import { problemOfCommit } from '../../resources/collection/commit.ts';
 import type { ProposedWrite, Served, WriteLogic, WrittenByHooks } from '../../resources/collection/served.ts';
 import { overtaken } from '../../store/lines.ts';
-import type { MaybePromise } from '../../store/store.ts';
+import { type MaybePromise, Overtaken } from '../../store/store.ts';
 import type { OpenTransaction, Transaction } from './resource-call.ts';
 
 /** Runs the hooks of one write. @param depth of their calls */
@@ -60,7 +60,7 @@ export class RequestLogic implements WriteLogic {
     const transaction = this.#open(ask.principal);
     const logic = new UnitLogic(transaction, this.#runHooks, 1);
     const result = await act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] });
-    if (!('made' in result)) return result;
+    if (!('made' in result)) return overtakenBy(transaction) ?? result;
     return commitTransaction(served, ask, transaction, result);
   }
 
@@ -92,6 +92,12 @@ export async function commitTransaction(
   if ('collection' in served && change?.table === served.collection.name)
     return { refused: await problemOfCommit(served, ask, { changes, events }, commit) };
   return { refused: ofAnotherWrite(commit) };
+}
+
+/** A refusal may rest on two reads of a row, with a change by another writer between them. */
+export function overtakenBy(transaction: Transaction): Overtaken | undefined {
+  const row = transaction.overtaken();
+  return row === undefined ? undefined : new Overtaken({ table: row.table, id: row.id });
 }
 
 /** A refusal of the store that concerns what a function wrote, which the client did not ask for. */

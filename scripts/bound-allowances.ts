@@ -19,6 +19,7 @@ const groups: readonly Group[] = [
       ['src/accounts/credential-ends.ts', 'tables'],
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],
       ['src/accounts/oauth/provider-server.ts', 'kept'],
+      ['src/config/actions.ts', 'collections'],
       ['src/config/senders/refuse.ts', 'taken'],
       ['src/http/conduct/decide.ts', 'nodes'],
       ['src/openapi/components.ts', '#kinds', '#interned'],

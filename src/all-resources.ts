@@ -53,6 +53,9 @@ export type ResourcesOptions = {
 export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received, memory } = options;
   const collections = [...configuration.collections.values()];
+  const eventViews = createEventViews(collections, (error) =>
+    options.observe({ kind: 'hook-failed', error }),
+  );
   const resources: readonly Resource[] = [
     ...createRoutes({
       ...{ ...settings, ...options, ...configuration, pageLine: memory.pages },
@@ -81,7 +84,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
     }),
     ...realtimeResources({
       ...{ ...settings, ...options, base: configuration.base, limits: settings },
-      ...{ collections, views: createEventViews(collections), crossSite: accounts.isCrossSite },
+      ...{ collections, views: eventViews, crossSite: accounts.isCrossSite },
     }),
     ...programResources({
       ...{ ...options, metrics, assets: docsAssets(configuration.title) },

@@ -1,5 +1,6 @@
 /** The public interface of the package `comity`, by name. Anything else is internal and may change at any time. */
 export { type Static, Type } from 'typebox';
+export { type Acting, action } from './config/action.ts';
 export { type ConfigurationDeclaration, type Configured, collection, defineConfig } from './config/define.ts';
 export type { EventTypeDeclaration } from './config/event-types.ts';
 export {
@@ -35,10 +36,8 @@ export {
 export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
 export type { Scalar } from './model/field.ts';
 export {
-  type Acting,
   type ActionDeclaration,
   type ActionMethod,
-  action,
   type Output,
   output,
   type Pieces,

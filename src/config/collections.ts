@@ -89,7 +89,9 @@ function resolve(
     formats: new Set(declaration.formats ?? defaultFormats),
     textField: declaration.textField,
     searchFields: declaration.search ?? defaultSearch(fields, declaration),
-    cacheControl: declaration.cacheControl ?? defaultCacheControl(access, hidden.size > 0),
+    cacheControl:
+      declaration.cacheControl ??
+      defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),

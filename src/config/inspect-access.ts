@@ -153,7 +153,7 @@ function fits(field: Field, value: unknown): boolean {
 }
 
 /** Cache directives that keep responses of one caller from the next. */
-const keptApart = /\b(?:private|no-store)\b/i;
+export const keptApart = /\b(?:private|no-store)\b/i;
 
 /**
  * Checks the rules about writing and seeing single fields, and about tenants (§5.1). A hidden field must not be deducible in another way, so

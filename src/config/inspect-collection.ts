@@ -6,7 +6,7 @@
 import { Errors } from 'typebox/value';
 import type { CollectionDeclaration } from '../model/collection.ts';
 import { fieldsOf, propertiesOf } from './fields.ts';
-import { inspectAccess, inspectFieldRules } from './inspect-access.ts';
+import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
@@ -196,5 +196,11 @@ function inspectHooks({ declaration, refuse }: Inspection): void {
   for (const [name, hook] of Object.entries(hooks)) {
     if (!hookNames.has(name)) refuse(`hooks.${name} is not a hook${suggestion(name, hookNames)}`);
     else if (typeof hook !== 'function') refuse(`hooks.${name} must be a function, not ${kindOf(hook)}`);
+  }
+  const { cacheControl } = declaration;
+  if (hooks.afterRead !== undefined && typeof cacheControl === 'string' && !keptApart.test(cacheControl)) {
+    refuse(
+      'cacheControl lets shared caches store responses that hooks.afterRead makes for one caller; use private or no-store',
+    );
   }
 }

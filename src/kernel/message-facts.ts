@@ -113,11 +113,7 @@ function factsOf(parts: Parts): Facts {
     hasContent: hasContent(request),
     routed: route !== undefined,
     methodAllowed: operation !== undefined || (method === 'OPTIONS' && route !== undefined),
-    preflight:
-      method === 'OPTIONS' &&
-      fields.origin !== undefined &&
-      fields.accessControlRequestMethod !== undefined &&
-      route?.resource.judgedBySignature !== true,
+    preflight: isPreflight(request, route),
     acceptable: form || isAcceptable(fields.accept, route, operation),
     streamAsked: operation?.stream !== undefined && asksForStream(fields.accept),
     conversing: operation?.converse !== undefined,
@@ -164,6 +160,15 @@ function factsOf(parts: Parts): Facts {
     queued: undefined,
     told: undefined,
   };
+}
+
+function isPreflight({ method, fields }: Request, route: Route | undefined): boolean {
+  return (
+    method === 'OPTIONS' &&
+    fields.origin !== undefined &&
+    fields.accessControlRequestMethod !== undefined &&
+    route?.resource.judgedBySignature !== true
+  );
 }
 
 type TargetParts = {

@@ -158,6 +158,8 @@ function lineOf(observation: Observation): Line {
       return { level: 'error', message: 'store failed' };
     case 'units-committed':
       return { level: 'debug', message: 'committed' };
+    case 'hook-failed':
+      return { level: 'error', message: 'a hook failed; an event was sent without its members' };
     case 'operation-failed':
       return { level: 'error', message: 'operation failed' };
     case 'rows-purged':

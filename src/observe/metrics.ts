@@ -91,6 +91,7 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
       case 'failed':
       case 'loop-held':
       case 'store-failed':
+      case 'hook-failed':
       case 'operation-failed':
       case 'connection-refused':
       case 'accept-failed':

@@ -59,6 +59,8 @@ export type Observation =
   | { readonly kind: 'store-migrated'; readonly what: string; readonly durationMs: number }
   | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
+  /** `afterRead` of a collection failed for an event, which was sent without the members of its resource. */
+  | { readonly kind: 'hook-failed'; readonly error: unknown }
   | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }
   | { readonly kind: 'rows-purged'; readonly table: string; readonly rows: number }
   /** The way in which this process notices changes by other processes on the same store. */

@@ -185,7 +185,9 @@ function deleteDescription({ collection, names, examples }: Described): Operatio
 
 /** Codes that the store may refuse the change with. */
 function storeCodes(collection: Collection, change: 'create' | 'update' | 'delete'): readonly ProblemCode[] {
-  if (change === 'delete') return collection.dependants.length === 0 ? [] : ['dependants_exist'];
+  const own = collection.hooks?.beforeWrite === undefined ? [] : (['refused_by_application'] as const);
+  if (change === 'delete')
+    return [...(collection.dependants.length === 0 ? [] : (['dependants_exist'] as const)), ...own];
   // A unique field that is fixed at creation cannot conflict in a later change.
   const contested = collection.unique.filter(
     ({ path }) => change === 'create' || !collection.unpatchable.has(path[0] ?? ''),
@@ -193,6 +195,7 @@ function storeCodes(collection: Collection, change: 'create' | 'update' | 'delet
   return [
     ...(contested.length > 0 ? (['unique_taken'] as const) : []),
     ...(collection.references.length > 0 ? (['reference_missing'] as const) : []),
+    ...own,
   ];
 }
 

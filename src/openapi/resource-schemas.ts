@@ -172,7 +172,7 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
 
-type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField'>;
+type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks'>;
 
 const readOnlyNote = 'Read-only for most callers: a change is answered 400.';
 const hiddenNote = 'Absent for callers who are not permitted to see it.';
@@ -195,7 +195,9 @@ function withConduct(properties: Item, collection: Conduct): Item {
   );
 }
 
-function alwaysSeen(required: readonly string[], { hidden }: Conduct): readonly string[] {
+/** A hook of reads may leave out any member. */
+function alwaysSeen(required: readonly string[], { hidden, hooks }: Conduct): readonly string[] {
+  if (hooks?.afterRead !== undefined) return [];
   return required.filter((name) => !hidden.has(name));
 }
 

@@ -6,6 +6,7 @@
 import { operationResources } from '../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
 import type { Principal } from '../model/principal.ts';
+import type { Observe } from '../observe/observation.ts';
 import { eventsTable } from '../store/store.ts';
 import type { QueryOptions } from './collection/query.ts';
 import {
@@ -22,6 +23,8 @@ import { eventFields, visibleEvents } from './events/visibility.ts';
 import { queryResources } from './queries/stored-query-routes.ts';
 
 export type RoutesOptions = ServingOptions & {
+  /** Receives failures of hooks that no response can tell. */
+  readonly observe?: Observe;
   readonly streamLimits: StreamLimits;
   /** The built-in collections, which emit no events, and further resources. */
   readonly builtIn?: (serving: Serving) => readonly (ServedCollection | Resource)[];
@@ -63,6 +66,9 @@ export function createRoutes(options: RoutesOptions): readonly Resource[] {
       path: `${base}/events`,
       collections: [...collections.values()],
       views: eventViews,
+      streamViews: createEventViews(collections.values(), (error) =>
+        options.observe?.({ kind: 'hook-failed', error }),
+      ),
       list: { listing: serving.listingOf(events), limits: options.queryLimits },
       streamLimits: options.streamLimits,
       post: posted?.post,

@@ -20,12 +20,12 @@ export const answers = {
   see_other: { status: 303, section: '§4.12.1', meaning: 'The result is at another URI, in Location.' },
   repeat_elsewhere: {
     status: 307,
-    section: 'RFC 9110 §15.4.8',
+    section: '§4.12.3, RFC 9110 §15.4.8',
     meaning: 'Repeat the request at the URI in Location.',
   },
   moved: {
     status: 308,
-    section: 'RFC 9110 §15.4.9',
+    section: '§4.12.3, RFC 9110 §15.4.9',
     meaning: 'Repeat the request, and all later ones, at the URI in Location.',
   },
   accepted: { status: 202, section: '§4.1.10', meaning: 'Queued; Location shows its progress.' },

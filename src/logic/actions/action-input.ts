@@ -61,12 +61,20 @@ export function actionInput(
     ...{ schema, inQuery },
     stages: {
       contentTypes: inputTypes,
-      contentOptional: ((schema.required ?? []) as readonly string[]).length === 0,
+      contentOptional: demandedMembers(schema).length === 0,
       understand: (_ask: Ask, bytes: Uint8Array, mediaType: MediaType) =>
         whenKnown(parseContent(bytes, mediaType, shape, limits), understood),
     },
     read: (_ask, content = {}) => check(content),
   };
+}
+
+/** The members that a request must have: a default stands for the others. */
+export function demandedMembers({ required, properties }: TObject): readonly string[] {
+  return ((required ?? []) as readonly string[]).filter((name) => {
+    const schema: unknown = properties[name];
+    return typeof schema !== 'object' || schema === null || !Object.hasOwn(schema, 'default');
+  });
 }
 
 function understood(parsed: Parsed): Understood<unknown> {

@@ -12,7 +12,7 @@ import {
 import { operationSchema } from '../../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Serving } from '../../resources/collection/serving.ts';
-import { type ActionInput, inputTypes } from './action-input.ts';
+import { type ActionInput, demandedMembers, inputTypes } from './action-input.ts';
 import { type ActionServices, actionOperation, isSafeAction, outputKind } from './action-operation.ts';
 
 export type ActionRoutesOptions = Pick<ActionServices, 'open' | 'limits'> & {
@@ -120,7 +120,7 @@ function takenBy(
       takes: Object.fromEntries([[jsonType, shown], ...forms.map((type) => [type, { schema }] as const)]),
     };
   }
-  const required = (schema.required ?? []) as readonly string[];
+  const required = demandedMembers(schema);
   return {
     parameters: Object.entries(schema.properties).map(([name, part]) => {
       const { description, ...plain } = part as { description?: unknown; type?: unknown };
@@ -151,10 +151,7 @@ function fileFields({ output }: DeclaredAction, safe: boolean): Partial<Operatio
 function inputCodes({ schema, inQuery }: ActionInput): readonly ProblemCode[] {
   if (schema === undefined) return [];
   if (inQuery) return ['query_parameter_invalid'];
-  return [
-    ...(((schema.required ?? []) as readonly string[]).length > 0 ? (['field_missing'] as const) : []),
-    'validation_failed',
-  ];
+  return [...(demandedMembers(schema).length > 0 ? (['field_missing'] as const) : []), 'validation_failed'];
 }
 
 function registered(codes: DeclaredAction['codes']): readonly ProblemCode[] {

@@ -11,6 +11,7 @@ import { ownerOf } from '../../resources/collection/proposing.ts';
 import { eventOf } from '../../resources/collection/row.ts';
 import type { Served } from '../../resources/collection/served.ts';
 import { type Serving, servedOf } from '../../resources/collection/serving.ts';
+import { wholeView } from '../../resources/collection/view.ts';
 import type { Change, EventEntry, Row, RowName, Store, Unit } from '../../store/store.ts';
 import { refuse } from './asking.ts';
 import { listPage } from './list-page.ts';
@@ -68,7 +69,9 @@ export function createOpenTransaction(options: OpenTransactionOptions): OpenTran
       const collection = collections.get(name) ?? readable?.get(name);
       if (collection === undefined)
         throw refuse('not_found', `no collection is named ${JSON.stringify(name)}`);
-      const served = known.get(name) ?? servedOf(serving, collection);
+      // Functions get documents as they are stored, from every call alike.
+      const whole = wholeView(collection);
+      const served = known.get(name) ?? { ...servedOf(serving, collection), view: () => whole };
       known.set(name, served);
       return served;
     },

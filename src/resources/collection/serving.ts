@@ -205,7 +205,7 @@ function listableOf(
     searched: collection.searchFields.length > 0,
     visibility: (principal) =>
       visibleTo(collection.access.read, principal, ownerField, (name) => fieldNamed(collection, name)),
-    ...(collection.hidden.size === 0
+    ...(collection.hidden.size === 0 && collection.hooks?.afterRead === undefined
       ? {}
       : {
           view: (principal) => {

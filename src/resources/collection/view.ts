@@ -3,16 +3,27 @@
  * representations without hidden members. If nothing is hidden from the principal, the stored text is served unparsed.
  *
  * A rule that depends on the resource hides a member in some resources only. Such a field can be read but not named: a
- * filter or an order by it would reveal the resources in which it is hidden.
+ * filter or an order by it would reveal the resources in which it is hidden. `afterRead` changes what is read, and
+ * nothing about what queries may name.
  */
+import { hash } from 'node:crypto';
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
+import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Collection } from '../../model/collection.ts';
 import { type Field, type Fields, ownerField } from '../../model/field.ts';
 import type { Filter } from '../../model/filter.ts';
+import type { MadeMembers } from '../../model/logic/collection-calls.ts';
 import { matches } from '../../model/matches.ts';
-import { audienceOf, type Principal } from '../../model/principal.ts';
+import {
+  administratorRole,
+  audienceOf,
+  authenticated,
+  isAdministrator,
+  operatorId,
+  type Principal,
+} from '../../model/principal.ts';
 
 export type View = {
   /** Identifies the hidden fields; empty if none are hidden. */
@@ -25,6 +36,8 @@ export type View = {
   readonly perhaps: readonly (Member & { readonly where: Filter })[];
   /** One of the filters depends on the owner, which representations do not contain. */
   readonly byOwner: boolean;
+  /** `afterRead` of the collection, for this principal. */
+  readonly read: ((doc: string) => string) | undefined;
 };
 
 type Member = { readonly name: string; readonly place: number };
@@ -40,8 +53,8 @@ export type Seen = {
 const viewsMax = memoryBounds.views.entries;
 
 export function createViews(collection: Collection): (principal: Principal) => View {
-  const whole: View = { mark: '', fields: collection.fields, never: [], perhaps: [], byOwner: false };
-  if (collection.hidden.size === 0) return () => whole;
+  const whole = wholeView(collection);
+  if (collection.hidden.size === 0 && collection.hooks?.afterRead === undefined) return () => whole;
   const known = new Map<string, View>();
   return (principal) => {
     const audience = audienceOf(principal);
@@ -55,7 +68,13 @@ export function createViews(collection: Collection): (principal: Principal) => V
   };
 }
 
+/** Representations as they are stored. */
+export function wholeView({ fields }: Collection): View {
+  return { mark: '', fields, never: [], perhaps: [], byOwner: false, read: undefined };
+}
+
 function viewOf(collection: Collection, principal: Principal, whole: View): View {
+  const read = readerOf(collection, principal);
   const never: Member[] = [];
   const perhaps: (Member & { where: Filter })[] = [];
   for (const [place, [name, rule]] of [...collection.hidden].entries()) {
@@ -68,10 +87,11 @@ function viewOf(collection: Collection, principal: Principal, whole: View): View
     }
   }
   const left = [...never, ...perhaps];
-  if (left.length === 0) return whole;
+  if (left.length === 0) return read === undefined ? whole : { ...whole, mark: 'r', read };
   const names = new Set(left.map(({ name }) => name));
   return {
-    mark: markOf(left),
+    mark: read === undefined ? markOf(left) : `${markOf(left)}r`,
+    read,
     fields: new Map([...collection.fields].filter(([, { path }]) => !names.has(path[0] ?? ''))),
     never,
     perhaps,
@@ -90,6 +110,7 @@ export function hiddenMembers(view: View, doc: string, owner: string | null): re
 export function seenBy(view: View, doc: string, owner: string | null): Seen {
   if (view.mark === '') return { doc, mark: '' };
   const { doc: seen, hidden } = withoutHidden(view, doc, owner);
+  if (view.read !== undefined) return { doc: seen, mark: seen === doc ? '' : readMark(seen) };
   return { doc: seen, mark: hidden.length === 0 ? '' : markOf(hidden) };
 }
 
@@ -101,7 +122,7 @@ export function withoutHidden(
 ): { readonly doc: string; readonly hidden: readonly Member[] } {
   const closed = hiddenMembers(view, doc, owner);
   const cut = cutMembers(
-    doc,
+    view.read === undefined ? doc : view.read(doc),
     closed.map(({ name }) => name),
   );
   return { doc: cut.json, hidden: closed.filter(({ name }) => cut.names.has(name)) };
@@ -112,6 +133,42 @@ export function fieldNamed(collection: Collection, name: string): Field {
   if (field === undefined) throw new Error(`the rule of ${collection.name} names an unknown field ${name}`);
   return field;
 }
+
+const readMarkCharacters = 16;
+
+function readMark(doc: string): string {
+  return `r${hash('sha256', doc, 'base64url').slice(0, readMarkCharacters)}`;
+}
+
+/** Principals with one audience share what is kept for them, and administrators all have the same. */
+function readerOf({ name, hooks }: Collection, principal: Principal): View['read'] {
+  const afterRead = hooks?.afterRead;
+  if (afterRead === undefined) return undefined;
+  const known = isAdministrator(principal) ? anyAdministrator : principal;
+  const caller = toRulePrincipal(known);
+  return (doc) => {
+    const document = JSON.parse(doc) as MadeMembers & { readonly deletedAt?: string };
+    const { id, createdAt, updatedAt, deletedAt } = document;
+    let shown: unknown;
+    try {
+      shown = afterRead({ document: document as never, principal: caller });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      throw new Error(`the hook afterRead of ${name} failed: ${message}`, { cause: error });
+    }
+    if (typeof shown !== 'object' || shown === null || Array.isArray(shown) || shown instanceof Promise)
+      throw new Error(`the hook afterRead of ${name} must return the document, and not a promise of it`);
+    const made = { createdAt, updatedAt, ...(deletedAt === undefined ? {} : { deletedAt }) };
+    // First, as in every representation, and last, so that the hook cannot change it.
+    return JSON.stringify({ ...{ id }, ...shown, ...made, id });
+  };
+}
+
+const anyAdministrator = authenticated({
+  id: operatorId,
+  scopes: ['read', 'write', 'webhooks', 'tunnel', 'admin'],
+  roles: [administratorRole],
+});
 
 function markOf(members: readonly Member[]): string {
   return `h${members

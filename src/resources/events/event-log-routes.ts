@@ -37,6 +37,8 @@ export type EventsOptions = {
   readonly streamLimits: StreamLimits;
   /** The view that a principal has of events. */
   readonly views: (principal: Principal) => EventView | undefined;
+  /** The same for streams, which go on where a hook fails. */
+  readonly streamViews: (principal: Principal) => EventView | undefined;
   /** The POST of an event; absent: 405. */
   readonly post?: Operation | undefined;
 };
@@ -114,7 +116,7 @@ function logOperation(options: EventsOptions): Operation<Standing, never, ListPr
         reader: {
           key: `${audienceOf(ask.principal)} ${ask.query ?? ''}`,
           filter: allOf([visibleEvents(collections, ask.principal), requested]),
-          view: options.views(ask.principal),
+          view: options.streamViews(ask.principal),
           party: ask.party,
         },
         ...{ batches, turns },

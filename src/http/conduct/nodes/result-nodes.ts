@@ -17,14 +17,14 @@ export const resultNodes = {
     no: to('stream_asked'),
   },
   redirect_repeats: {
-    section: 'RFC 9110 §15.4',
+    section: '§4.12.3, RFC 9110 §15.4',
     question: 'Does the client repeat the request at the other URI, instead of a GET?',
     ask: (facts) => facts.redirect === 'temporary' || facts.redirect === 'permanent',
     yes: to('redirect_lasts'),
     no: answer('see_other'),
   },
   redirect_lasts: {
-    section: 'RFC 9110 §15.4',
+    section: '§4.12.3, RFC 9110 §15.4',
     question: 'Does the other URI hold for all later requests?',
     ask: (facts) => facts.redirect === 'permanent',
     yes: answer('moved'),
@@ -98,7 +98,7 @@ export const resultNodes = {
     },
   },
   redirected: {
-    section: '§4.12.1',
+    section: '§4.12.3',
     question: 'Does the change lead to another URI?',
     ask: (facts) => facts.redirect !== undefined,
     yes: to('redirect_repeats'),

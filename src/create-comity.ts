@@ -1,8 +1,6 @@
 /** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { composeMounted } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration } from './config/define.ts';
@@ -45,8 +43,7 @@ export async function createComity(
   environment: Readonly<Record<string, string | undefined>> = {},
   { module }: CreateOptions = {},
 ): Promise<Comity> {
-  const folder = module === undefined ? undefined : dirname(fileURLToPath(module));
-  const configuration = resolveConfiguration(declaration, undefined, folder);
+  const configuration = resolveConfiguration(declaration, undefined, module);
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const senderSecrets = readSenderSecrets(environment, configuration.senders);
   const metrics = createMetrics();

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { ConfigurationError } from '../../src/config/inspection.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
@@ -12,7 +13,7 @@ function configured(files: Readonly<Record<string, string | Uint8Array>>, mail: 
   mkdirSync(join(folder, 'mails'));
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, 'mails', name), content);
   const declaration = { collections: {}, mail: { templates: './mails', ...mail } };
-  return resolveConfiguration(declaration, undefined, folder).mail;
+  return resolveConfiguration(declaration, undefined, pathToFileURL(join(folder, 'comity.config.ts'))).mail;
 }
 
 function mistakesOf(

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Answer } from '../../harness/exchange.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { type Answer, adminKey } from '../../harness/exchange.ts';
 import type { Ending } from '../../harness/listening.ts';
 import { fieldOf, type MailServer, startMailServer, textOf } from '../../harness/mail-server.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
@@ -171,6 +172,21 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.ok(!shown.body.includes('Hello there.'));
       assert.equal((await server.send('POST', '/api/v1/mails', { json: {} })).status, 405);
       assert.equal((await server.send('POST', '/api/v1/mails/mail_none/resend')).status, 404);
+    });
+
+    test('is listed and sent again by commands', async () => {
+      await write({ ...hello, to: 'gone-again@desk.example' });
+      const { id } = await settled('gone-again@desk.example', 'failed');
+      const comity = (...args: readonly string[]) =>
+        runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
+      const list = await comity('mails', 'list', '--status', 'failed', '--limit', '1');
+      assert.equal(list.code, 0, list.stderr);
+      assert.match(list.stdout, new RegExp(`^${id} +gone-again@desk\\.example +Hello +failed +1 `, 'm'));
+      assert.equal((await comity('mails', 'resend', id)).stdout, `${id} is sent again.\n`);
+      const refused = await comity('mails', 'resend', 'mail_none', '--json');
+      assert.deepEqual([refused.code, refused.stdout], [1, '[]\n']);
+      const none = await comity('mails', 'list', '--template', 'none');
+      assert.equal(none.stdout, 'No mails.\n');
     });
 
     for (const [what, mail, told] of [

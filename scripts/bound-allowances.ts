@@ -16,6 +16,7 @@ const groups: readonly Group[] = [
     reason:
       'Keyed by the configuration: collections, tables, fields, senders, providers, issuers, routes, versions of the document. Requests add no entries.',
     at: [
+      ['src/config/mail-templates.ts', 'values'],
       ['src/accounts/credential-ends.ts', 'tables'],
       ['src/accounts/issuers/verify-issuer-token.ts', 'issuers'],
       ['src/accounts/oauth/provider-server.ts', 'kept'],

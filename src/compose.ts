@@ -29,7 +29,7 @@ import { type ApplicationLogic, createLogic } from './logic/logic.ts';
 import { type CallsAs, createCallsAs } from './logic/principal-calls.ts';
 import type { KeepMail } from './logic/transaction/transaction.ts';
 import { createMailKeeper } from './mail/keep-mail.ts';
-import { createMails, isMailSent } from './mail/mails.ts';
+import { createMails } from './mail/mails.ts';
 import { createMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
@@ -183,13 +183,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
     const common = { ...options, store, clock, random: random.bytes, newId, cors, addressOf };
     const origin = (): string => settings.publicUrl ?? listening;
-    const { templates } = configuration.mail;
-    const mailKeeper = createMailKeeper({
-      ...common,
-      templates,
-      limits: settings,
-      isSent: isMailSent(settings),
-    });
+    const mailKeeper = createMailKeeper(common);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const memory = createMemory({
       ...settings,
@@ -248,10 +242,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ownListeners.push(own);
     };
     const start = async (): Promise<void> => {
-      await webhooks.start();
-      await received.start();
-      await mails.start();
-      await jobs.start();
+      for (const feature of [webhooks, received, mails, jobs]) await feature.start();
     };
     return { listener, operations, callsAs, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {

@@ -1,8 +1,6 @@
 /** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { type ComposeOptions, composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
@@ -84,8 +82,9 @@ export async function embed<R>(
   environment: Readonly<Record<string, string | undefined>>,
   options: EmbedOptions,
 ): Promise<Comity<R>> {
-  const folder = options.module === undefined ? undefined : dirname(fileURLToPath(options.module));
-  const configuration = resolveConfiguration(declaration, undefined, folder);
+  const { module } = options;
+  const from = module === undefined ? undefined : new URL(module);
+  const configuration = resolveConfiguration(declaration, undefined, from);
   const { settings, providers } = loadSettings(environment, configuration.settings);
   const senderSecrets = readSenderSecrets(environment, configuration.senders);
   const metrics = createMetrics();

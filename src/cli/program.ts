@@ -12,6 +12,7 @@ import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
 
 import { declareKeys } from './keys/declare-keys.ts';
 import { declareListen } from './listen/declare-listen.ts';
+import { declareMails } from './mails/declare-mails.ts';
 import { declareReceived } from './received/declare-received.ts';
 import { declareSenders } from './senders/declare-senders.ts';
 import type { Output, Terminal } from './terminal.ts';
@@ -72,6 +73,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareListen(program, terminal, finish);
   declareSenders(program, terminal, finish);
   declareReceived(program, terminal, finish);
+  declareMails(program, terminal, finish);
   return program;
 }
 

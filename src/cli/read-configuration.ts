@@ -40,7 +40,12 @@ export async function readConfiguration(
   const ofSenders = warningsOf(senders, loaded.settings);
   const senderSecrets = readSenderSecrets(environment, senders, (sentence) => ofSenders.push(sentence));
   const module = pathToFileURL(resolve(first.config)).href;
-  const all = [...warnings, ...ofConfiguration, ...ofSenders];
+  const all = [
+    ...warnings,
+    ...ofConfiguration,
+    ...ofSenders,
+    ...warningsOfMail(configuration, loaded.settings),
+  ];
   return { configuration, ...loaded, senderSecrets, module, warnings: all };
 }
 
@@ -53,6 +58,15 @@ function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }:
       ({ name }) =>
         `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,
     );
+}
+
+function warningsOfMail({ mail }: Configuration, { smtpUrl, development }: Settings): readonly string[] {
+  if (!mail.isDeclared || smtpUrl !== undefined) return [];
+  return [
+    development
+      ? 'mails of functions are only shown in the log, because there is no mail server: set COMITY_SMTP_URL'
+      : 'mails of functions are refused, because there is no mail server: set COMITY_SMTP_URL',
+  ];
 }
 
 export function tellWarnings(terminal: Terminal, warnings: readonly string[]): void {

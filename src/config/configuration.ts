@@ -66,13 +66,13 @@ const versionToken = /^[A-Za-z0-9._-]{1,64}$/;
 /**
  * Checks a declaration and fills in its defaults.
  * @param warn receives a sentence about each declaration that works but will surprise
- * @param folder of the configuration file, from which paths in it begin
+ * @param module of the declaration: paths in it begin in its folder, and without it in the working directory
  * @throws ConfigurationError with every mistake
  */
 export function resolveConfiguration(
   declaration: ConfigurationDeclaration,
   warn?: (sentence: string) => void,
-  folder = '.',
+  module?: URL,
 ): Configuration {
   const written: unknown = declaration;
   if (!isRecord(written)) {
@@ -105,7 +105,7 @@ export function resolveConfiguration(
   const actions = resolveActions(written, collections, mistakes);
   const eventTypes = inspectEventTypes(written.eventTypes, new Set(collections.keys()), mistakes);
   const issuers = inspectIssuers(written.issuers, mistakes);
-  const mail = inspectMail(written.mail, folder, mistakes);
+  const mail = inspectMail(written.mail, module, mistakes);
   const schedules = schedulesOf(written.webhooks, mistakes);
   const senders = inspectSenders(written.senders, mistakes);
   const subscribers = inspectSubscribers(written.subscribers, mistakes);

@@ -3,7 +3,7 @@
  * where one is known, without our stack.
  */
 import { existsSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Configuration, resolveConfiguration } from './configuration.ts';
 import type { ConfigurationDeclaration } from './define.ts';
@@ -36,7 +36,7 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
   const warnings: string[] = [];
   try {
     const warn = (sentence: string): void => void warnings.push(`${path}: ${sentence}`);
-    const configuration = resolveConfiguration(declaration, warn, dirname(absolute));
+    const configuration = resolveConfiguration(declaration, warn, pathToFileURL(absolute));
     return { configuration, warnings };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { isSchedule, scheduleRule } from './webhook-schedules.ts';
@@ -64,10 +65,10 @@ const subjectLine = /^Subject:[ \t]*(\S[^\n]*)$/;
 
 /**
  * @param written the member `mail` of a configuration
- * @param folder of the configuration file
+ * @param module of the configuration
  * @param mistakes receives a sentence for each mistake; the result is then unusable
  */
-export function inspectMail(written: unknown, folder: string, mistakes: string[]): MailOptions {
+export function inspectMail(written: unknown, module: URL | undefined, mistakes: string[]): MailOptions {
   const templates = new Map<string, MailTemplate>();
   const nothing = { templates, schedule: mailScheduleDefault, isDeclared: written !== undefined };
   if (written === undefined) return nothing;
@@ -88,10 +89,14 @@ export function inspectMail(written: unknown, folder: string, mistakes: string[]
     return nothing;
   }
   return {
-    templates: readTemplates(resolve(folder, path), mistakes),
+    templates: readTemplates(resolve(folderOf(module), path), mistakes),
     schedule: schedule as readonly number[],
     isDeclared: true,
   };
+}
+
+function folderOf(module: URL | undefined): string {
+  return module === undefined ? '.' : fileURLToPath(new URL('.', module));
 }
 
 function readTemplates(folder: string, mistakes: string[]): ReadonlyMap<string, MailTemplate> {

@@ -3,7 +3,8 @@
  * mail exists exactly if that unit does, and no mail server is waited for.
  */
 import { ResourceRefused } from '../config/handler.ts';
-import type { MailTemplate } from '../config/mail-templates.ts';
+import type { MailOptions } from '../config/mail-templates.ts';
+import type { Settings } from '../config/settings.ts';
 import { problems } from '../http/problem-registry.ts';
 import type { KeptMail } from '../model/kept-mail.ts';
 import type { Services } from '../store/capabilities.ts';
@@ -14,10 +15,8 @@ import { type KeptContent, mailContentsTable, mailsCollection } from './mail-tab
 import { letterOf, type MailLimits } from './outgoing-mail.ts';
 
 export type MailKeeperOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
-  readonly templates: ReadonlyMap<string, MailTemplate>;
-  readonly limits: MailLimits;
-  /** False: the mails of functions are refused. */
-  readonly isSent: boolean;
+  readonly configuration: { readonly mail: Pick<MailOptions, 'templates'> };
+  readonly settings: MailLimits & Pick<Settings, 'smtpUrl' | 'development'>;
 };
 
 export type MailKeeper = MailPort & {
@@ -26,7 +25,10 @@ export type MailKeeper = MailPort & {
 };
 
 export function createMailKeeper(options: MailKeeperOptions): MailKeeper {
-  const { store, clock, newId, templates, limits, isSent } = options;
+  const { store, clock, newId, settings } = options;
+  const { templates } = options.configuration.mail;
+  // In development without a mail server, mails are shown in the log.
+  const isSent = settings.smtpUrl !== undefined || settings.development;
   const keep = (letter: Letter): readonly Change[] => changesOf(letter, `mail_${newId()}`, clock());
   return {
     keep,
@@ -34,7 +36,7 @@ export function createMailKeeper(options: MailKeeperOptions): MailKeeper {
       await store.commit({ changes: keep(letter), events: [] });
     },
     async keepOutgoing(mail) {
-      const letter = letterOf(mail, templates, limits);
+      const letter = letterOf(mail, templates, settings);
       if (isSent) return keep(letter);
       const message = 'this program has no mail server: set COMITY_SMTP_URL';
       throw new ResourceRefused('unavailable', message, problems.unavailable.status);

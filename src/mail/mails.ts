@@ -45,11 +45,6 @@ export function createMails(options: MailsOptions): Mails {
   };
 }
 
-/** True if mails of functions are sent, or shown to their developer. */
-export function isMailSent({ smtpUrl, development }: Pick<Settings, 'smtpUrl' | 'development'>): boolean {
-  return smtpUrl !== undefined || development;
-}
-
 /** Without a mail server mails wait: they may have been kept when there was one. */
 function engineOf(options: MailsOptions): MailEngine | undefined {
   const { configuration, settings } = options;

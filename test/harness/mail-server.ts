@@ -44,7 +44,10 @@ export async function startUsersMailServer(context: Ending = { after }): Promise
 }
 
 /** With the certificate for localhost that smtp-server brings for tests, unless others are given. */
-export async function startMailServer(context: Ending, options: SMTPServerOptions = {}): Promise<MailServer> {
+export async function startMailServer(
+  context: Ending,
+  options: SMTPServerOptions & { readonly port?: number } = {},
+): Promise<MailServer> {
   const received: Received[] = [];
   const given = new Set<Received>();
   let listeners: (() => void)[] = [];
@@ -74,7 +77,7 @@ export async function startMailServer(context: Ending, options: SMTPServerOption
   // A client that breaks off is part of the tests.
   server.on('error', () => undefined);
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
   });
   context.after(() => new Promise<void>((resolve) => void server.close(() => resolve())));
   const { port } = server.server.address() as AddressInfo;

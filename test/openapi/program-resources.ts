@@ -17,6 +17,7 @@ import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
+import { mailResources } from '../../src/mail/mail-routes.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
@@ -99,6 +100,7 @@ export function resourcesOf({
       ...(accounts === undefined ? [] : accountResources(accounts, serving)),
       ...(eventTypes === undefined ? [] : sendingResources(eventTypes, serving)),
       ...(receiving === undefined ? [] : receivingResources(receiving, serving)),
+      mailResources(serving),
     ],
     ...(eventTypes === undefined
       ? {}

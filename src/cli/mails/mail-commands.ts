@@ -1,0 +1,65 @@
+/** `comity mails` and its subcommands. */
+import type { KeptMail } from '../../model/kept-mail.ts';
+import { CommandFailure, exitCodes } from '../failure.ts';
+import { openServer, type ServerArguments } from '../server-client.ts';
+import { tableText, tellList } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+
+export type ListArguments = ServerArguments & {
+  readonly status?: string;
+  readonly template?: string;
+  readonly limit: number;
+};
+
+/** Keeps a mail on its line of the terminal; `--json` shows all. */
+const subjectCharactersMax = 40;
+
+/** `comity mails list`: the newest first. */
+export async function listMails(terminal: Terminal, options: ListArguments, json: boolean): Promise<number> {
+  const { status, template, limit } = options;
+  const query = new URLSearchParams({
+    ...(status === undefined ? {} : { status }),
+    ...(template === undefined ? {} : { template }),
+    sort: '-id',
+  });
+  const listed = await openServer(terminal, options).list<KeptMail>(`/mails?${query}`, limit);
+  tellList(terminal, listed, json, { text: mailsText, none: 'No mails.' });
+  return exitCodes.done;
+}
+
+function mailsText(mails: readonly KeptMail[]): string {
+  const rows = mails.map(({ id, to, subject, status, attempts, dueAt, lastError, createdAt }) => [
+    ...[id, recipientsText(to), subject.slice(0, subjectCharactersMax), status, String(attempts)],
+    ...[lastError ?? '', dueAt ?? '', createdAt],
+  ]);
+  return tableText([['ID', 'TO', 'SUBJECT', 'STATUS', 'ATTEMPTS', 'LAST ERROR', 'DUE', 'CREATED'], ...rows]);
+}
+
+function recipientsText([first = '', ...others]: readonly string[]): string {
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
+}
+
+/** `comity mails resend`. A refused mail does not stop the others; the command fails at the end. */
+export async function resendMails(
+  terminal: Terminal,
+  ids: readonly string[],
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const resent: KeptMail[] = [];
+  const failures: string[] = [];
+  for (const id of ids) {
+    try {
+      const request = { json: {}, subject: `mail ${id}` };
+      resent.push((await server.ask('POST', `/mails/${encodeURIComponent(id)}/resend`, request)) as KeptMail);
+      if (!json) terminal.out(`${id} is sent again.`);
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
+    }
+  }
+  if (json) terminal.out(JSON.stringify(resent, undefined, 2));
+  for (const failure of failures) terminal.err(`comity: ${failure}`);
+  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+}

@@ -1,0 +1,121 @@
+/** Mail of functions while there is no mail server, while it is away, and over kills of the program. */
+import assert from 'node:assert/strict';
+import test, { type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { fieldOf, startMailServer } from '../../harness/mail-server.ts';
+import { databaseOfProgram } from '../../harness/program-database.ts';
+import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { spawnServer } from '../../harness/server-process.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { eventually } from '../../harness/until.ts';
+import { freePort } from '../free-port.ts';
+
+const config = fileURLToPath(new URL('./fixtures/mail.config.ts', import.meta.url));
+const engines = ['SQLite', 'PostgreSQL'] as const;
+
+type Program = Pick<RunningServer, 'send'>;
+
+function send(program: Program, to: string) {
+  const mail = JSON.stringify({ to, subject: 'Hello', text: `the text for ${to}` });
+  return program.send('POST', '/api/v1/notes', { json: { text: 'a note', mail } });
+}
+
+async function countOf(program: Program, status: string): Promise<number> {
+  const answer = await program.send('GET', `/api/v1/mails?status=${status}&limit=100`);
+  return (answer.json().items as unknown[]).length;
+}
+
+async function storeOf(context: TestContext, engine: (typeof engines)[number]) {
+  if (engine === 'SQLite') return {};
+  const database = await databaseOfProgram(config);
+  context.after(() => database.dispose());
+  return { COMITY_DATABASE_URL: database.url };
+}
+
+test('is refused without a mail server, and the start warns', async (context) => {
+  const program = await startServer({ config, env: { COMITY_DEVELOPMENT: 'off' } });
+  context.after(() => program.stop());
+  assert.match(program.stderr(), /warning: mails of functions are refused.*set COMITY_SMTP_URL/);
+  const refused = await send(program, 'ada@desk.example');
+  assert.equal(refused.status, 503, refused.body);
+  assert.equal(refused.json().code, 'unavailable');
+  assert.match(String(refused.json().error), /no mail server: set COMITY_SMTP_URL/);
+});
+
+test('is shown in the log in development without a mail server', async (context) => {
+  const program = await startServer({ config });
+  context.after(() => program.stop());
+  assert.equal((await send(program, 'ada@desk.example')).status, 201);
+  await eventually(async () => ((await countOf(program, 'sent')) === 1 ? true : undefined), 'the mail');
+  const line = program
+    .stderr()
+    .split('\n')
+    .find((each) => each.includes('mail-shown'));
+  const { to, subject, text } = JSON.parse(line ?? '{}');
+  assert.deepEqual([to, subject, text], ['ada@desk.example', 'Hello', 'the text for ada@desk.example']);
+});
+
+for (const engine of engines) {
+  test(`waits while the mail server is away, and over a restart: ${engine}`, async (context) => {
+    const port = await freePort();
+    const folder = temporaryFolder();
+    const env = {
+      COMITY_SMTP_URL: `smtp://127.0.0.1:${port}`,
+      ...(await storeOf(context, engine)),
+    };
+    const first = await startServer({ config, folder, env });
+    assert.equal((await send(first, 'ada@desk.example')).status, 201);
+    const delayed = await eventually(async () => {
+      const [mail] = (await first.send('GET', '/api/v1/mails')).json().items as { lastError: unknown }[];
+      return mail?.lastError === null ? undefined : mail;
+    }, 'the first attempt');
+    assert.match(String(delayed.lastError), /ECONNREFUSED/);
+    await first.stop();
+    const second = await startServer({ config, folder, env });
+    context.after(() => second.stop());
+    const mails = await startMailServer(context, { port });
+    await mails.next('ada@desk.example');
+    await eventually(async () => ((await countOf(second, 'sent')) === 1 ? true : undefined), 'the mark');
+    assert.equal(mails.received.length, 1);
+  });
+
+  test(`loses no mail to kills, and marks a repeated one by its Message-ID: ${engine}`, async (context) => {
+    const mails = await startMailServer(context, {
+      onMailFrom: (_address, _session, done) => void setTimeout(done, 20),
+    });
+    const folder = temporaryFolder();
+    const env = {
+      COMITY_SMTP_URL: mails.url,
+      ...(await storeOf(context, engine)),
+    };
+    const answered: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const program = await spawnServer({ config, folder, env });
+      const killed = new Promise((resolve) => setTimeout(resolve, 150 + round * 70)).then(() =>
+        program.kill(),
+      );
+      await Promise.all(
+        Array.from({ length: 15 }, async (_, at) => {
+          const to = `r${round}-${at}@desk.example`;
+          const made = await send(program, to).catch(() => undefined);
+          if (made?.status === 201) answered.push(to);
+        }),
+      );
+      await killed;
+    }
+    const last = await spawnServer({ config, folder, env });
+    context.after(() => last.stop());
+    await eventually(async () => {
+      const arrived = new Set(mails.received.flatMap(({ to }) => to));
+      return answered.every((to) => arrived.has(to)) ? true : undefined;
+    }, 'every mail whose unit was acknowledged');
+    await eventually(async () => ((await countOf(last, 'pending')) === 0 ? true : undefined), 'the marks');
+    assert.ok(answered.length > 0);
+    const ids = new Map<string, Set<string>>();
+    for (const { to, raw } of mails.received) {
+      const known = ids.get(String(to)) ?? new Set();
+      ids.set(String(to), known.add(String(fieldOf(raw, 'Message-ID'))));
+    }
+    for (const [to, known] of ids) assert.equal(known.size, 1, to);
+  });
+}

@@ -41,7 +41,12 @@ const tickets = collection({
   indexes: [['status', 'solvedAt'], 'dueAt'],
   search: ['title'],
   examples: [
-    { title: 'The door does not close', status: 'open', priority: 'urgent', contact: 'ada@lighthouse.example' },
+    {
+      title: 'The door does not close',
+      status: 'open',
+      priority: 'urgent',
+      contact: 'ada@lighthouse.example',
+    },
   ],
   hooks: {
     beforeWrite({ action, before, after, now, refuse }) {
@@ -70,18 +75,19 @@ const comments = collection({
   access: {
     read: { anyOf: ['tenant', 'owner', isAgent] },
     create: 'principal',
-    update: 'owner',
+    update: { anyOf: ['owner', isAgent] },
     delete: isAgent,
   },
   readOnly: { byAgent: 'administrator' },
-  unpatchable: ['ticketId'],
   // The ticket must exist and be visible to the author.
   references: { ticketId: { collection: 'tickets' } },
   indexes: ['ticketId'],
-  examples: [{ ticketId: '01JD7Z3Q8V5T9XK2M4N6P8R0SA', text: 'It happens in the morning only.', byAgent: false }],
+  examples: [
+    { ticketId: '01JD7Z3Q8V5T9XK2M4N6P8R0SA', text: 'It happens in the morning only.', byAgent: false },
+  ],
   hooks: {
-    beforeWrite({ after, principal }) {
-      after.byAgent = principal.roles.has('agent');
+    beforeWrite({ before, after, principal }) {
+      after.byAgent = before?.byAgent ?? principal.roles.has('agent');
     },
   },
 });

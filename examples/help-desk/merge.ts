@@ -45,18 +45,8 @@ export const merge = action({
     const comments = await resources.comments.list({ filter: { ticketId: id }, limit: commentsMax });
     if (comments.length === commentsMax)
       return refuse({ code: 'too_many_comments', message: `the ticket has ${commentsMax} comments or more` });
-    for (const { id: comment } of comments) {
-      const { id: _, createdAt, updatedAt, ...fields } = await moved(resources, comment);
-      await resources.comments.delete(comment);
-      await resources.comments.create({ ...fields, ticketId: input.into });
-    }
+    for (const comment of comments) await resources.comments.update(comment.id, { ticketId: input.into });
     await resources.tickets.update(id, { status: 'closed', mergedInto: input.into });
     return { moved: comments.length };
   },
 });
-
-async function moved(resources: Desk, id: string) {
-  const comment = await resources.comments.get(id);
-  if (comment === undefined) throw new Error(`the comment ${id} is gone`);
-  return comment;
-}

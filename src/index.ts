@@ -33,7 +33,13 @@ export {
   type RulePrincipal,
   type ScalarExpression,
 } from './model/access-function.ts';
-export type { BodyFormat, CollectionDeclaration, Deprecation } from './model/collection.ts';
+export {
+  type BodyFormat,
+  type CollectionDeclaration,
+  type ComputedField,
+  computed,
+  type Deprecation,
+} from './model/collection.ts';
 export type { Scalar } from './model/field.ts';
 export {
   type ActionDeclaration,

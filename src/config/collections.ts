@@ -14,7 +14,7 @@ import type {
 import type { Field, Fields } from '../model/field.ts';
 import { anonymous } from '../model/principal.ts';
 import { fieldsOf } from './fields.ts';
-import { inspectCollections } from './inspect-collection.ts';
+import { inspectCollections, schemaWithComputed } from './inspect-collection.ts';
 import { ConfigurationError } from './inspection.ts';
 
 const defaultAccess: Access = {
@@ -55,7 +55,8 @@ function resolve(
   declaration: CollectionDeclaration,
   referring: readonly Referring[],
 ): Collection {
-  const fields = fieldsOf(declaration.schema);
+  const schema = schemaWithComputed(declaration);
+  const fields = fieldsOf(schema);
   const { tenantField } = declaration;
   const setting = { fields, tenantField };
   const access = resolveAccess({ ...defaultAccess, ...declaration.access }, setting);
@@ -66,7 +67,7 @@ function resolve(
   return {
     name,
     description: declaration.description ?? '',
-    schema: declaration.schema,
+    schema,
     fields,
     access,
     readOnly: resolveFieldRules(declaration.readOnly, setting),
@@ -94,6 +95,13 @@ function resolve(
       defaultCacheControl(access, hidden.size > 0 || declaration.hooks?.afterRead !== undefined),
     deprecation: declaration.deprecation,
     examples: declaration.examples ?? [],
+    ...(declaration.computed === undefined
+      ? {}
+      : {
+          computed: new Map(
+            Object.entries(declaration.computed).map(([field, { compute }]) => [field, compute]),
+          ),
+        }),
     ...(declaration.hooks === undefined ? {} : { hooks: declaration.hooks }),
   };
 }

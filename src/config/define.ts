@@ -73,8 +73,8 @@ export function defineConfig<C extends Declarations>(
  * The fields that clients write are those of the schema, and the compiler holds everything else to them.
  * @template R what its functions know of all collections: `Schemas`, or the type of their own parameter
  */
-export function collection<S extends TObject, R = Resources>(
-  declaration: CollectionDeclaration<S, Static<S>, R>,
+export function collection<S extends TObject, R = Resources, const C extends string = never>(
+  declaration: CollectionDeclaration<S, Static<S>, R, C>,
 ): CollectionDeclaration<S> {
-  return declaration as CollectionDeclaration<S>;
+  return declaration as unknown as CollectionDeclaration<S>;
 }

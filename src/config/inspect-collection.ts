@@ -3,8 +3,9 @@
  * be plain JavaScript, so nothing relies on the types of `CollectionDeclaration`.
  */
 
+import type { TObject } from 'typebox';
 import { Errors } from 'typebox/value';
-import type { CollectionDeclaration } from '../model/collection.ts';
+import type { CollectionDeclaration, ComputedField } from '../model/collection.ts';
 import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
@@ -43,6 +44,7 @@ const knownProperties: ReadonlySet<string> = new Set<keyof CollectionDeclaration
   'examples',
   'hooks',
   'actions',
+  'computed',
 ]);
 
 /** One sentence for each mistake in all declarations together. */
@@ -61,10 +63,12 @@ export function inspectCollections(
       refuse('schema must be a Type.Object({ ... })');
       continue;
     }
+    inspectComputed(declaration, refuse);
+    const schema = schemaWithComputed(declaration);
     inspectCollection({
       name,
-      declaration,
-      fields: fieldsOf(declaration.schema),
+      declaration: { ...declaration, schema },
+      fields: fieldsOf(schema),
       collections,
       refuse,
       warn: (predicate) => warn(`collection ${name}: ${predicate}`),
@@ -88,6 +92,46 @@ function inspectCollection(inspection: Inspection): void {
   inspectIndexing(inspection);
   inspectExamples(inspection);
   inspectHooks(inspection);
+}
+
+/** Sound entries of `computed`, by name. */
+function computedOf({ computed }: CollectionDeclaration): readonly (readonly [string, ComputedField])[] {
+  const declared: unknown = computed;
+  return isRecord(declared)
+    ? Object.entries(declared).filter((entry): entry is [string, ComputedField] => isComputed(entry[1]))
+    : [];
+}
+
+function isComputed(field: unknown): boolean {
+  return isRecord(field) && isRecord(field.schema) && typeof field.compute === 'function';
+}
+
+/** The schema of what is stored: computed fields are optional members, because content does not have them. */
+export function schemaWithComputed(declaration: CollectionDeclaration): TObject {
+  const { schema } = declaration;
+  const fields = computedOf(declaration);
+  if (fields.length === 0) return schema;
+  const properties = {
+    ...schema.properties,
+    ...Object.fromEntries(fields.map(([name, field]) => [name, field.schema])),
+  };
+  // TypeBox keeps internal data in properties that are not enumerable.
+  const copy: object = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema));
+  return Object.assign(copy, { properties }) as TObject;
+}
+
+function inspectComputed(declaration: CollectionDeclaration, refuse: (predicate: string) => void): void {
+  const declared: unknown = declaration.computed;
+  if (declared === undefined) return;
+  if (!isRecord(declared)) {
+    refuse(`computed must be an object, not ${kindOf(declared)}`);
+    return;
+  }
+  for (const [name, field] of Object.entries(declared)) {
+    if (!isComputed(field)) refuse(`computed.${name} must be what computed(schema, function) returns`);
+    if (Object.hasOwn(declaration.schema.properties, name))
+      refuse(`computed.${name} is a field of the schema too, which clients write`);
+  }
 }
 
 function inspectName(name: string, refuse: (predicate: string) => void): void {

@@ -2,7 +2,7 @@
  * A collection (§2, §4): a user's declaration, and its checked form with all defaults. `config/collections.ts` finds
  * mistakes in a declaration; this file has its meaning.
  */
-import type { TObject } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import type { Access, Rule } from './access.ts';
 import type { Field, Fields } from './field.ts';
 import type { ActionDeclaration } from './logic/actions.ts';
@@ -40,14 +40,15 @@ export type Deprecation = {
 /**
  * @template T the fields of the schema; never: not known
  * @template R the calls on all collections; never: not known
+ * @template C the names of its computed fields
  */
-export type CollectionParts<T = never, R = never> = {
+export type CollectionParts<T = never, R = never, C extends string = string> = {
   readonly description?: string;
   readonly access?: Partial<Access<T>>;
   /** Fields that only permitted principals may write; for others they are unpatchable. */
   readonly readOnly?: ByField<Member<T>, Rule<T>>;
   /** Fields that only permitted principals see; for others they do not exist. */
-  readonly hidden?: ByField<Member<T>, Rule<T>>;
+  readonly hidden?: ByField<Member<T> | NoInfer<C>, Rule<T>>;
   /** The string field with the tenant of a resource, for the rule `tenant`; set from its creator. */
   readonly tenantField?: Member<T>;
   /** Respond 404 instead of 403 if the principal may not read the resource. Default true. */
@@ -59,8 +60,8 @@ export type CollectionParts<T = never, R = never> = {
   /** 428 for PUT, PATCH and DELETE of an existing resource without If-Match (RFC 6585). Default false. */
   readonly requireMatch?: boolean;
   /** One index each: a field, or several in order. */
-  readonly indexes?: readonly (IndexName<T> | readonly IndexName<T>[])[];
-  readonly unique?: readonly FieldName<T>[];
+  readonly indexes?: readonly (IndexName<T> | NoInfer<C> | readonly (IndexName<T> | NoInfer<C>)[])[];
+  readonly unique?: readonly (FieldName<T> | NoInfer<C>)[];
   /** Fields set at creation that PATCH and PUT may not change. */
   readonly unpatchable?: readonly Member<T>[];
   readonly references?: ByField<Member<T>, { readonly collection: string; readonly countAs?: string }>;
@@ -69,12 +70,14 @@ export type CollectionParts<T = never, R = never> = {
   /** The string field that a text/plain body sets; needs the format `text`. */
   readonly textField?: Member<T>;
   /** String fields that `q` searches; default all. */
-  readonly search?: readonly Member<T>[];
+  readonly search?: readonly (Member<T> | NoInfer<C>)[];
   /** Cache-Control of its reads. Default `no-cache` for public reads, `private, no-cache` otherwise. */
   readonly cacheControl?: string;
   readonly deprecation?: Deprecation;
   /** Complete bodies that a POST would accept; shown in the OpenAPI document. */
   readonly examples?: readonly ([T] extends [never] ? Readonly<Record<string, unknown>> : T)[];
+  /** Fields that every write computes from the others, and no client writes. */
+  readonly computed?: { readonly [Name in C]: ComputedField<T> };
   /** Functions within its writes and reads. */
   readonly hooks?: Hooks<T, R>;
   /** Requests on the collection or on its members, by their names in URLs. */
@@ -82,13 +85,32 @@ export type CollectionParts<T = never, R = never> = {
 };
 
 /** The argument of `collection(...)`; everything but the schema has a default. */
-export type CollectionDeclaration<S extends TObject = TObject, T = never, R = never> = CollectionParts<
-  T,
-  R
-> & {
+export type CollectionDeclaration<
+  S extends TObject = TObject,
+  T = never,
+  R = never,
+  C extends string = string,
+> = CollectionParts<T, R, C> & {
   /** TypeBox object of the fields that clients write; the server sets `id` and the three times. */
   readonly schema: S;
 };
+
+/** What `computed` returns. @template T the fields that clients write */
+export type ComputedField<T = never> = {
+  readonly schema: TSchema;
+  readonly compute: (fields: T) => unknown;
+};
+
+/**
+ * A field that is computed from the others with every write, stored with them, and found and indexed like them.
+ * @param compute must be pure and synchronous; undefined: the member is absent
+ */
+export function computed<S extends TSchema, T = Record<string, unknown>>(
+  schema: S,
+  compute: (fields: T) => Static<S> | undefined,
+): ComputedField<T> {
+  return { schema, compute };
+}
 
 /** A member at the top level. */
 type Member<T> = [T] extends [never] ? string : keyof T & string;
@@ -98,7 +120,9 @@ type IndexName<T> = FieldName<T> | keyof MadeMembers;
 export type Collection = {
   readonly name: string;
   readonly description: string;
+  /** With the computed fields. */
   readonly schema: TObject;
+  readonly computed?: ReadonlyMap<string, ComputedField['compute']>;
   readonly fields: Fields;
   readonly access: Access;
   readonly readOnly: ReadonlyMap<string, Rule>;

@@ -172,7 +172,9 @@ function isShort({ maxLength, format, enum: values, const: value, anyOf }: Item,
   return values !== undefined || value !== undefined || shortFormats.has(format);
 }
 
-type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks'>;
+type Conduct = Pick<Collection, 'readOnly' | 'hidden' | 'tenantField' | 'hooks' | 'computed'>;
+
+const computedNote = 'Computed from the other members: a change is answered 400.';
 
 const readOnlyNote = 'Read-only for most callers: a change is answered 400.';
 const hiddenNote = 'Absent for callers who are not permitted to see it.';
@@ -181,16 +183,19 @@ const tenantNote =
 
 /** @param properties of the declared schema, by name */
 function withConduct(properties: Item, collection: Conduct): Item {
-  const { readOnly, hidden, tenantField } = collection;
-  if (readOnly.size === 0 && hidden.size === 0 && tenantField === undefined) return properties;
+  const { readOnly, hidden, tenantField, computed } = collection;
+  if (readOnly.size + hidden.size + (computed?.size ?? 0) === 0 && tenantField === undefined)
+    return properties;
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
       const notes = [
+        ...(computed?.has(name) === true ? [computedNote] : []),
         ...(readOnly.has(name) ? [readOnlyNote] : []),
         ...(hidden.has(name) ? [hiddenNote] : []),
         ...(name === tenantField ? [tenantNote] : []),
       ];
-      return [name, notes.length === 0 ? schema : annotated(schema, notes)];
+      const noted = notes.length === 0 ? schema : annotated(schema, notes);
+      return [name, computed?.has(name) === true ? { ...(noted as Item), readOnly: true } : noted];
     }),
   );
 }

@@ -17,10 +17,10 @@ export type RowParts = {
 
 export function nextRow(served: Served, parts: RowParts): NextRow {
   const { collection } = served;
-  const { fields } = parts;
+  const fields = withComputed(served, parts.fields);
   const isWritten = fields instanceof WrittenFields;
   return {
-    doc: buildRepresentation(collection, parts),
+    doc: buildRepresentation(collection, { ...parts, fields }),
     owner: parts.owner,
     createdAt: parts.createdAt,
     updatedAt: parts.updatedAt,
@@ -28,6 +28,33 @@ export function nextRow(served: Served, parts: RowParts): NextRow {
     search: isWritten ? fields.search : searchText(collection.searchFields, fields),
     references: isWritten ? fields.references : referencesOf(collection, fields),
   };
+}
+
+/** The fields with those that are computed from them. A value that does not fit its schema is a fault of the application. */
+function withComputed(
+  { collection, validator }: Pick<Served, 'collection' | 'validator'>,
+  fields: FieldsOrWritten,
+): FieldsOrWritten {
+  const { computed, name: of } = collection;
+  if (computed === undefined) return fields;
+  const given = fields instanceof WrittenFields ? (JSON.parse(fields.text) as object) : fields;
+  const whole: Record<string, unknown> = { ...given };
+  for (const name of computed.keys()) delete whole[name];
+  const own = { ...whole };
+  for (const [name, compute] of computed) {
+    try {
+      const value: unknown = compute({ ...own } as never);
+      if (value !== undefined) whole[name] = value;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      throw new Error(`the computed field ${name} of ${of} failed: ${message}`, { cause: error });
+    }
+  }
+  const { missing, invalid } = validator.check(whole);
+  const [fault] = [...missing, ...invalid];
+  if (fault !== undefined)
+    throw new Error(`a computed field of ${of} does not fit its schema: ${fault.pointer} ${fault.message}`);
+  return whole;
 }
 
 /** @param before the representation before the change, for subscribers */

@@ -7,7 +7,7 @@ import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import { type Action, permittedWhere, type Rule } from '../../model/access.ts';
 import type { Collection } from '../../model/collection.ts';
 import { type Field, ownerField } from '../../model/field.ts';
-import type { Filter } from '../../model/filter.ts';
+import { type Filter, never } from '../../model/filter.ts';
 import { equalJson, type Members, ownMember, setMember } from '../../model/json-value.ts';
 import { matches, memberAt } from '../../model/matches.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
@@ -27,7 +27,7 @@ export type Closings = {
 };
 
 type Closing = { readonly name: string; readonly openWhere: Filter };
-type Closable = Pick<Collection, 'readOnly' | 'hidden' | 'fields'>;
+type Closable = Pick<Collection, 'readOnly' | 'hidden' | 'fields' | 'computed'>;
 
 export type Withheld = { readonly readOnly: ReadonlySet<string>; readonly hidden: ReadonlySet<string> };
 
@@ -52,7 +52,8 @@ export function withheldFrom(collection: Closable, writer: Writer | undefined, r
 
 /** Compiles the rules for the principal, for any resource. */
 export function closingsFor(collection: Closable, principal: Principal): Closings {
-  if (collection.readOnly.size + collection.hidden.size === 0) return noClosings;
+  const { computed } = collection;
+  if (collection.readOnly.size + collection.hidden.size === 0 && computed === undefined) return noClosings;
   const closings = (rules: ReadonlyMap<string, Rule>, action: Action) =>
     [...rules]
       .map(([name, rule]) => ({ name, openWhere: permittedWhere(rule, action, ruleContext) }))
@@ -62,7 +63,15 @@ export function closingsFor(collection: Closable, principal: Principal): Closing
     owner: ownerField,
     member: (name: string) => requireField(collection, name),
   };
-  return { readOnly: closings(collection.readOnly, 'update'), hidden: closings(collection.hidden, 'read') };
+  return {
+    readOnly: [...closings(collection.readOnly, 'update'), ...computedClosings(computed)],
+    hidden: closings(collection.hidden, 'read'),
+  };
+}
+
+/** Nobody writes them. */
+function computedClosings(computed: Collection['computed']): readonly Closing[] {
+  return [...(computed?.keys() ?? [])].map((name) => ({ name, openWhere: never }));
 }
 
 const noClosings: Closings = { readOnly: [], hidden: [] };

@@ -49,6 +49,8 @@ const groups: readonly Group[] = [
       ['src/store/sqlite/writer/writer-thread.ts', '#tables'],
       ['src/webhooks/receiving/accept-message.ts', 'verifiers'],
       ['src/webhooks/receiving/handing-on-engine.ts', '#queues'],
+      ['src/jobs/scheduler.ts', '#jobs', '#waiting'],
+      ['src/subscribers/with-messages.ts', 'byPattern'],
       ['src/webhooks/receiving/sender-secrets.ts', 'receive', 'forward'],
       ['src/webhooks/sending/fan-out/directory.ts', 'byType'],
       ['src/webhooks/sending/fan-out/event-rights.ts', 'byName'],
@@ -196,6 +198,7 @@ const groups: readonly Group[] = [
       'One entry for each delivery or message with a running attempt: `webhookInFlightMax`, `handOnInFlightMax`, and the rows of one read.',
     at: [
       ['src/webhooks/receiving/handing-on-engine.ts', '#held'],
+      ['src/webhooks/receiving/message-lines.ts', '#underWay'],
       ['src/logic/threads/handler-thread.ts', 'runs'],
       ['src/logic/threads/handler-threads.ts', '#threads', '#solitary'],
       ['src/logic/threads/thread-calls.ts', '#underWay'],

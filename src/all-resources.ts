@@ -34,8 +34,6 @@ export type Features = Services & {
   readonly mails: Mails;
   readonly memory: ProgramMemory;
   readonly contentThreads: ContentThreads;
-  /** Wakes a source of the inbox: this process stored a message of it. */
-  readonly wake: (source: string) => void;
 };
 
 export type ResourcesOptions = {
@@ -77,8 +75,14 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...received.resources,
         ...options.mails.builtIn(serving),
         ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
-        replayEventsResource({ ...options, ...configuration, ...settings, limits: settings }),
-        ...jobResources({ ...options, ...configuration, limits: settings, listLimits: settings }),
+        replayEventsResource({ ...options, ...configuration, ...received, ...settings, limits: settings }),
+        ...jobResources({
+          ...options,
+          ...configuration,
+          ...received,
+          limits: settings,
+          listLimits: settings,
+        }),
       ],
       postedEvents: webhooks.postedEvents,
     }),

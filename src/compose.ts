@@ -44,7 +44,7 @@ import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
-import { withMessages } from './subscribers/with-messages.ts';
+import { type InboxWakes, withMessages } from './subscribers/with-messages.ts';
 import { createTunnel } from './tunnel/tunnel.ts';
 import { createReceiving } from './webhooks/receiving/receiving.ts';
 import type { MadeSecret } from './webhooks/receiving/sender-secrets.ts';
@@ -189,25 +189,19 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...settings,
       onRefused: (refusal) => observe({ kind: 'memory-refused', ...refusal }),
     });
-    let wake = (_source: string): void => undefined;
-    const { subscribers } = configuration;
-    const noticed = withMessages(store, { ...common, subscribers, wake: (source) => wake(source) });
-    const sending = {
-      ...common,
-      store: noticed,
-      worker: options.shared?.worker,
-      ownListeners: () => ownListeners,
-    };
+    const inbox: InboxWakes = { wake: () => undefined };
+    const noticed = withMessages(store, { ...common, ...configuration, inbox });
+    const sending = { ...common, worker: options.shared?.worker, ownListeners: () => ownListeners };
     const webhooks = await createSending({
-      ...{ ...sending, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
+      ...{ ...sending, store: noticed, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
     const mails = createMails({ ...common, lanes: webhooks.lanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
-    wake = received.wake;
-    const jobs = createScheduler({ ...common, jobs: configuration.jobs, wake });
-    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory, wake };
+    inbox.wake = received.wake;
+    const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });
+    const served = { ...common, store: webhooks.store, accounts, webhooks, received, mails, memory };
     const mac = macOf(await loadSecret(store, 'cursor', clock(), random.bytes));
     const rates = createRates(options, store);
     const contentThreads = openContentThreads(options);
@@ -241,14 +235,18 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       listening = url;
       ownListeners.push(own);
     };
-    const start = async (): Promise<void> => {
-      for (const feature of [webhooks, received, mails, jobs]) await feature.start();
-    };
+    const start = startOf(webhooks, received, mails, jobs);
     return { listener, operations, callsAs, start, adminKey, madeSecrets: received.made, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+function startOf(...features: readonly { start(): Promise<void> }[]): () => Promise<void> {
+  return async () => {
+    for (const feature of features) await feature.start();
+  };
 }
 
 function createRates({ settings, observe }: ComposeOptions, store: Store): RateLimiter {

@@ -9,7 +9,7 @@ import { declareDeliveries } from './deliveries/declare-deliveries.ts';
 import { declareEndpoints } from './endpoints/declare-endpoints.ts';
 import { declareEvents } from './events/declare-events.ts';
 import { exitCodeOf, exitCodes, type Finish, failureText } from './failure.ts';
-
+import { declareJobs, declareSubscribers } from './functions/declare-functions.ts';
 import { declareKeys } from './keys/declare-keys.ts';
 import { declareListen } from './listen/declare-listen.ts';
 import { declareMails } from './mails/declare-mails.ts';
@@ -74,6 +74,8 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareSenders(program, terminal, finish);
   declareReceived(program, terminal, finish);
   declareMails(program, terminal, finish);
+  declareSubscribers(program, terminal, finish);
+  declareJobs(program, terminal, finish);
   return program;
 }
 

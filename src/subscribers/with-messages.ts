@@ -12,9 +12,11 @@ import { ownMessageChanges } from '../webhooks/receiving/own-message.ts';
 
 export type MessagesOptions = Pick<Services, 'clock' | 'newId' | 'observe'> & {
   readonly subscribers: ReadonlyMap<string, DeclaredSubscriber>;
-  /** Wakes the source of messages that this process committed. */
-  readonly wake: (source: string) => void;
+  readonly inbox: InboxWakes;
 };
+
+/** Wakes the source of messages that this process committed; set once the inbox exists, which needs the store. */
+export type InboxWakes = { wake: (source: string) => void };
 
 /** Returns the store itself if nothing subscribes. */
 export function withMessages<S extends Store>(store: S, options: MessagesOptions): S {
@@ -72,7 +74,7 @@ async function commitWithMessages(
     const changes = [...unit.changes, ...added.map(({ change }) => change)];
     const commit = await store.commit({ ...unit, changes });
     if (commit.outcome === 'committed') {
-      for (const source of sources) options.wake(source);
+      for (const source of sources) options.inbox.wake(source);
       return commit;
     }
     if (commit.change < own) return commit;

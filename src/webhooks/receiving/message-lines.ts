@@ -7,6 +7,7 @@
  * (`heldBackError`). The conclusion of the first one makes the next one due at once; if that is lost with the process,
  * the next one waits for the time that it has.
  */
+import { memoryBounds } from '../../memory/bounds.ts';
 import { idField } from '../../model/field.ts';
 import { byId, type Filter } from '../../model/filter.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
@@ -125,7 +126,7 @@ function dueChange(
 }
 
 /** Messages of one queue that wait in memory for one of their line that is under way here. */
-const heldMax = 512;
+const heldMax = memoryBounds.heldMessages.entries;
 
 /** The lines of one queue, as far as this process has messages of them. */
 export class Lines<Due extends { readonly id: string }> {

@@ -118,7 +118,7 @@ const volatile: readonly (readonly [kind: string, numbered: boolean, pattern: Re
   ['time', false, /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g],
   ['date', false, /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g],
   ['seconds', false, /(?<="created":)\d{10}\b/g],
-  ['id', true, /(?<![\w-])(?:evt_|op_)?[0-7][0-9a-hjkmnp-tv-z]{25}(?![\w-])/g],
+  ['id', true, /(?<![\w-])(?:evt_|op_|rec_)?[0-7][0-9a-hjkmnp-tv-z]{25}(?![\w-])/g],
   ['token', true, /(?<=\/queries\/)[\w-]{22,}(?![\w-])/g],
   ['cursor', true, /(?<=cursor=|"nextCursor":")[\w-]{20,}/g],
   // "12", "1c.p", "12-gzip", "1c.p.Q7bnx2Kd", W/"12"; and the version of a result that is kept. Those of lists are in base 36.

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { runCommand } from '../../harness/command-line.ts';
+import { adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { spawnServer } from '../../harness/server-process.ts';
@@ -14,8 +16,8 @@ const config = fileURLToPath(new URL('./fixtures/jobs.config.ts', import.meta.ur
 for (const engine of ['SQLite', 'PostgreSQL'] as const) {
   describe(`jobs on ${engine}`, () => {
     /** On PostgreSQL, the second is a process of its own. */
-    let servers: readonly Pick<RunningServer, 'send' | 'stop'>[];
-    let server: Pick<RunningServer, 'send'>;
+    let servers: readonly Pick<RunningServer, 'send' | 'stop' | 'url'>[];
+    let server: Pick<RunningServer, 'send' | 'url'>;
 
     before(async () => {
       if (engine === 'SQLite') servers = [await startServer({ config })];
@@ -31,6 +33,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
 
     after(() => Promise.all(servers.map((each) => each.stop())));
 
+    const comity = (...args: readonly string[]) =>
+      runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
     const job = async (name: string) => (await server.send('GET', `/api/v1/jobs/${name}`)).json();
 
     test('run at their times, each once', async () => {
@@ -88,6 +92,17 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const { lastRun } = await job('never');
       const attempts = await server.send('GET', `/api/v1/received/${lastRun}/attempts`);
       assert.match(attempts.body, /not done within 300 ms/);
+    });
+
+    test('are listed and run on the command line', async () => {
+      const listed = await comity('jobs');
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.match(listed.stdout, /\nnightly +0 3 \* \* \* Europe\/Berlin +\d{4}-/);
+      assert.match(listed.stdout, /\ntick +every 1 s/);
+      const run = await comity('jobs', 'run', 'nightly', '--json');
+      assert.equal(run.code, 0, run.stderr);
+      assert.equal((await job('nightly')).lastRun, JSON.parse(run.stdout).id);
+      assert.match((await comity('jobs', 'run', 'nothing')).stderr, /job nothing/);
     });
 
     test('are listed for administrators only', async () => {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Answer } from '../../harness/exchange.ts';
+import { runCommand } from '../../harness/command-line.ts';
+import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { until } from '../../harness/until.ts';
@@ -32,6 +33,9 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
 
     const post = (collection: string, json: unknown): Promise<Answer> =>
       server.send('POST', `/api/v1/${collection}`, { json });
+    const comity = (...args: readonly string[]) =>
+      runCommand(args, { COMITY_URL: server.url, COMITY_ADMIN_KEY: adminKey });
+
     const sum = async (): Promise<number> =>
       Number((await server.send('GET', '/api/v1/sums/all')).json().amount ?? 0);
     const quiet = (source: string): Promise<void> =>
@@ -192,6 +196,21 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         ['changes', ['tickets.updated', 'tickets.deleted'], false, 3],
       );
       assert.ok(Number(shown.lagSeconds) >= 0);
+    });
+
+    test('are listed, and given events again, on the command line', async () => {
+      const listed = await comity('subscribers');
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.match(listed.stdout, /^NAME +EVENTS +PENDING +FAILED +LAG\nbook +tickets\.created invoice\.\*/);
+      const replayed = await comity('subscribers', 'replay', 'faulty', '--since', '1h', '--limit', '1');
+      assert.equal(replayed.stdout, '1 event is given to faulty again.\n', replayed.stderr);
+      const all = await comity('subscribers', 'replay', 'faulty', '--since', '1h', '--json');
+      assert.equal(JSON.parse(all.stdout).replayed, 2);
+      assert.equal((await comity('subscribers', 'replay', 'faulty', '--since', 'soon')).code, 2);
+      assert.match(
+        (await comity('subscribers', 'replay', 'none', '--since', '1h')).stderr,
+        /subscriber none/,
+      );
     });
 
     test('that never end do not stop reads', async () => {

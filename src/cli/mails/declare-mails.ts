@@ -22,6 +22,13 @@ export function declareMails(program: Command, terminal: Terminal, finish: Finis
       const { listMails } = await import('./mail-commands.ts');
       finish(await listMails(terminal, options, json));
     });
+  withServer(mails.command('show'))
+    .description('show one mail with what became of its recipients')
+    .argument('<id>', 'id of the mail, mail_...')
+    .action(async (id: string, { json = false, ...options }: Given<ServerArguments>) => {
+      const { showMail } = await import('./mail-commands.ts');
+      finish(await showMail(terminal, id, options, json));
+    });
   withServer(mails.command('resend'))
     .description('send mails again at once, to the recipients that have not accepted them')
     .argument('<id...>', 'ids of the mails, mail_...')

@@ -2,7 +2,7 @@
 import type { KeptMail } from '../../model/kept-mail.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
-import { tableText, tellList } from '../table.ts';
+import { labelledLines, tableText, tellList } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
 export type ListArguments = ServerArguments & {
@@ -39,6 +39,40 @@ function recipientsText([first = '', ...others]: readonly string[]): string {
   return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
+/** `comity mails show`. */
+export async function showMail(
+  terminal: Terminal,
+  id: string,
+  options: ServerArguments,
+  json: boolean,
+): Promise<number> {
+  const server = openServer(terminal, options);
+  const mail = (await server.ask('GET', pathOf(id), { subject: `mail ${id}` })) as KeptMail;
+  terminal.out(json ? JSON.stringify(mail, undefined, 2) : mailText(mail));
+  return exitCodes.done;
+}
+
+function pathOf(id: string): string {
+  return `/mails/${encodeURIComponent(id)}`;
+}
+
+function mailText(mail: KeptMail): string {
+  const { id, subject, template, status, attempts, lastError, dueAt, sentAt, createdAt } = mail;
+  return labelledLines([
+    ['id', id],
+    ['to', mail.to.join(', ')],
+    ['accepted', mail.accepted.join(', ')],
+    ['refused', mail.refused.join(', ')],
+    ['subject', subject],
+    ['template', template],
+    ['status', lastError === null ? status : `${status} (${lastError})`],
+    ['attempts', attempts],
+    ['due', dueAt],
+    ['sent', sentAt],
+    ['created', createdAt],
+  ]);
+}
+
 /** `comity mails resend`. A refused mail does not stop the others; the command fails at the end. */
 export async function resendMails(
   terminal: Terminal,
@@ -52,7 +86,7 @@ export async function resendMails(
   for (const id of ids) {
     try {
       const request = { json: {}, subject: `mail ${id}` };
-      resent.push((await server.ask('POST', `/mails/${encodeURIComponent(id)}/resend`, request)) as KeptMail);
+      resent.push((await server.ask('POST', `${pathOf(id)}/resend`, request)) as KeptMail);
       if (!json) terminal.out(`${id} is sent again.`);
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error;

@@ -182,6 +182,9 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       const list = await comity('mails', 'list', '--status', 'failed', '--limit', '1');
       assert.equal(list.code, 0, list.stderr);
       assert.match(list.stdout, new RegExp(`^${id} +gone-again@desk\\.example +Hello +failed +1 `, 'm'));
+      const shown = await comity('mails', 'show', id);
+      assert.match(shown.stdout, /^refused +gone-again@desk\.example\n/m);
+      assert.match(shown.stdout, /^status +failed \(550 5\.1\.1 no such mailbox\)$/m);
       assert.equal((await comity('mails', 'resend', id)).stdout, `${id} is sent again.\n`);
       const refused = await comity('mails', 'resend', 'mail_none', '--json');
       assert.deepEqual([refused.code, refused.stdout], [1, '[]\n']);

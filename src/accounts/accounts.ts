@@ -64,6 +64,8 @@ export type AccountsOptions = Services & {
   readonly cors: CorsPolicy;
   /** The address that limits count a caller by. */
   readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
+  /** In place of the mail server of the settings. */
+  readonly outside?: { readonly mail: MailPort };
   /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
   readonly origin: () => string;
 };
@@ -207,10 +209,7 @@ function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) 
 
 function mailOf(parts: Parts) {
   const { configuration, settings } = parts;
-  const port =
-    settings.smtpUrl === undefined
-      ? undefined
-      : createSmtpMail({ ...settings, smtpUrl: settings.smtpUrl, observe: parts.observe });
+  const port = parts.outside?.mail ?? smtpOf(parts);
   const texts = createMailTexts({ ...settings, title: configuration.title });
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
   return {
@@ -221,6 +220,11 @@ function mailOf(parts: Parts) {
       await port?.close();
     },
   };
+}
+
+function smtpOf({ settings, observe }: Parts): MailPort | undefined {
+  const { smtpUrl } = settings;
+  return smtpUrl === undefined ? undefined : createSmtpMail({ ...settings, smtpUrl, observe });
 }
 
 function endpointMailOf(

@@ -208,6 +208,10 @@ const groups: readonly Group[] = [
       ['src/work/due-queue.ts', '#taken', '#released'],
     ],
   },
+  {
+    reason: 'Timers of an application in a test, which ends with the test.',
+    at: [['src/testing.ts', '#waiting']],
+  },
 ];
 
 export const boundAllowances: readonly Allowed[] = groups.flatMap(({ at }) =>

@@ -71,6 +71,7 @@ export const programRows: readonly FolderRow[] = [
       'src/jobs',
       'src/subscribers',
       'src/mail',
+      'src/work',
       'src/webhooks/receiving',
       'src/webhooks/sending',
       'src/server',
@@ -82,6 +83,12 @@ export const programRows: readonly FolderRow[] = [
     folder: 'src/create-comity.ts',
     may: [...observed, 'src/compose.ts'],
     node: ['node:http', 'node:stream'],
+    packages: [],
+  },
+  {
+    folder: 'src/testing.ts',
+    may: [...observed, 'src/create-comity.ts', 'src/egress', 'src/mail', 'src/work'],
+    node: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'node:timers/promises'],
     packages: [],
   },
   {

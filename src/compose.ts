@@ -15,7 +15,9 @@ import { type Features, resourcesOf } from './all-resources.ts';
 import type { Configuration } from './config/configuration.ts';
 import type { LoadedSettings } from './config/load-settings.ts';
 import type { Settings } from './config/settings.ts';
+import type { Exchange } from './egress/exchange.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
+import type { Request as KernelRequest } from './http/message.ts';
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { serverMethods } from './kernel/answer/options-response.ts';
@@ -30,12 +32,14 @@ import { type CallsAs, createCallsAs } from './logic/principal-calls.ts';
 import type { KeepMail } from './logic/transaction/transaction.ts';
 import { createMailKeeper } from './mail/keep-mail.ts';
 import { createMails } from './mail/mails.ts';
+import type { Transport } from './mail/smtp.ts';
 import { createMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
+import type { Principal } from './model/principal.ts';
 import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
-import { openStore, type StoreMembership } from './open-store.ts';
+import { openStore, type StoreMembership, type StoreSharing } from './open-store.ts';
 import { realtimeRetention } from './realtime/realtime-routes.ts';
 import { patchLimitsOf, type Serving } from './resources/collection/serving.ts';
 import { type ContentThreads, createContentThreads } from './resources/content-threads/content-threads.ts';
@@ -52,6 +56,7 @@ import { createOwnerNotices } from './webhooks/sending/endpoint-health.ts';
 import type { EventTypes } from './webhooks/sending/event-types/event-types.ts';
 import { createEmitEvent } from './webhooks/sending/events/emit-event.ts';
 import { createSending, type WorkerIdentity } from './webhooks/sending/sending.ts';
+import { runtimeTimers, type Timers } from './work/timers.ts';
 
 export type ComposeOptions = {
   readonly configuration: Configuration;
@@ -66,8 +71,18 @@ export type ComposeOptions = {
   readonly clock?: () => number;
   /** Source of ids and secrets; replaced in tests only. */
   readonly random?: Randomness;
+  /** What leaves the program, and when due work wakes up; replaced by src/testing.ts only. */
+  readonly outside?: Outside;
   /** Ports and store that workers share (src/cli/workers); absent in a process without workers. */
   readonly shared?: Shared;
+};
+
+export type Outside = {
+  readonly timers: Timers;
+  /** In place of the mail server of the settings. */
+  readonly mail: Transport;
+  /** In place of the connections to receivers of webhooks. */
+  readonly exchange: Exchange;
 };
 
 export type Shared = {
@@ -86,6 +101,12 @@ export type Randomness = {
 
 const goodRandomness: Randomness = { digit: () => randomInt(32), bytes: randomBytes };
 
+export type FetchAsOptions = {
+  readonly address?: string | undefined;
+  /** Whom the request is made for, whatever its credential. */
+  readonly as?: Principal | undefined;
+};
+
 export type Running = {
   /** `http://HOST:PORT`, or `https://...` if the port uses TLS. */
   readonly url: string;
@@ -99,7 +120,7 @@ export type Running = {
   readonly upgrade: Listener['upgrade'];
   readonly connect: Listener['connect'];
   /** Answers a request of this process without a socket. */
-  readonly fetch: Listener['fetch'];
+  readonly fetch: (request: Request, options?: FetchAsOptions) => Promise<Response>;
   /** The collections on behalf of a principal. */
   readonly callsAs: CallsAs;
   /** Drains and closes within `drainMs`. */
@@ -148,8 +169,12 @@ export async function composeMounted(options: ComposeOptions): Promise<Mounted> 
 
 type Mounted = Omit<Running, 'url' | 'tlsUrl'>;
 
-function shownOf({ adminKey, madeSecrets, listener, callsAs, stop }: Assembled): Mounted {
-  const { handle, upgrade, connect, fetch } = listener;
+function shownOf({ adminKey, madeSecrets, listener, handleAs, callsAs, stop }: Assembled): Mounted {
+  const { handle, upgrade, connect } = listener;
+  const fetch: Running['fetch'] = (request, { address, as } = {}) => {
+    const handler = as === undefined ? undefined : (received: KernelRequest) => handleAs(received, as);
+    return listener.fetch(request, { address, handler });
+  };
   return { adminKey, madeSecrets, handle, upgrade, connect, fetch, callsAs, stop };
 }
 
@@ -161,6 +186,7 @@ function originOf(host: string, port: number, secure: boolean): string {
 type Assembled = {
   readonly listener: Listener;
   readonly operations: Operations;
+  readonly handleAs: ReturnType<typeof createHandler>['handleAs'];
   readonly callsAs: CallsAs;
   readonly start: () => Promise<void>;
   readonly adminKey: string | undefined;
@@ -171,18 +197,16 @@ type Assembled = {
 
 async function assemble(options: ComposeOptions): Promise<Assembled> {
   const { configuration, settings, observe, metrics, clock = Date.now, random = goodRandomness } = options;
-  const opened = await openStore(configuration, settings, observe, options.shared?.membership);
+  const opened = await openStore(configuration, settings, observe, sharingOf(options));
   const credentials = createVerifiedCredentials({ ...settings, store: opened, clock });
   const store = settlingCredentials(opened, credentials);
   try {
-    const secure = settings.tlsCert !== undefined && settings.tlsPort === undefined;
-    let listening = originOf(settings.host, settings.port, secure);
-    const ownListeners: OwnListener[] = [];
+    const { origin, ownListeners, listensAt } = createOrigins(settings);
     const newId = createIdSource(clock, random.digit);
     const addressOf = createCallerAddress(settings.behindProxy);
     const cors = corsPolicy(settings.corsOrigins, settings.corsMaxAgeSeconds, settings.corsCredentials);
-    const common = { ...options, store, clock, random: random.bytes, newId, cors, addressOf };
-    const origin = (): string => settings.publicUrl ?? listening;
+    const timers = options.outside?.timers ?? runtimeTimers;
+    const common = { ...options, store, clock, timers, random: random.bytes, newId, cors, addressOf };
     const mailKeeper = createMailKeeper(common);
     const accounts = await createAccounts({ ...common, credentials, origin, mailKeeper });
     const memory = createMemory({
@@ -191,7 +215,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     });
     const inbox: InboxWakes = { wake: () => undefined };
     const noticed = withMessages(store, { ...common, ...configuration, inbox });
-    const sending = { ...common, worker: options.shared?.worker, ownListeners: () => ownListeners };
+    const sending = { ...common, worker: options.shared?.worker, ownListeners };
     const webhooks = await createSending({
       ...{ ...sending, store: noticed, memory: memory.deliveries, principalOf: createOwnerPrincipal(store) },
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
@@ -231,12 +255,9 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       ...{ ...served, store, drain, jobs },
       ...{ listener, operations, rates, stopRetention, loop, contentThreads },
     });
-    const listensAt = (url: string, own: OwnListener): void => {
-      listening = url;
-      ownListeners.push(own);
-    };
     const start = startOf(webhooks, received, mails, jobs);
-    return { listener, operations, callsAs, start, adminKey, madeSecrets: received.made, listensAt, stop };
+    const madeSecrets = received.made;
+    return { listener, operations, handleAs, callsAs, start, adminKey, madeSecrets, listensAt, stop };
   } catch (error) {
     await store.close();
     throw error;
@@ -246,6 +267,31 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
 function startOf(...features: readonly { start(): Promise<void> }[]): () => Promise<void> {
   return async () => {
     for (const feature of features) await feature.start();
+  };
+}
+
+/** The store of a test need not survive the machine. */
+function sharingOf({ shared, outside }: ComposeOptions): StoreSharing {
+  return { membership: shared?.membership, durable: outside === undefined };
+}
+
+type Origins = {
+  /** The origin that clients see, as far as it is known. */
+  readonly origin: () => string;
+  readonly ownListeners: () => readonly OwnListener[];
+  readonly listensAt: Assembled['listensAt'];
+};
+
+function createOrigins({ publicUrl, tlsCert, tlsPort, host, port }: Settings): Origins {
+  let listening = originOf(host, port, tlsCert !== undefined && tlsPort === undefined);
+  const ownListeners: OwnListener[] = [];
+  return {
+    origin: () => publicUrl ?? listening,
+    ownListeners: () => ownListeners,
+    listensAt(url, own) {
+      listening = url;
+      ownListeners.push(own);
+    },
   };
 }
 

@@ -38,6 +38,8 @@ export type Comity<R = Resources> = {
 export type FetchOptions = {
   /** The address that limits count the caller by, and that the log names. Default `127.0.0.1`. */
   readonly address?: string;
+  /** Whom the request is made for, in place of a credential; null: a caller without one. */
+  readonly as?: PrincipalDeclaration;
 };
 
 export type ResourcesAs<R> = R & { as(principal: PrincipalDeclaration): R };
@@ -74,8 +76,8 @@ export async function createComity<C>(
 }
 
 /** What a program that embeds another one replaces: comity/testing. */
-export type EmbedOptions = Pick<ComposeOptions, 'module'> &
-  Partial<Pick<ComposeOptions, 'clock' | 'random' | 'observe'>>;
+export type EmbedOptions = Pick<ComposeOptions, 'module' | 'clock' | 'outside'> &
+  Partial<Pick<ComposeOptions, 'observe'>>;
 
 export async function embed<R>(
   declaration: ConfigurationDeclaration,
@@ -90,11 +92,13 @@ export async function embed<R>(
   const metrics = createMetrics();
   const log = options.observe ?? createLog({ level: settings.logLevel });
   const observe = fanOut(log, metrics.observe);
-  const { callsAs, madeSecrets, stop, ...shown } = await composeMounted({
+  const { callsAs, madeSecrets, stop, fetch, ...shown } = await composeMounted({
     ...{ ...options, configuration, settings, providers, senderSecrets, observe, metrics },
   });
   return {
     ...shown,
+    fetch: (request, { address, as } = {}) =>
+      fetch(request, { address, as: as === undefined ? undefined : principalOf(as) }),
     resources: resourcesAs<R>(callsAs),
     senderSecrets: new Map(madeSecrets.map(({ variable, secret }) => [variable, secret])),
     close: () => stop('closed by its program'),

@@ -23,6 +23,13 @@ import { sealedTables, storeTables } from './store-tables.ts';
 /** For `compose`, which knows no engine. */
 export type StoreMembership = Membership;
 
+export type StoreSharing = {
+  /** Of a store that shares the folder with those of other threads. */
+  readonly membership?: Membership | undefined;
+  /** False: the embedded store does not wait for the disk, for tests. */
+  readonly durable?: boolean;
+};
+
 /**
  * Opens the store with encrypted secrets.
  * @throws errors of a store that cannot be opened, and SecretKeyFailure; each says why
@@ -31,9 +38,9 @@ export async function openStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  membership?: Membership,
+  sharing: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
-  const store = await openPlainStore(configuration, settings, observe, membership);
+  const store = await openPlainStore(configuration, settings, observe, sharing);
   try {
     return await sealStore(store, sealOptions(settings, observe));
   } catch (error) {
@@ -78,22 +85,19 @@ function homeOptions(configuration: Configuration, settings: Settings, observe: 
   return { ...settings, folder: settings.data, tables: storeTables(configuration), mappedBytesMax, observe };
 }
 
-/**
- * @param membership of a store that shares the folder with those of other threads
- * @throws errors of a store that cannot be opened; each says why
- */
+/** @throws errors of a store that cannot be opened; each says why */
 export async function openPlainStore(
   configuration: Configuration,
   settings: Settings,
   observe: Observe,
-  membership?: Membership,
+  { membership, durable = true }: StoreSharing = {},
 ): Promise<SqliteStore | PostgresStore> {
   const tables = storeTables(configuration);
   const { databaseUrl: url, databaseSchema: schema } = settings;
   if (url === undefined) {
     const { joinSqliteStore, openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
     if (membership !== undefined) return joinSqliteStore({ ...settings, tables, observe }, membership);
-    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe) });
+    return openSqliteStore({ ...settings, ...homeOptions(configuration, settings, observe), durable });
   }
   const program = packageVersion();
   const facts = fingerprintOf(configuration, settings, program, (text) => hash('sha256', text, 'base64url'));

@@ -65,6 +65,8 @@ export type AccountsOptions = Services & {
   readonly mailKeeper: MailPort;
   /** The address that limits count a caller by. */
   readonly addressOf: (request: Pick<Request, 'fields' | 'peer'>) => string;
+  /** Something that takes mails in place of the mail server of the settings. */
+  readonly outside?: object;
   /** The origin that clients see, as far as it is known: where OpenID providers lead back to. */
   readonly origin: () => string;
 };
@@ -208,7 +210,8 @@ function bearerOf({ configuration, settings, sessions, clock, observe }: Parts) 
 
 function mailOf(parts: Parts) {
   const { configuration, settings } = parts;
-  const port = settings.smtpUrl === undefined ? undefined : parts.mailKeeper;
+  const isSent = settings.smtpUrl !== undefined || parts.outside !== undefined;
+  const port = isSent ? parts.mailKeeper : undefined;
   const texts = createMailTexts({ ...settings, ...configuration.mail, title: configuration.title });
   const accountMail = createAccountMail({ ...settings, ...parts, port, texts });
   return { accountMail, port, close: () => accountMail.close() };

@@ -6,6 +6,7 @@ import type { ServedCollection, Serving } from '../resources/collection/serving.
 import type { Services } from '../store/capabilities.ts';
 import type { RetentionRule } from '../store/retention.ts';
 import type { Lanes } from '../work/lanes.ts';
+import type { Timers } from '../work/timers.ts';
 import { type MailEngine, MailSending } from './mail-engine.ts';
 import { mailResources } from './mail-routes.ts';
 import { mailRetention } from './mail-tables.ts';
@@ -15,6 +16,9 @@ export type MailsOptions = Pick<Services, 'store' | 'clock' | 'observe'> & {
   readonly configuration: { readonly mail: MailOptions };
   readonly settings: Settings;
   readonly lanes: Lanes;
+  /** In place of the mail server of the settings. */
+  readonly outside?: { readonly mail: Transport };
+  readonly timers?: Timers;
 };
 
 export type Mails = {
@@ -55,7 +59,8 @@ function engineOf(options: MailsOptions): MailEngine | undefined {
   return new MailSending({ ...options, ...settings, transport, policy });
 }
 
-function transportOf({ settings, observe }: MailsOptions): Transport | undefined {
+function transportOf({ settings, observe, outside }: MailsOptions): Transport | undefined {
+  if (outside !== undefined) return outside.mail;
   const { smtpUrl } = settings;
   if (smtpUrl !== undefined) return createSmtp({ ...settings, smtpUrl });
   return settings.development ? createShownMail(observe) : undefined;

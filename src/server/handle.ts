@@ -1,15 +1,15 @@
 /** Passes one request of any protocol to the handler and sends its response, each exactly once. */
 
-import type { Response } from '../http/message.ts';
+import type { Handler, Response } from '../http/message.ts';
 import type { Problem } from '../http/problem.ts';
 import { StoreUnavailable } from '../store/store.ts';
 import { problemAnswer } from './problem-answer.ts';
 import type { RequestUnderWay } from './request-under-way.ts';
 
-export function handle(request: RequestUnderWay): void {
+export function handle(request: RequestUnderWay, handler: Handler = request.context.handler): void {
   let response: Response | Promise<Response>;
   try {
-    response = request.context.handler(request);
+    response = handler(request);
   } catch (error) {
     fail(request, error);
     return;

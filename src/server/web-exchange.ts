@@ -5,7 +5,7 @@
  */
 import { Socket } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
-import { type Response as Answer, isStream } from '../http/message.ts';
+import { type Response as Answer, type Handler, isStream } from '../http/message.ts';
 import { type RequestFields, readRequestFields } from '../http/request-fields.ts';
 import { ignoreError, ownEmitter } from '../observe/own-emitter.ts';
 import { capOpen } from './cap-open.ts';
@@ -19,7 +19,9 @@ import { RequestUnderWay } from './request-under-way.ts';
 
 export type FetchOptions = {
   /** The address that limits count the caller by, and that the log names. Default `127.0.0.1`. */
-  readonly address?: string;
+  readonly address?: string | undefined;
+  /** In place of the handler of all requests. */
+  readonly handler?: Handler | undefined;
 };
 
 const loopback = '127.0.0.1';
@@ -34,7 +36,7 @@ export function fetchInProcess(
   context: Context,
   connection: Connection,
   request: Request,
-  { address = loopback }: FetchOptions = {},
+  { address = loopback, handler }: FetchOptions = {},
 ): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
   const { signal } = request;
@@ -48,7 +50,7 @@ export function fetchInProcess(
   signal.addEventListener('abort', onAbort, { once: true });
   exchange.whenClosed(() => signal.removeEventListener('abort', onAbort));
   exchange.begin();
-  handle(exchange);
+  handle(exchange, handler);
   return promise;
 }
 

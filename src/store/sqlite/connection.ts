@@ -10,6 +10,8 @@ export type ConnectionOptions = {
   readonly mappedBytesMax: number;
   /** Limit of the database file in pages of 4 KiB; undefined leaves SQLite's own. */
   readonly pagesMax?: number | undefined;
+  /** False: a commit may be lost with the machine, for the stores of tests (src/testing.ts). */
+  readonly durable?: boolean;
 };
 
 /** Pages in the log before a checkpoint, 16 MiB: moves often changed pages once, and its index still fits the processor's cache. */
@@ -28,7 +30,7 @@ export function connect(path: string, role: Role, options: ConnectionOptions): D
     return database;
   }
   database.exec(`PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = FULL;
+    PRAGMA synchronous = ${options.durable === false ? 'OFF' : 'FULL'};
     PRAGMA secure_delete = ON;
     PRAGMA wal_autocheckpoint = ${checkpointPages};
     PRAGMA journal_size_limit = 67108864`);

@@ -36,6 +36,8 @@ export type HomeOptions = {
   readonly startCheckMebibytes?: number;
   /** Time after which the log no longer holds deleted text. Default 60 s. */
   readonly logTruncateSeconds?: number;
+  /** False: a commit may be lost with the machine. Default true. */
+  readonly durable?: boolean;
   readonly observe?: Observe;
 };
 
@@ -65,12 +67,13 @@ export function openHome(options: HomeOptions): SqliteHome {
     refuseFullDisk(options.folder);
     // SQLite gives the log and the shared memory file the mode of the database.
     if (existsSync(path)) chmodSync(path, 0o600);
-    else makeFile(path, observe);
+    else makeFile(path, options.durable ?? true, observe);
     const connection: ConnectionOptions = {
       cacheKibibytes: options.cacheKibibytes ?? 16_384,
       busyTimeoutMs,
       mappedBytesMax: options.mappedBytesMax ?? 1_073_741_824,
       pagesMax: options.pagesMax,
+      durable: options.durable ?? true,
     };
     const checked = { bytesMax: 1_048_576 * (options.startCheckMebibytes ?? 256), observe };
     const numbers = convertDamage(path, () => bringUpToDate(path, connection, layouts, checked));
@@ -93,10 +96,10 @@ function ignore(): void {
 }
 
 /** Names a new file only when it is a store, so that an empty file is always a sign of damage. */
-function makeFile(path: string, observe: Observe): void {
+function makeFile(path: string, durable: boolean, observe: Observe): void {
   const partial = beginPartial(path);
   const database = new DatabaseSync(partial);
-  database.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  database.exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = ${durable ? 'FULL' : 'OFF'}`);
   migrate(database, partial, observe);
   database.close();
   publish(path);

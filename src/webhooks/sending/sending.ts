@@ -24,6 +24,7 @@ import type { Change, Store } from '../../store/store.ts';
 import { createLanes } from '../../work/lane-leases.ts';
 import type { Lanes } from '../../work/lanes.ts';
 import type { HasEnded } from '../../work/lease-rows.ts';
+import { runtimeTimers, type Timers } from '../../work/timers.ts';
 import { deliveryResources } from './deliveries/delivery-routes.ts';
 import { createEngine, type Engine } from './delivery-engine.ts';
 import { moveHeaderValues } from './endpoint-headers.ts';
@@ -55,6 +56,9 @@ export type WebhooksOptions<S extends Store> = Pick<Services, 'clock' | 'random'
   readonly memory: MemoryBudget;
   /** Addresses on which this program listens; deliveries to them are refused. */
   readonly ownListeners: () => readonly OwnListener[];
+  readonly timers?: Timers;
+  /** In place of the connections to receivers. */
+  readonly outside?: { readonly exchange: Exchange };
   /** Absent in a process without workers. */
   readonly worker?: WorkerIdentity | undefined;
 };
@@ -165,11 +169,12 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
     },
   });
   const exchanges = createLateExchanges({ dial, settings });
+  const exchange = parts.outside?.exchange ?? exchanges.exchange;
   const send = createSend({
     ...settings,
     events,
     directory,
-    exchange: exchanges.exchange,
+    exchange,
     view: createEventViews(configuration.collections.values()),
     keys,
     clock,
@@ -181,13 +186,14 @@ async function composeSender<S extends Store>(parts: Parts<S>): Promise<Sender> 
   const settle = createSettle({ store, schedules, health, random, observe, settings });
   const engine = createEngine({
     ...{ store, directory, wakes, lanes, send, settle, clock, monotonic, random, settings, observe },
+    timers: parts.timers ?? runtimeTimers,
   });
   const wants = createWants(configuration.collections.values());
   const recoveries = createRecoveries({ ...parts, lanes, wants });
   return {
     keys,
     engine,
-    exchange: exchanges.exchange,
+    exchange,
     dial,
     lanes,
     async start() {

@@ -10,6 +10,7 @@ export {
   UnprocessableMessage,
 } from './config/handler.ts';
 export { ConfigurationError } from './config/inspection.ts';
+export type { MailDeclaration } from './config/mail-templates.ts';
 export type { ForwardDeclaration, SenderDeclaration } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';

@@ -264,7 +264,8 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
     else if (status === 'pending') observe({ kind: 'mail-delayed', attempts, error });
     else observe({ kind: 'mail-given-up', reason: reasonOf(attempted), attempts, error });
     // A refusal of one mail says nothing about the mails behind it.
-    if (attempted.kind !== 'unreachable') queue.breaker.succeeded();
+    if (attempted.kind === 'answered') queue.breaker.succeeded();
+    else if (attempted.kind === 'impossible') queue.breaker.ignored(probe);
     else if (queue.breaker.failed(clock(), probe) !== undefined) queue.pausedAt = clock();
   }
 }

@@ -1,4 +1,5 @@
 /** Wires mail: the resource, and the engine that sends what keep-mail.ts kept. */
+import { ConfigurationError } from '../config/inspection.ts';
 import type { MailOptions } from '../config/mail-templates.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Observe } from '../observe/observation.ts';
@@ -31,7 +32,9 @@ export type Mails = {
   close(): Promise<void>;
 };
 
+/** @throws ConfigurationError if mails could be deleted before their last attempt */
 export function createMails(options: MailsOptions): Mails {
+  refuseLongSchedule(options);
   const engine = engineOf(options);
   return {
     builtIn: (serving) => [mailResources(serving)],
@@ -47,6 +50,23 @@ export function createMails(options: MailsOptions): Mails {
       await engine?.close();
     },
   };
+}
+
+/** The jitter of work/schedule.ts. */
+const delayFactorMax = 1.1;
+
+function refuseLongSchedule({ configuration, settings }: MailsOptions): void {
+  const { mailAttemptsMax, mailRetentionSeconds } = settings;
+  const { schedule } = configuration.mail;
+  const delays = Array.from(
+    { length: mailAttemptsMax - 1 },
+    (_, at) => schedule[Math.min(at, schedule.length - 1)] ?? 0,
+  );
+  const seconds = Math.ceil(delays.reduce((sum, delay) => sum + delay, 0) * delayFactorMax);
+  if (seconds <= mailRetentionSeconds) return;
+  throw new ConfigurationError([
+    `${mailAttemptsMax} attempts to send a mail (COMITY_MAIL_ATTEMPTS_MAX) take up to ${seconds} seconds, but mails are deleted after ${mailRetentionSeconds} (COMITY_MAIL_RETENTION_SECONDS)`,
+  ]);
 }
 
 /** Without a mail server mails wait: they may have been kept when there was one. */

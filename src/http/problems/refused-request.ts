@@ -101,7 +101,7 @@ export const refusedRequestProblems = {
     message: 'the body of this message is no longer kept',
     retry: 'no',
     meaning:
-      'The body of the received message was deleted after `COMITY_RECEIVED_RETENTION_SECONDS`, so the message cannot be processed again.',
+      'The body of the received message was deleted after `COMITY_RECEIVED_RETENTION_SECONDS`, so the message cannot be processed again. Or the mail was sent, which deletes its content, or is older than `COMITY_MAIL_RETENTION_SECONDS`, so it cannot be sent again.',
   },
   idempotency_key_in_use: {
     status: 409,

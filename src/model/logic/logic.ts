@@ -30,13 +30,14 @@ export type Emit = (
   options?: { readonly tenant?: string },
 ) => Promise<void>;
 
-export type MailContent = {
-  readonly subject: string;
-  readonly text: string;
-  readonly html?: string;
-};
+/** A text, HTML, or both. */
+export type MailContent = { readonly subject: string } & (
+  | { readonly text: string; readonly html?: string }
+  | { readonly html: string; readonly text?: string }
+);
 
 export type OutgoingMail = {
+  /** Addresses without names. */
   readonly to: string | readonly string[];
   readonly replyTo?: string;
   /** Further header fields. */

@@ -1,5 +1,7 @@
 /** Mail of functions while there is no mail server, while it is away, and over kills of the program. */
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { fieldOf, startMailServer } from '../../harness/mail-server.ts';
@@ -55,6 +57,14 @@ test('is shown in the log in development without a mail server', async (context)
   assert.deepEqual([to, subject, text], ['ada@desk.example', 'Hello', 'the text for ada@desk.example']);
 });
 
+test('is not begun with attempts that take longer than mails are kept', async () => {
+  const env = { COMITY_MAIL_ATTEMPTS_MAX: '100', COMITY_MAIL_RETENTION_SECONDS: '86400' };
+  await assert.rejects(
+    startServer({ env }),
+    /100 attempts to send a mail \(COMITY_MAIL_ATTEMPTS_MAX\) take up to \d+ seconds.*after 86400/,
+  );
+});
+
 for (const engine of engines) {
   test(`waits while the mail server is away, and over a restart: ${engine}`, async (context) => {
     const port = await freePort();
@@ -64,17 +74,24 @@ for (const engine of engines) {
       ...(await storeOf(context, engine)),
     };
     const first = await startServer({ config, folder, env });
-    assert.equal((await send(first, 'ada@desk.example')).status, 201);
+    const values = { name: 'Ada', title: 'Printer', days: 3 };
+    const mail = JSON.stringify({ to: 'ada@desk.example', template: 'ticket-solved', values });
+    const made = await first.send('POST', '/api/v1/notes', { json: { text: 'a note', mail } });
+    assert.equal(made.status, 201, made.body);
     const delayed = await eventually(async () => {
       const [mail] = (await first.send('GET', '/api/v1/mails')).json().items as { lastError: unknown }[];
       return mail?.lastError === null ? undefined : mail;
     }, 'the first attempt');
     assert.match(String(delayed.lastError), /ECONNREFUSED/);
     await first.stop();
+    if (engine === 'SQLite') {
+      for (const name of readdirSync(folder).filter((each) => each.startsWith('comity.')))
+        assert.ok(!readFileSync(join(folder, name)).includes('It took 3 days'), `${name} holds the text`);
+    }
     const second = await startServer({ config, folder, env });
     context.after(() => second.stop());
     const mails = await startMailServer(context, { port });
-    await mails.next('ada@desk.example');
+    assert.match((await mails.next('ada@desk.example')).raw, /It took 3 days/);
     await eventually(async () => ((await countOf(second, 'sent')) === 1 ? true : undefined), 'the mark');
     assert.equal(mails.received.length, 1);
   });

@@ -9,6 +9,7 @@ import { fieldOf, type MailServer, startMailServer, textOf } from '../../harness
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { eventually } from '../../harness/until.ts';
+import { bankMessage, bankSecret, sendToBank } from '../received/messages.ts';
 
 const config = fileURLToPath(new URL('./fixtures/mail.config.ts', import.meta.url));
 const hello = { subject: 'Hello', text: 'Hello there.' };
@@ -48,6 +49,7 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
           COMITY_MAIL_ATTEMPTS_MAX: '2',
           COMITY_MAIL_RECIPIENTS_MAX: '3',
           COMITY_MAIL_BYTES_MAX: '2000',
+          BANK_WEBHOOK_SECRET: bankSecret,
           ...(database === undefined ? {} : { COMITY_DATABASE_URL: database.url }),
         },
       });
@@ -172,6 +174,27 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.ok(!shown.body.includes('Hello there.'));
       assert.equal((await server.send('POST', '/api/v1/mails', { json: {} })).status, 405);
       assert.equal((await server.send('POST', '/api/v1/mails/mail_none/resend')).status, 404);
+    });
+
+    test('is sent once for a message whose handler failed after sending it', async () => {
+      const answer = await sendToBank(server, bankMessage({ ...hello, to: 'handled@desk.example' }));
+      assert.equal(answer.status, 204, answer.body);
+      await settled('handled@desk.example', 'sent');
+      const [message] = (await server.send('GET', '/api/v1/received')).json().items as { attempts: number }[];
+      assert.equal(message?.attempts, 2);
+      const copies = mails.received.filter(({ to }) => to.includes('handled@desk.example'));
+      assert.equal(copies.length, 1);
+    });
+
+    test('fails the attempt of a handler if it is malformed', async () => {
+      const answer = await sendToBank(server, bankMessage({ ...hello, to: 'handled' }));
+      assert.equal(answer.status, 204, answer.body);
+      const failed = await eventually(async () => {
+        const list = await server.send('GET', '/api/v1/received?status=failed');
+        return (list.json().items as { id: string }[])[0];
+      }, 'the message to fail');
+      const attempts = await server.send('GET', `/api/v1/received/${failed.id}/attempts`);
+      assert.match(attempts.body, /the mail is malformed: \/to must be an e-mail address/);
     });
 
     test('is listed and sent again by commands', async () => {

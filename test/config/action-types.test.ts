@@ -23,9 +23,9 @@ const tickets = collection({
       handler({ id, input, captures, refuse }) {
         const texts: readonly string[] = [id, input.into, captures.how];
         // @ts-expect-error the input has no such member
-        input.onto;
+        void input.onto;
         // @ts-expect-error the path has no such capture
-        captures.where;
+        void captures.where;
         // @ts-expect-error the code is not among the codes
         if (texts.length === 0) return refuse({ code: 'ticket_open' });
         return { moved: texts.length };
@@ -45,7 +45,7 @@ const tickets = collection({
       handler({ document, input }: Acting<Static<typeof Input>, Static<typeof Ticket>>) {
         const title: string = document.title;
         // @ts-expect-error the document has no such member
-        document.titel;
+        void document.titel;
         return void [title, input.into];
       },
     }),

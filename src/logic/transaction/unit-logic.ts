@@ -59,7 +59,14 @@ export class RequestLogic implements WriteLogic {
   ): Promise<Result> {
     const transaction = this.#open(ask.principal);
     const logic = new UnitLogic(transaction, this.#runHooks, 1);
-    const result = await act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] });
+    let result: Result;
+    try {
+      result = await act({ ...served, store: transaction.store, logic }, { ...ask, companions: [] });
+    } catch (error) {
+      const overtaken = overtakenBy(transaction);
+      if (overtaken === undefined) throw error;
+      return overtaken;
+    }
     if (!('made' in result)) return overtakenBy(transaction) ?? result;
     return commitTransaction(served, ask, transaction, result);
   }
@@ -94,7 +101,7 @@ export async function commitTransaction(
   return { refused: ofAnotherWrite(commit) };
 }
 
-/** A refusal may rest on two reads of a row, with a change by another writer between them. */
+/** A refusal, or a failure, may rest on two reads of a row, with a change by another writer between them. */
 export function overtakenBy(transaction: Transaction): Overtaken | undefined {
   const row = transaction.overtaken();
   return row === undefined ? undefined : new Overtaken({ table: row.table, id: row.id });

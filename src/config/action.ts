@@ -8,7 +8,7 @@ import type { ActionDeclaration, ActionMethod, ActionPlace, Output } from '../mo
 import type { Document, Resources } from '../model/logic/collection-calls.ts';
 import type { Logic, Refusing } from '../model/logic/logic.ts';
 
-type Returned<O> = O extends TSchema ? Static<O> : O extends Output<infer V> ? V : unknown;
+type Returned<O> = O extends Output<infer V> ? V : O extends TSchema ? Static<O> : unknown;
 
 type CaptureNames<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
   ? Name | CaptureNames<Rest>
@@ -90,7 +90,7 @@ export function action<
   const Code extends string = string,
   T = Record<string, unknown>,
   R = Resources,
->(declaration: ActionParts<On, P, I, O, Code, T, R>): ActionDeclaration<On, T> {
+>(declaration: ActionParts<On, P, I, O, Code, T, R>): ActionDeclaration<NoInfer<On>, T> {
   // Its parts are of types that nothing else can name; config/actions.ts inspects them.
   return declaration as unknown as ActionDeclaration<On, T>;
 }

@@ -311,7 +311,7 @@ function isRegistered(code: string): code is ProblemCode {
   return Object.hasOwn(problems, code);
 }
 
-const noFields: Fields = new Map();
+const noFields: Fields = new Map<string, never>([]);
 
 function inspectAccess(
   { declared, on, of, refuse }: Subject,

@@ -17,6 +17,7 @@ import type {
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
+import type { Output } from '../../model/logic/actions.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
 import { FunctionFailed, problemOrFailure, withinTime } from '../hooks/before-write.ts';
@@ -101,9 +102,14 @@ export function actionOperation(
 
 const noSubject = { owner: null, member: () => undefined };
 
+/** Without parameters. */
+export function mediaTypeOf({ mediaType }: Output): string {
+  return mediaType.split(';', 1)[0] ?? '';
+}
+
 function offersOf({ output }: DeclaredAction): readonly string[] {
   if (output === undefined || !isOwnOutput(output)) return ['application/json'];
-  return output.kind === 'redirect' ? ['*/*'] : [output.mediaType.split(';', 1)[0] ?? ''];
+  return output.kind === 'redirect' ? ['*/*'] : [mediaTypeOf(output)];
 }
 
 function redirectOf({ output }: DeclaredAction): Pick<Operation, 'redirect'> {
@@ -170,10 +176,19 @@ function changingStages(
   };
 }
 
-function madeOf({ fields }: Served, { content: _, ...given }: Given): Made {
+/** As it is stored for a repetition of the request: octets as text. */
+function madeOf({ fields }: Served, { content, media, ...given }: Given): Made {
+  const isBase64 = content instanceof Uint8Array;
+  const doc = isBase64
+    ? Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('base64')
+    : typeof content === 'string'
+      ? content
+      : null;
   return {
     ...{ outcome: 'made', created: false, modifiedAt: null, validated: false },
     ...given,
+    doc,
+    ...(media === undefined ? {} : { media: isBase64 ? { ...media, isBase64 } : media }),
     ...(fields.length === 0 ? {} : { fields }),
   };
 }

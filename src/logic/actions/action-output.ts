@@ -11,15 +11,14 @@ import type { Output, Pieces } from '../../model/logic/actions.ts';
 import { FunctionFailed } from '../hooks/before-write.ts';
 
 /** The parts of a response that the output determines. */
-export type Given = Pick<Made, 'doc' | 'media' | 'stream' | 'location'> & {
-  /** Content of a response to a safe method. */
+export type Given = Pick<Made, 'media' | 'stream' | 'location'> & {
   readonly content: string | Uint8Array | ContentStream | null;
 };
 
 /** @throws FunctionFailed @param onEnd called once when a stream has ended */
 export type ReadOutput = (value: unknown, onEnd: () => void) => Given;
 
-const nothing: Given = { doc: null, location: null, content: null };
+const nothing: Given = { location: null, content: null };
 const faultsShownMax = 3;
 
 /** @param named the action, for sentences */
@@ -33,19 +32,18 @@ export function actionOutput(declared: TSchema | Output | undefined, named: stri
     case 'text':
       return (value) => {
         if (typeof value !== 'string') throw wrong('a string', value);
-        return { doc: value, media, location: null, content: value };
+        return { media, location: null, content: value };
       };
     case 'bytes':
       return (value) => {
         if (!(value instanceof Uint8Array)) throw wrong('a Uint8Array', value);
-        const doc = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
-        return { doc, media: { ...media, isBase64: true }, location: null, content: value };
+        return { media, location: null, content: value };
       };
     case 'stream':
       return (value, onEnd) => {
         if (!isPieces(value)) throw wrong('an iterable of strings or Uint8Arrays', value);
         const stream = contentStream(value, named, onEnd);
-        return { doc: null, media, stream, location: null, content: stream };
+        return { media, stream, location: null, content: stream };
       };
     case 'redirect':
       return (value) => {
@@ -70,7 +68,7 @@ function jsonOutput(schema: TSchema, named: string): ReadOutput {
         `${named} returned what its output does not describe: ${what || shown(value)}`,
       );
     }
-    return { doc, location: null, content: doc };
+    return { location: null, content: doc };
   };
 }
 

@@ -13,7 +13,13 @@ import { operationSchema } from '../../kernel/operations/operation-routes.ts';
 import type { Operation, Resource } from '../../kernel/resource.ts';
 import type { Serving } from '../../resources/collection/serving.ts';
 import { type ActionInput, demandedMembers, inputTypes } from './action-input.ts';
-import { type ActionServices, actionOperation, isSafeAction, outputKind } from './action-operation.ts';
+import {
+  type ActionServices,
+  actionOperation,
+  isSafeAction,
+  mediaTypeOf,
+  outputKind,
+} from './action-operation.ts';
 
 export type ActionRoutesOptions = Pick<ActionServices, 'open' | 'limits'> & {
   readonly actions: readonly DeclaredAction[];
@@ -137,7 +143,7 @@ function givenBy(action: DeclaredAction, safe: boolean): OperationDocumentation[
   const { output, example } = action;
   if (output === undefined || !givesContent(action)) return {};
   const content: Content = isOwnOutput(output)
-    ? { [output.mediaType]: output.kind === 'text' ? { schema: { type: 'string' } } : { schema: {} } }
+    ? { [mediaTypeOf(output)]: output.kind === 'text' ? { schema: { type: 'string' } } : { schema: {} } }
     : json({ ...output }, example.output);
   return { [safe ? 'representation' : 'changed']: content };
 }

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Answer } from '../../harness/exchange.ts';
+import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { until } from '../../harness/until.ts';
+import { openRealtime } from '../realtime/realtime-client.ts';
 
 const config = fileURLToPath(new URL('./fixtures/reads.config.ts', import.meta.url));
 const anonymous = { anonymous: true } as const;
@@ -110,6 +111,33 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         const written = await send('GET', `people?first=${first}`);
         assert.deepEqual(itemsOf(written), [], 'nothing is written');
       }
+    });
+
+    test('changes what a WebSocket gets, for each caller', async () => {
+      const sockets = await Promise.all(
+        [{ Authorization: `Bearer ${adminKey}` }, {}].map((headers) =>
+          openRealtime(server.port, { headers }),
+        ),
+      );
+      for (const socket of sockets) {
+        socket.say({ subscribe: ['people.*'] });
+        await socket.saw((frame) => 'subscribed' in frame);
+      }
+      const { id } = (await create('Edith')).json();
+      const objects = await Promise.all(
+        sockets.map(async (socket) => {
+          const frame = await socket.saw((each) => JSON.stringify(each).includes(String(id)));
+          return (frame as { event: { data: { object: Record<string, unknown> } } }).event.data.object;
+        }),
+      );
+      assert.deepEqual(
+        objects.map(({ name, salary }) => [name, salary]),
+        [
+          ['Edith Lovelace', 10],
+          ['Edith Lovelace', undefined],
+        ],
+      );
+      for (const socket of sockets) socket.end();
     });
 
     test('a stream goes on where a hook throws, without the members of the resource', async () => {

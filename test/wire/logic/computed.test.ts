@@ -52,6 +52,16 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal(same.status, 200);
     });
 
+    test('are kept in long documents too, which threads check', async () => {
+      const nick = 'x'.repeat(300_000);
+      const made = await create({ first: 'Long', last: 'One', nick });
+      assert.equal(made.status, 201);
+      assert.equal(made.json().name, 'Long One');
+      assert.equal(made.json().alias, nick.toUpperCase());
+      const refused = await create({ first: 'Long', last: 'Two', nick, name: 'x' });
+      assert.deepEqual([refused.status, refused.json().code], [400, 'field_unpatchable']);
+    });
+
     test('are found, searched, sorted and unique like any field', async () => {
       for (const last of ['Hopper', 'Li']) await create({ first: 'Grace', last });
       assert.deepEqual(await namesOf('name=Grace%20Hopper'), ['Grace Hopper']);

@@ -16,6 +16,7 @@ import { verificationResources } from '../../src/accounts/verify-email.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import type { DeclaredSender } from '../../src/config/senders.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { jobResources } from '../../src/jobs/job-routes.ts';
 import type { Resource } from '../../src/kernel/resource.ts';
 import { mailResources } from '../../src/mail/mail-routes.ts';
 import type { Collection } from '../../src/model/collection.ts';
@@ -23,6 +24,8 @@ import { realtimeResources } from '../../src/realtime/realtime-routes.ts';
 import type { ServedCollection, Serving } from '../../src/resources/collection/serving.ts';
 import { programResources } from '../../src/resources/program/program-routes.ts';
 import { createRoutes } from '../../src/resources/routes.ts';
+import { replayEventsResource } from '../../src/subscribers/replay-events.ts';
+import { subscriberResources } from '../../src/subscribers/subscriber-routes.ts';
 import { receivedResources } from '../../src/webhooks/receiving/received/received-routes.ts';
 import { receiveResources } from '../../src/webhooks/receiving/receiver-routes.ts';
 import { senderResources } from '../../src/webhooks/receiving/senders/sender-routes.ts';
@@ -157,5 +160,9 @@ function receivingResources(
   serving: Serving,
 ): readonly (Resource | ServedCollection)[] {
   const own = optionsWith({ ...receiving, listLimits: serving.queryLimits });
-  return [receivedResources(own, serving), ...receiveResources(own), ...senderResources(own)];
+  const functions = optionsWith({ listLimits: serving.queryLimits, subscribers: new Map(), jobs: new Map() });
+  return [
+    ...[receivedResources(own, serving), ...receiveResources(own), ...senderResources(own)],
+    ...[...subscriberResources(functions), replayEventsResource(functions), ...jobResources(functions)],
+  ];
 }

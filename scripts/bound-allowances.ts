@@ -208,6 +208,10 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    reason: 'Files of the configuration that a developer edits, and their folders.',
+    at: [['src/cli/dev/dev.ts', '#watchers', '#files']],
+  },
+  {
     reason: 'Timers of an application in a test, which ends with the test.',
     at: [['src/testing.ts', '#waiting']],
   },

@@ -209,6 +209,13 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    reason: 'Files of the configuration that a developer edits, and their folders.',
+    at: [
+      ['src/cli/dev/dev.ts', '#watchers', '#files'],
+      ['src/config/declaration-places.ts', 'parsed'],
+    ],
+  },
+  {
     reason: 'Timers of an application in a test, which ends with the test.',
     at: [['src/testing.ts', '#waiting']],
   },

@@ -21,8 +21,17 @@ export const importTable: readonly FolderRow[] = [
   {
     folder: 'src/config',
     may: [...values, 'src/webhooks/signature', 'src/webhooks/presets.ts'],
-    node: ['node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:url', 'node:util'],
-    packages: ['croner', 'typebox'],
+    node: [
+      'node:fs',
+      'node:fs/promises',
+      'node:module',
+      'node:net',
+      'node:path',
+      'node:process',
+      'node:url',
+      'node:util',
+    ],
+    packages: ['acorn', 'croner', 'typebox'],
   },
   {
     folder: 'src/observe',

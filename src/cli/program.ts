@@ -37,9 +37,16 @@ export async function runProgram(argv: readonly string[], terminal: Terminal): P
   const program = declareProgram(terminal, (code) => {
     exitCode = code;
   });
-  try {
+  return failureExit(terminal, async () => {
     await program.parseAsync(argv, { from: 'user' });
     return exitCode;
+  });
+}
+
+/** Prints what a command throws. @returns the exit code */
+export async function failureExit(terminal: Terminal, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
   } catch (error) {
     // Commander has printed its message; 0 is --help or --version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
@@ -59,6 +66,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
     .exitOverride()
     .configureOutput(helpOutput(terminal));
   declareServe(program, terminal, finish);
+  declareDev(program, terminal, finish);
   declareInit(program, terminal, finish);
   declareCheck(program, terminal, finish);
   declareBackup(program, terminal, finish);
@@ -111,6 +119,26 @@ function declareServe(program: Command, terminal: Terminal, finish: Finish): voi
     .action(async (options: WrittenSettings) => {
       const { serve } = await import('./serve.ts');
       finish(await serve(terminal, options));
+    });
+}
+
+function declareDev(program: Command, terminal: Terminal, finish: Finish): void {
+  program
+    .command('dev')
+    .description('serve while you write: restarts when the configuration or what it imports changes')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)')
+    .option('-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .addHelpText(
+      'after',
+      '\nReads the file .env of the working directory; variables that are set already win.' +
+        '\nPrints each request in a line, with its trace if it failed, and errors of your functions with their place.' +
+        '\nKeeps running when the configuration has mistakes, and shows them. The data stays between restarts.',
+    )
+    .action(async (options: WrittenSettings) => {
+      const { dev } = await import('./dev/dev.ts');
+      finish(await dev(terminal, options));
     });
 }
 

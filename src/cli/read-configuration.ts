@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Configuration } from '../config/configuration.ts';
+import { ConfigurationError } from '../config/inspection.ts';
 import { loadConfiguration } from '../config/load-configuration.ts';
 import {
   type Environment,
@@ -14,7 +15,7 @@ import {
 } from '../config/load-settings.ts';
 import { readSenderSecrets } from '../config/sender-secrets.ts';
 import type { DeclaredSender } from '../config/senders.ts';
-import type { Settings } from '../config/settings.ts';
+import { type Settings, settings } from '../config/settings.ts';
 import type { Terminal } from './terminal.ts';
 
 export type Reading = {
@@ -28,25 +29,65 @@ export type Reading = {
   readonly warnings: readonly string[];
 };
 
-/** @throws ConfigurationError with all mistakes in the settings, else in the configuration, else in senders' secrets */
+/** @throws ConfigurationError with all mistakes in the settings, the configuration and the secrets of senders */
 export async function readConfiguration(
   environment: Environment,
   options: WrittenSettings,
 ): Promise<Reading> {
-  const { settings: first } = loadSettings(environment, {}, options);
-  const { configuration, warnings: ofConfiguration } = await loadConfiguration(first.config);
-  const { warnings, ...loaded } = loadSettings(environment, configuration.settings, options);
-  const { senders } = configuration;
-  const ofSenders = warningsOf(senders, loaded.settings);
-  const senderSecrets = readSenderSecrets(environment, senders, (sentence) => ofSenders.push(sentence));
-  const module = pathToFileURL(resolve(first.config)).href;
-  const all = [
-    ...warnings,
-    ...ofConfiguration,
-    ...ofSenders,
-    ...warningsOfMail(configuration, loaded.settings),
-  ];
-  return { configuration, ...loaded, senderSecrets, module, warnings: all };
+  const mistakes: ConfigurationError[] = [];
+  const first = await attempt(mistakes, () => loadSettings(environment, {}, options));
+  const path =
+    first?.settings.config ?? options.config ?? (environment.COMITY_CONFIG || settings.config.default);
+  const loaded = await attempt(mistakes, () => loadConfiguration(path));
+  // The settings are read again with those of the configuration, and tell all of their mistakes.
+  const reading =
+    loaded === undefined
+      ? undefined
+      : await attempt(mistakes, () => loadSettings(environment, loaded.configuration.settings, options));
+  const senders = loaded?.configuration.senders;
+  const ofSenders =
+    senders === undefined || reading === undefined ? [] : warningsOf(senders, reading.settings);
+  const senderSecrets =
+    senders === undefined
+      ? undefined
+      : await attempt(mistakes, () =>
+          readSenderSecrets(environment, senders, (sentence) => ofSenders.push(sentence)),
+        );
+  if (loaded === undefined || reading === undefined || senderSecrets === undefined)
+    throw await together(path, mistakes);
+  const module = pathToFileURL(resolve(path)).href;
+  const ofMail = warningsOfMail(loaded.configuration, reading.settings);
+  const all = [...reading.warnings, ...loaded.warnings, ...ofSenders, ...ofMail];
+  const { settings: found, providers } = reading;
+  return {
+    ...{ configuration: loaded.configuration, settings: found, providers },
+    ...{ senderSecrets, module, warnings: all },
+  };
+}
+
+/** Undefined for mistakes, which are added to the list. */
+async function attempt<T>(
+  mistakes: ConfigurationError[],
+  read: () => T | Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    mistakes.push(error);
+    return undefined;
+  }
+}
+
+async function together(path: string, errors: readonly ConfigurationError[]): Promise<ConfigurationError> {
+  const { placeMistakes } = await import('../config/declaration-places.ts');
+  const mistakes = [...new Set(errors.flatMap((error) => error.mistakes))];
+  const placed = mistakes.map((mistake) =>
+    mistake.startsWith('settings.') ? placeMistakes(path, [mistake]) : [mistake],
+  );
+  return new ConfigurationError((await Promise.all(placed)).flat(), {
+    cause: errors.find(({ cause }) => cause !== undefined)?.cause,
+  });
 }
 
 /** Warns if a signature covers the URL, which a proxy in front changes. */

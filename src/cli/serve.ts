@@ -14,7 +14,7 @@ import type { WrittenSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { fanOut } from '../observe/observation.ts';
+import { fanOut, type Observation } from '../observe/observation.ts';
 import { addressOf, describe } from '../store/postgres/connection/address.ts';
 import { CommandFailure, exitCodes } from './failure.ts';
 import { exposeCollector, giveBackMemorySoon } from './give-back-memory.ts';
@@ -29,11 +29,27 @@ const lateMs = 5000;
 /** npm repeats a signal that the terminal has sent to the whole process group: within this time both count as one. */
 const echoMs = 500;
 
+/** What `comity dev` changes (dev/dev-process.ts). */
+export type ServeForDeveloper = {
+  /** Asks the program to stop, besides signals. */
+  readonly stop: Promise<string>;
+  /** Takes the facts for which it has a form of its own; true: the log need not have them. */
+  readonly show: (observation: Observation) => boolean;
+  readonly onStarted: (url: string) => void;
+  /** The first start in a session tells more. */
+  readonly isFirst: boolean;
+};
+
 /** Resolves with the exit code once the program has stopped. */
-export async function serve(terminal: Terminal, options: WrittenSettings): Promise<number> {
+export async function serve(
+  terminal: Terminal,
+  options: WrittenSettings,
+  developer?: ServeForDeveloper,
+): Promise<number> {
   const signal = hearSignals(terminal.environment.npm_lifecycle_event === undefined ? 0 : echoMs);
   try {
-    return await serveUntil(signal.first, terminal, options);
+    const told = developer === undefined ? signal.first : Promise.race([signal.first, developer.stop]);
+    return await serveUntil(told, terminal, { options, developer });
   } finally {
     signal.forget();
   }
@@ -42,7 +58,7 @@ export async function serve(terminal: Terminal, options: WrittenSettings): Promi
 async function serveUntil(
   signal: Promise<string>,
   terminal: Terminal,
-  options: WrittenSettings,
+  { options, developer }: { options: WrittenSettings; developer: ServeForDeveloper | undefined },
 ): Promise<number> {
   const { warnings, ...reading } = await readConfiguration(terminal.environment, options);
   const { settings } = reading;
@@ -52,7 +68,9 @@ async function serveUntil(
     level: settings.logLevel,
     ...(terminal.log === undefined ? {} : { destination: terminal.log }),
   });
-  const observe = fanOut(log, metrics.observe);
+  const observe = fanOut((observation) => {
+    if (developer?.show(observation) !== true) log(observation);
+  }, metrics.observe);
   const uncaught = hearUncaught(observe);
   exposeCollector();
   try {
@@ -62,7 +80,8 @@ async function serveUntil(
       return serveOnWorkers({ count, environment: terminal.environment, written: options, reading, observe });
     };
     const running = await Promise.race([start(begin, settings), uncaught.first.then(fail)]);
-    tellStarted(terminal, running, reading);
+    tellStarted(terminal, running, reading, developer?.isFirst !== false);
+    developer?.onStarted(running.url);
     const ends = [signal, uncaught.first, ...(running.failed === undefined ? [] : [running.failed])];
     return await stopAt(await Promise.race(ends), running, settings);
   } finally {
@@ -83,7 +102,13 @@ function tellStarted(
   terminal: Terminal,
   { url, tlsUrl, adminKey, madeSecrets: senderSecrets }: Serving,
   { configuration, settings }: Pick<Reading, 'configuration' | 'settings'>,
+  isFirst: boolean,
 ): void {
+  const isNews = isFirst || adminKey !== undefined || senderSecrets.length > 0;
+  if (!isNews) {
+    terminal.out(`comity listening on ${url}`);
+    return;
+  }
   tellWarnings(terminal, keyWarnings(settings));
   terminal.stdout.write(
     welcomeText({ url, tlsUrl, data: whereOf(settings), adminKey, senderSecrets, configuration }),

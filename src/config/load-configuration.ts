@@ -40,7 +40,8 @@ export async function loadConfiguration(path: string): Promise<LoadedConfigurati
     return { configuration, warnings };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    throw new ConfigurationError(error.mistakes.map((mistake) => `${path}: ${mistake}`));
+    const { placeMistakes } = await import('./declaration-places.ts');
+    throw new ConfigurationError(await placeMistakes(path, error.mistakes));
   }
 }
 

@@ -11,7 +11,14 @@ export type Observation =
   | {
       readonly kind: 'answered';
       /** Its `id` and `peer` are computed on first use, so a log without lines for responses never computes them. */
-      readonly exchange: { readonly id: string; readonly peer: string };
+      readonly exchange: {
+        readonly id: string;
+        readonly peer: string;
+        /** For the log of a developer alone: without its query, which may hold a credential. */
+        readonly path?: string;
+        readonly caller?: string | undefined;
+        readonly trace?: string | undefined;
+      };
       readonly method: string;
       /** The route's pattern, never the path: `/api/v1/products/{id}`. */
       readonly route: string;

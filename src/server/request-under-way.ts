@@ -47,6 +47,7 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   #contentFailure: ProblemCode | undefined;
   #principal: string | undefined;
   #isReserved = false;
+  #sentFields: readonly string[] | undefined;
   #lease: MemoryLease | undefined;
   #workedOnBytes = 0;
   readonly #number: number;
@@ -73,6 +74,24 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
 
   get memory(): RequestMemory {
     return this;
+  }
+
+  /** The target without its query, for the log of a developer. */
+  get path(): string {
+    const [path = ''] = this.target.split('?', 1);
+    return path;
+  }
+
+  /** The principal, once it is known. */
+  get caller(): string | undefined {
+    return this.#principal;
+  }
+
+  /** The visited nodes of the decision graph, in development. */
+  get trace(): string | undefined {
+    const fields = this.#sentFields ?? [];
+    const at = fields.indexOf('Comity-Trace');
+    return at === -1 ? undefined : fields[at + 1];
   }
 
   /** The holder in the memory budget: the principal; before authentication the address, prefixed by a space. */
@@ -200,8 +219,9 @@ export abstract class RequestUnderWay implements Request, RequestMemory {
   }
 
   /** The response is handed to the socket, or never will be: reports it and ends the count as under way. */
-  settle(response: Pick<Response, 'status' | 'route' | 'code'>): void {
+  settle(response: Pick<Response, 'status' | 'route' | 'code'> & Partial<Pick<Response, 'fields'>>): void {
     if (this.answered) return;
+    this.#sentFields = response.fields;
     const { context, connection } = this;
     const nowMs = context.monotonic();
     this.answered = true;

@@ -107,6 +107,7 @@ test('prints the same as one JSON object', async () => {
 
 test('prints mistakes as JSON too, and exits 2', async () => {
   const { code, stdout, stderr } = await runCommand(['check', '--json'], {
+    COMITY_CONFIG: shop,
     COMITY_PORT: '-1',
     COMITY_HOST: '0.0.0.0',
   });
@@ -130,6 +131,9 @@ test('takes settings from the configuration, below the environment', async () =>
   const path = join(folder, 'settings.mjs');
   writeFileSync(path, 'export default { collections: {}, settings: { port: -5 } };\n');
   const { code, stderr } = await runCommand(['check', '--config', path]);
-  assert.deepEqual([code, stderr], [2, 'comity: settings.port must be an integer from 0 to 65535, not -5\n']);
+  assert.deepEqual(
+    [code, stderr],
+    [2, `comity: ${path}:1: settings.port must be an integer from 0 to 65535, not -5\n`],
+  );
   assert.equal((await runCommand(['check', '--config', path], { COMITY_PORT: '5' })).code, 0);
 });

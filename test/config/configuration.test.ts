@@ -191,7 +191,7 @@ test('names the file in every mistake of its content', async () => {
      export default defineConfig({ collections: { things: { schema, unique: ['a'], indexes: ['b'] } } });`,
   );
   assert.deepEqual(await mistakesOfFile(path), [
-    `${path}: collection things: indexes names "b", which is not a field`,
-    `${path}: collection things: unique names "a", which is not a field`,
+    `${path}:3: collection things: indexes names "b", which is not a field`,
+    `${path}:3: collection things: unique names "a", which is not a field`,
   ]);
 });

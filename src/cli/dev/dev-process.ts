@@ -1,0 +1,41 @@
+/** A process of `comity dev`: `comity serve`, which tells what it imports, shows each request, and stops at a message. */
+import { registerHooks } from 'node:module';
+import { join, sep } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { createDeveloperLog } from '../../observe/developer-log.ts';
+import { packageRoot } from '../../package-version.ts';
+import { serve } from '../serve.ts';
+import type { Terminal } from '../terminal.ts';
+import { type FromProcess, firstVariable } from './dev-messages.ts';
+
+export function serveForDeveloper(terminal: Terminal): Promise<number> {
+  followImports();
+  const { [firstVariable]: first, ...environment } = terminal.environment;
+  const stop = new Promise<string>((resolve) => {
+    process.on('message', () => resolve('comity dev'));
+    // Without the session nobody would end this process.
+    process.on('disconnect', () => resolve('the end of comity dev'));
+  });
+  const show = createDeveloperLog((line) => terminal.err(line));
+  const onStarted = (url: string): void => tell({ kind: 'started', url });
+  return serve({ ...terminal, environment }, {}, { stop, show, onStarted, isFirst: first === 'yes' });
+}
+
+/** Tells each file that is imported from now on, but for those of Comity and of packages. */
+function followImports(): void {
+  const own = ['dist', 'src'].map((folder) => join(packageRoot(), folder, sep));
+  registerHooks({
+    load(url, context, next) {
+      if (url.startsWith('file:') && !url.includes('/node_modules/')) {
+        const file = fileURLToPath(url.split('?', 1)[0] ?? url);
+        if (!own.some((folder) => file.startsWith(folder))) tell({ kind: 'imported', file });
+      }
+      return next(url, context);
+    },
+  });
+}
+
+function tell(message: FromProcess): void {
+  process.send?.(message);
+}

@@ -1,0 +1,71 @@
+/** `comity dev` as a process: it follows the files that the configuration imports, over one data folder and one port. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { spawnCommand } from '../../harness/command-line.ts';
+import { linkPackage, temporaryFolder } from '../../harness/temporary-folder.ts';
+import { until } from '../../harness/until.ts';
+
+const configuration = `
+import { collection, defineConfig, Type } from 'comity';
+import { check } from './rules.ts';
+
+export default defineConfig({
+  collections: {
+    tasks: collection({
+      schema: Type.Object({ title: Type.String() }),
+      access: { read: 'public', create: 'public' },
+      hooks: { beforeWrite: ({ after }) => check(after.title) },
+    }),
+  },
+});
+`;
+
+const rules = (forbidden: string): string => `export function check(title: string): void {
+  if (title === '${forbidden}') throw new Error('the rule broke');
+}
+`;
+
+test('restarts upon a change of what the configuration imports, and shows mistakes and failures', async () => {
+  const folder = temporaryFolder();
+  linkPackage(folder);
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(folder, 'rules.ts'), rules('one'));
+  writeFileSync(join(folder, 'comity.config.ts'), configuration);
+  writeFileSync(join(folder, '.env'), 'COMITY_PORT=0\nCOMITY_ADMIN_KEY=sk_of_the_file_of_variables\n');
+  const session = spawnCommand(['dev'], {}, { cwd: folder });
+  const starts = (): number => session.stdout().split('comity listening on').length - 1;
+  await until(() => starts() === 1, 'the first process listens');
+  const url = /http:\S+/.exec(session.stdout())?.[0] ?? '';
+  const post = (title: string): Promise<Response> =>
+    fetch(`${url}/api/v1/tasks`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ title }),
+    });
+  assert.equal((await post('one')).status, 500);
+  await session.told('rules.ts:2:');
+  await session.told('POST /api/v1/tasks 500 internal');
+  assert.equal((await post('two')).status, 201);
+  const users = await fetch(`${url}/api/v1/users`, {
+    headers: { 'X-API-Key': 'sk_of_the_file_of_variables' },
+  });
+  assert.equal(users.status, 200);
+  await session.told('GET /api/v1/users 200');
+
+  writeFileSync(join(folder, 'rules.ts'), rules('nothing'));
+  await until(() => starts() === 2, 'the second process listens');
+  assert.equal((await post('one')).status, 201, 'the port and the rule are those of now');
+
+  writeFileSync(join(folder, 'comity.config.ts'), configuration.replace('schema:', 'shema:'));
+  await session.told('collection tasks');
+  await session.told('waiting for a change');
+  writeFileSync(join(folder, 'comity.config.ts'), configuration);
+  await until(() => starts() === 3, 'the third process listens');
+  const list = (await (await fetch(`${url}/api/v1/tasks`)).json()) as { items: unknown[] };
+  assert.equal(list.items.length, 2, 'the data stays');
+
+  session.process.kill('SIGTERM');
+  assert.equal((await session.ended).code, 0);
+});

@@ -103,6 +103,7 @@ const groups: readonly Group[] = [
       ['src/store/postgres/connection/connection.ts', '#sent', '#unsent'],
       ['src/store/postgres/read/point-reads.ts', 'gathered'],
       ['src/webhooks/sending/sent-event.ts', 'reading'],
+      ['src/webhooks/receiving/sender-queue.ts', '#called'],
     ],
   },
   {

@@ -58,10 +58,17 @@ export const programRows: readonly FolderRow[] = [
     packages: [],
   },
   {
+    folder: 'src/stop-program.ts',
+    may: [...stored, ...rooms, 'src/all-resources.ts', 'src/jobs', 'src/server'],
+    node: [],
+    packages: [],
+  },
+  {
     folder: 'src/compose.ts',
     may: [
       ...stored,
       'src/all-resources.ts',
+      'src/stop-program.ts',
       'src/open-store.ts',
       ...rooms,
       'src/realtime',

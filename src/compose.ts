@@ -18,7 +18,7 @@ import type { Settings } from './config/settings.ts';
 import type { Exchange } from './egress/exchange.ts';
 import type { OwnListener } from './egress/own-listeners.ts';
 import type { Request as KernelRequest } from './http/message.ts';
-import { createScheduler, type Scheduler } from './jobs/scheduler.ts';
+import { createScheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { serverMethods } from './kernel/answer/options-response.ts';
 import { createHandler } from './kernel/handler.ts';
@@ -36,7 +36,7 @@ import type { Transport } from './mail/smtp.ts';
 import { createMemory } from './memory/program-memory.ts';
 import { createIdSource } from './model/id.ts';
 import type { Principal } from './model/principal.ts';
-import { type LoopWatch, watchLoop } from './observe/loop-watch.ts';
+import { watchLoop } from './observe/loop-watch.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Observe } from './observe/observation.ts';
 import { openStore, type StoreMembership, type StoreSharing } from './open-store.ts';
@@ -46,6 +46,7 @@ import { type ContentThreads, createContentThreads } from './resources/content-t
 import { queriesTable } from './resources/queries/stored-queries.ts';
 import { openCertificate } from './server/front/certificate.ts';
 import { createListener, type Listener, type ListenTls } from './server/listener.ts';
+import { stopOf } from './stop-program.ts';
 import { type RetentionRule, startRetention } from './store/retention.ts';
 import { eventsTable, type Store } from './store/store.ts';
 import { type InboxWakes, withMessages } from './subscribers/with-messages.ts';
@@ -323,45 +324,6 @@ function openContentThreads({ configuration, settings }: ComposeOptions): Conten
     contentLimits: settings,
     patchLimits: patchLimitsOf({ ...settings, contentLimits: settings }),
   });
-}
-
-type Stoppable = Pick<ComposeOptions, 'settings'> &
-  Features & {
-    /** Readiness is negative from then on. */
-    readonly drain: () => void;
-    readonly listener: Listener;
-    readonly operations: Operations;
-    readonly jobs: Scheduler;
-    readonly rates: { close(): Promise<void> };
-    readonly stopRetention: () => Promise<void>;
-    readonly loop: LoopWatch;
-  };
-
-/** Stops in order of dependence: requests first, then the work that they started, the store last. */
-function stopOf(parts: Stoppable): (reason: string) => Promise<void> {
-  const { observe, operations, webhooks, received, mails } = parts;
-  const { drainMs } = parts.settings;
-  return async (reason) => {
-    const startedAt = performance.now();
-    const leftMs = (): number => Math.max(0, drainMs - (performance.now() - startedAt));
-    observe({ kind: 'draining', reason });
-    parts.drain();
-    await parts.jobs.close();
-    await parts.listener.drain(drainMs);
-    // Accepted requests (202) may still emit events; attempts under way end in parallel.
-    const working = [operations, webhooks, received, mails];
-    await Promise.all(working.map((each) => each.drain(leftMs())));
-    await received.close();
-    await mails.close();
-    await webhooks.close();
-    await parts.accounts.close();
-    parts.loop.close();
-    await parts.contentThreads.close();
-    await parts.stopRetention();
-    await parts.rates.close();
-    await parts.store.close();
-    observe({ kind: 'stopped', drainedMs: performance.now() - startedAt });
-  };
 }
 
 function showGauges(

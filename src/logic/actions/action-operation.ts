@@ -5,6 +5,7 @@
  */
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
 import type { Problem } from '../../http/problem.ts';
+import type { Json } from '../../http/syntax/json.ts';
 import type { ActionLimits } from '../../kernel/action.ts';
 import type {
   Ask,
@@ -17,6 +18,7 @@ import type {
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
+import { copyJson } from '../../model/json-value.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
@@ -208,20 +210,21 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
     if (found?.rev !== row.rev) return new Overtaken({ table, id: row.id });
   }
   const scope = transaction.scope(0);
-  const aborting = new AbortController();
-  const forget = ask.request.onGone?.(() => aborting.abort(new Error('the client has left')));
+  const stopping = new Stopping();
+  const forget = ask.request.onGone?.(() => stopping.stop('the client has left'));
   const end = (): void => {
     scope.end();
-    aborting.abort(new Error(`${named} has ended`));
+    stopping.stop(`${named} has ended`);
   };
   let streams = false;
   try {
-    const acting = actingOf(served, ask, { row, fields, scope, signal: aborting.signal });
+    const acting = actingOf(served, ask, { row, fields, scope, stopping });
     const value = await withinTime(settle(action, acting, scope), limits.actionTimeoutMs, named, setting);
     const given = served.readOutput(value, end);
     streams = given.stream !== undefined;
     return { given, transaction };
   } catch (error) {
+    stopping.stop(`${named} has ended`);
     const torn = safe || error instanceof StoreUnavailable ? undefined : transaction.torn();
     if (torn !== undefined) return new Overtaken(torn);
     return { refused: problemOrFailure(error, named) };
@@ -229,11 +232,29 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
     forget?.();
     // The generator of a stream runs while it is sent; what it writes could not be committed any more.
     if (!streams || !safe) scope.end();
-    if (!streams) aborting.abort(new Error(`${named} has ended`));
   }
 }
 
 const setting = 'COMITY_ACTION_TIMEOUT_MS';
+
+/** The signal of a handler, made when it is first read: most handlers need none. */
+class Stopping {
+  #controller: AbortController | undefined;
+  #why: string | undefined;
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#why !== undefined) this.stop(this.#why);
+    }
+    return this.#controller.signal;
+  }
+
+  stop(why: string): void {
+    this.#why ??= why;
+    this.#controller?.abort(new Error(this.#why));
+  }
+}
 
 async function settle(action: DeclaredAction, acting: object, scope: Scope): Promise<unknown> {
   const value = await action.handler(acting as never);
@@ -245,27 +266,33 @@ type Running = {
   readonly row: Row | undefined;
   readonly fields: InputFields;
   readonly scope: Scope;
-  readonly signal: AbortSignal;
+  readonly stopping: Stopping;
 };
 
-function actingOf(served: Served, ask: Ask, { row, fields, scope, signal }: Running): object {
+function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping }: Running): object {
   const { action, named, safe } = served;
   const isMember = action.on === 'member';
   const calls = callsOver((call) => {
     if (!safe || call.do === 'get' || call.do === 'list') return scope.call(call);
     throw new FunctionFailed(`${named} has a safe method and may only read, and called ${call.do}`);
   });
+  let document: unknown;
   const own = isMember ? ask.captures.slice(1) : ask.captures;
   return {
     ...calls,
     id: isMember ? ask.captures[0] : undefined,
-    document: row === undefined ? undefined : JSON.parse(row.doc),
+    get document() {
+      document ??= row === undefined ? undefined : JSON.parse(row.doc);
+      return document;
+    },
     captures: Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? ''])),
     // A copy: an action that is overtaken runs again with the same input.
-    input: structuredClone(fields),
+    input: copyJson(fields as Json),
     principal: toRulePrincipal(ask.principal),
     now: new Date(served.clock()),
     refuse: refuseWith(action.codes),
-    signal,
+    get signal() {
+      return stopping.signal;
+    },
   };
 }

@@ -199,7 +199,7 @@ const groups: readonly Group[] = [
       'One entry for each delivery or message with a running attempt: `webhookInFlightMax`, `handOnInFlightMax`, and the rows of one read.',
     at: [
       ['src/webhooks/receiving/handing-on-engine.ts', '#held'],
-      ['src/webhooks/receiving/message-lines.ts', '#underWay'],
+      ['src/webhooks/receiving/message-lines.ts', '#underWay', '#called'],
       ['src/logic/threads/handler-thread.ts', 'runs'],
       ['src/logic/threads/handler-threads.ts', '#threads', '#solitary'],
       ['src/logic/threads/thread-calls.ts', '#underWay'],

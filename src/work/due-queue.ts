@@ -132,6 +132,13 @@ export abstract class DueQueue<Due extends { readonly id: string }> {
     this.#buffer.splice(this.#at, 0, due);
   }
 
+  /** Buffers a due row before all others, unless it is taken. */
+  protected takeFirst(due: Due): void {
+    if (this.#taken.has(due.id)) return;
+    this.#taken.add(due.id);
+    this.putFirst(due);
+  }
+
   /** Takes a row by its id, from the buffer too. @returns false if the row is under way */
   take(id: string): boolean {
     const at = this.#buffer.findIndex((due, index) => index >= this.#at && due.id === id);

@@ -72,18 +72,21 @@ type Concluded = {
 /** Never rejects. */
 export async function attempt(parts: HandingOnParts, begun: Attempt): Promise<void> {
   const { queue, probe } = begun;
+  const line: LineOf = { name: undefined };
+  const calledFrom = queue.lines.calledFrom(begun.due.id);
+  let concluded: Concluded | undefined;
   try {
-    const concluded = await handOn(parts, begun);
+    concluded = await handOn(parts, begun, line);
     if (concluded === undefined) queue.breaker.ignored(probe);
-    else {
-      understand(parts, queue, probe, concluded);
-      await callNextOf(parts, concluded);
-    }
+    else understand(parts, queue, probe, concluded);
   } catch (error) {
     parts.observe({ kind: 'receiving-failed', what: 'handing on a message', error });
     parts.engine.pauseAfter(queue, error);
     queue.breaker.ignored(probe);
   }
+  // A message that is not due any more, because it was marked, has not been in its line.
+  if (line.name !== undefined) await passOn(parts, begun, line.name, concluded);
+  else if (calledFrom !== undefined && !queue.lines.holds(begun.due.id)) queue.callNextOf(calledFrom);
 }
 
 /**
@@ -93,27 +96,7 @@ export async function attempt(parts: HandingOnParts, begun: Attempt): Promise<vo
  *
  * @returns undefined if there was nothing left to do, or the program stops
  */
-async function handOn(parts: HandingOnParts, begun: Attempt): Promise<Concluded | undefined> {
-  const { queue, due } = begun;
-  const line: LineOf = { name: undefined };
-  try {
-    return await handOnAgain(parts, begun, line);
-  } finally {
-    if (line.name !== undefined) {
-      queue.lines.end(line.name, due.id);
-      queue.callNextOf(line.name);
-    }
-  }
-}
-
-/** The line of the message, once it is known and no other message of it is under way. */
-type LineOf = { name: string | undefined };
-
-async function handOnAgain(
-  parts: HandingOnParts,
-  begun: Attempt,
-  line: LineOf,
-): Promise<Concluded | undefined> {
+async function handOn(parts: HandingOnParts, begun: Attempt, line: LineOf): Promise<Concluded | undefined> {
   const first = await handOnOnce(parts, begun, line, true);
   if (first !== 'rerun') return first;
   const { queue } = begun;
@@ -169,8 +152,10 @@ async function handOnOnce(
 
 /** How soon a message looks at its line again if no message of it is under way here. */
 const lineAgainMs = 100;
-/** How long one waits that finds no room to wait in memory. */
-const lineFullMs = 2000;
+/** How long one waits that finds no room to wait in memory. It is called when it is the first. */
+const lineFullMs = 30_000;
+/** The line of the message, once no other message of it is under way. */
+type LineOf = { name: string | undefined };
 
 /** @returns the message, which then is the one of its line that is under way; undefined: it waits @throws StoreUnavailable */
 async function inLine(
@@ -199,6 +184,7 @@ async function inLine(
   }
   lines.hold(line, due);
   if (!lines.isUnderWay(line)) {
+    if (place?.kind === 'behind') queue.call(line, place.first);
     engine.timers.after(lineAgainMs, () => {
       if (queue.callNextOf(line)) engine.ready(queue);
     });
@@ -206,17 +192,22 @@ async function inLine(
   return undefined;
 }
 
-/** The message behind one that was concluded has its due time. */
-async function callNextOf(
+/** Ends the message's turn in its line. After a conclusion the store says which is the next; otherwise all look again. */
+async function passOn(
   { store, clock, observe }: HandingOnParts,
-  { claimed, settled }: Concluded,
+  { queue, due }: Attempt,
+  line: string,
+  concluded: Concluded | undefined,
 ): Promise<void> {
-  const { line } = claimed.content;
-  if (line === undefined || settled.received?.status === 'pending') return;
+  queue.lines.end(line, due.id);
+  const isOver = concluded !== undefined && concluded.settled.received?.status !== 'pending';
   try {
-    await callNext(store, line, clock());
+    const next = isOver ? await callNext(store, line, clock()) : undefined;
+    if (next === undefined) queue.callNextOf(line);
+    else queue.call(line, next);
   } catch (error) {
     observe({ kind: 'receiving-failed', what: 'calling the next message of a line', error });
+    queue.callNextOf(line);
   }
 }
 

@@ -97,15 +97,23 @@ export async function holdBack(
   return commit.outcome === 'committed' ? dueAt : undefined;
 }
 
-/** Makes the first message of the line due if it was held back. @throws StoreUnavailable */
-export async function callNext(store: LineStore, line: string, at: number): Promise<void> {
+/**
+ * Makes the first message of the line due if it was held back.
+ * @returns its row, if it is due
+ * @throws StoreUnavailable
+ */
+export async function callNext(store: LineStore, line: string, at: number): Promise<Row | undefined> {
   const first = await firstOf(store, line);
   const row = first === undefined ? undefined : await store.read(receivedCollection.name, messageIdOf(first));
-  if (row === undefined) return;
+  if (row === undefined) return undefined;
   const received = JSON.parse(row.doc) as Received;
-  if (received.lastError !== heldBackError || Date.parse(received.dueAt ?? '') <= at) return;
+  if (received.status !== 'pending') return undefined;
+  if (Date.parse(received.dueAt ?? '') <= at) return row;
+  if (received.lastError !== heldBackError) return undefined;
+  const change = dueChange({ received, rev: row.rev }, at, at);
+  const { outcome } = await store.commit({ changes: [change], events: [] });
   // Superseded: it was replayed or marked.
-  await store.commit({ changes: [dueChange({ received, rev: row.rev }, at, at)], events: [] });
+  return outcome === 'committed' ? row : undefined;
 }
 
 function dueChange(
@@ -134,6 +142,8 @@ export class Lines<Due extends { readonly id: string }> {
   readonly #underWay = new Map<string, string>();
   readonly #held = new Map<string, Due[]>();
   readonly #heldIds = new Set<string>();
+  /** Lines of messages that got their turn, until it begins. */
+  readonly #called = new Map<string, string>();
 
   get isFull(): boolean {
     return this.#heldIds.size >= heldMax;
@@ -166,6 +176,16 @@ export class Lines<Due extends { readonly id: string }> {
     else held.push(due);
   }
 
+  /** @returns true if the message waited here */
+  leave(line: string, id: string): boolean {
+    if (!this.#heldIds.delete(id)) return false;
+    this.#called.set(id, line);
+    const left = (this.#held.get(line) ?? []).filter((due) => due.id !== id);
+    if (left.length === 0) this.#held.delete(line);
+    else this.#held.set(line, left);
+    return true;
+  }
+
   /** Takes the first of those that wait, unless another is under way. */
   next(line: string): Due | undefined {
     if (this.#underWay.has(line)) return undefined;
@@ -173,14 +193,23 @@ export class Lines<Due extends { readonly id: string }> {
     const due = held?.shift();
     if (due === undefined) return undefined;
     this.#heldIds.delete(due.id);
+    this.#called.set(due.id, line);
     if (held?.length === 0) this.#held.delete(line);
     return due;
+  }
+
+  /** The line that gave the message its turn: others of it wait for what becomes of the message. */
+  calledFrom(id: string): string | undefined {
+    const line = this.#called.get(id);
+    this.#called.delete(id);
+    return line;
   }
 
   /** Forgets those that wait. @returns their ids */
   clear(): readonly string[] {
     const ids = [...this.#heldIds];
     this.#held.clear();
+    this.#called.clear();
     this.#heldIds.clear();
     return ids;
   }

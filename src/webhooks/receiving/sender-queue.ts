@@ -75,6 +75,13 @@ export class SenderQueue extends DueQueue<DueMessage> {
     super.drop();
   }
 
+  /** Gives the first message of a line its turn, wherever it waits. */
+  call(line: string, row: Row): void {
+    const { due } = this.parse(row);
+    if (this.lines.leave(line, due.id)) this.putFirst(due);
+    else this.takeFirst(due);
+  }
+
   /** Gives the next message of a line its turn. @returns false if none waits, or another is under way */
   callNextOf(line: string): boolean {
     const due = this.lines.next(line);

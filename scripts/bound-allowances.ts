@@ -103,7 +103,6 @@ const groups: readonly Group[] = [
       ['src/store/postgres/connection/connection.ts', '#sent', '#unsent'],
       ['src/store/postgres/read/point-reads.ts', 'gathered'],
       ['src/webhooks/sending/sent-event.ts', 'reading'],
-      ['src/webhooks/receiving/sender-queue.ts', '#called'],
     ],
   },
   {

@@ -123,11 +123,7 @@ async function handOnOnce(
   const { working, settling } = engine;
   if (working.aborted) return undefined;
   const found = await claim(parts, queue, due);
-  if (found === undefined) {
-    // Another process, or a person, was faster: those behind it wait for nobody else.
-    if (due.line !== undefined) queue.callNextOf(due.line);
-    return undefined;
-  }
+  if (found === undefined) return undefined;
   const { hasContent } = found;
   const claimed =
     found.claimed.content.line === undefined ? found.claimed : await inLine(parts, queue, due, found.claimed);

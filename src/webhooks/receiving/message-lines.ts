@@ -198,6 +198,10 @@ export class Lines<Due extends { readonly id: string }> {
     return due;
   }
 
+  isCalled(id: string): boolean {
+    return this.#called.has(id);
+  }
+
   /** The line that gave the message its turn: others of it wait for what becomes of the message. */
   calledFrom(id: string): string | undefined {
     const line = this.#called.get(id);

@@ -9,10 +9,7 @@ import { DueQueue, type DueQueueOptions } from '../../work/due-queue.ts';
 import type { HandOn } from './hand-on.ts';
 import { Lines } from './message-lines.ts';
 
-export type DueMessage = Pick<Received, 'id' | 'dedupeKey'> & {
-  /** The line in which it waited in memory until it was called. */
-  readonly line?: string;
-};
+export type DueMessage = Pick<Received, 'id' | 'dedupeKey'>;
 
 export type SenderQueueOptions = Omit<DueQueueOptions, 'id'> & {
   readonly sender: Source;
@@ -53,25 +50,15 @@ export class SenderQueue extends DueQueue<DueMessage> {
     return this.taken + Math.min(Math.max(2 * this.inFlightMax, wantedMin), wantedMax);
   }
 
-  /** Messages that were called from their lines and have not begun. */
-  readonly #called = new Set<string>();
-
   /** A message that waits in its line stays taken, also if it was called before the attempt that put it there has ended. */
   override release(id: string): void {
-    if (!this.lines.holds(id) && !this.#called.has(id)) super.release(id);
-  }
-
-  override shift(): DueMessage | undefined {
-    const due = super.shift();
-    if (due !== undefined) this.#called.delete(due.id);
-    return due;
+    if (!this.lines.holds(id) && !this.lines.isCalled(id)) super.release(id);
   }
 
   override drop(): void {
     const held = this.lines.clear();
     for (const id of held) super.release(id);
     if (held.length > 0) this.mayHoldMore = true;
-    this.#called.clear();
     super.drop();
   }
 
@@ -85,10 +72,8 @@ export class SenderQueue extends DueQueue<DueMessage> {
   /** Gives the next message of a line its turn. @returns false if none waits, or another is under way */
   callNextOf(line: string): boolean {
     const due = this.lines.next(line);
-    if (due === undefined) return false;
-    this.#called.add(due.id);
-    this.putFirst({ ...due, line });
-    return true;
+    if (due !== undefined) this.putFirst(due);
+    return due !== undefined;
   }
 
   /**

@@ -15,7 +15,7 @@ import type { Timers } from '../../work/timers.ts';
 import { faultPauseMs, type WorkEngine } from '../../work/work-engine.ts';
 import { type Run, supersededError } from './conclude-received.ts';
 import type { Claimed, HandOn } from './hand-on.ts';
-import { callNext, holdBack, placeOf } from './message-lines.ts';
+import { callNext, heldBackError, holdBack, placeOf } from './message-lines.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -289,7 +289,8 @@ function understand(
 
 /** The time of receipt, or the due time if the message was replayed. Milliseconds since the epoch. */
 function waitingSince({ received }: Claimed): number {
-  const { attempts, scheduledAttempts, receivedAt, dueAt } = received;
+  const { attempts, scheduledAttempts, receivedAt, dueAt, lastError } = received;
+  if (lastError === heldBackError) return Date.parse(receivedAt);
   const isReplayed = attempts !== scheduledAttempts || (attempts === 0 && dueAt !== receivedAt);
   return Date.parse(isReplayed && dueAt !== null ? dueAt : receivedAt);
 }

@@ -28,6 +28,7 @@ export async function init(terminal: Terminal, folder: string, node: string | un
   refuseToOverwrite(target, [...files.keys()]);
   if (!isInstalledByNpm(root)) buildPackage(terminal, root);
   mkdirSync(target, { recursive: true });
+  mkdirSync(join(target, 'test'), { recursive: true });
   // `wx` fails if the file was created since the check.
   for (const [path, text] of files) writeFileSync(join(target, path), text, { flag: 'wx' });
   terminal.out(nextSteps(folder, [...files.keys()]));
@@ -83,7 +84,7 @@ function nextSteps(folder: string, paths: readonly string[]): string {
   const steps = [
     ...(into === '' ? [] : [`cd ${into.includes(' ') ? `'${into}'` : into}`]),
     'npm install',
-    'npm start',
+    'npm run dev',
   ];
   return [
     `Wrote ${paths.join(', ')}.`,
@@ -92,7 +93,7 @@ function nextSteps(folder: string, paths: readonly string[]): string {
     '',
     ...steps.map((step) => `  ${step}`),
     '',
-    'Then change comity.config.ts and start again.',
+    'Then change comity.config.ts; "npm test" runs its tests, and "npm start" serves it in production.',
   ].join('\n');
 }
 
@@ -122,6 +123,7 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
   return new Map([
     ['package.json', manifest(starter)],
     ['comity.config.ts', configuration],
+    ['test/tasks.test.ts', tests],
     ['tsconfig.json', compilerOptions],
     ['README.md', readme(starter.name)],
     ['.gitignore', 'node_modules/\ndata/\n'],
@@ -129,13 +131,19 @@ export function starterFiles(starter: Starter): ReadonlyMap<string, string> {
 }
 
 function manifest({ name, comity, bringsNode }: Starter): string {
-  // `exec`: npm's signals then reach the program, instead of a shell that would leave it running.
+  // One plain command each: a shell replaces itself by it, so that signals of npm reach the program, and Windows has no `exec`.
   const content = {
     name,
     version: '0.1.0',
     private: true,
     type: 'module',
-    scripts: { start: 'exec comity serve', check: 'comity check', backup: 'comity backup' },
+    scripts: {
+      dev: 'comity dev',
+      start: 'comity serve',
+      test: 'node --test',
+      check: 'comity check',
+      backup: 'comity backup',
+    },
     dependencies: { comity },
     ...(bringsNode ? { optionalDependencies: nodePackages } : { engines: { node: '>=24.7' } }),
   };
@@ -153,6 +161,7 @@ const tasks = collection({
   schema: Type.Object({
     title: Type.String({ minLength: 1, maxLength: 200 }),
     done: Type.Optional(Type.Boolean({ default: false })),
+    doneAt: Type.Optional(Type.String({ format: 'date-time' })),
     dueAt: Type.Optional(Type.String({ format: 'date-time' })),
     labels: Type.Optional(Type.Array(Type.String())),
   }),
@@ -161,6 +170,15 @@ const tasks = collection({
   access: { read: 'public' },
   // Sorting and filtering by these fields stays fast with any number of tasks.
   indexes: ['dueAt'],
+  // Runs within every write, in its transaction: it may change what is stored, read and write other documents, or refuse.
+  hooks: {
+    beforeWrite({ before, after, now, refuse }) {
+      if (after.done === true && before?.done !== true) after.doneAt = now.toISOString();
+      if (before?.done === true && after.title !== before.title) {
+        return refuse({ status: 409, code: 'task_done', message: 'a task that is done keeps its title' });
+      }
+    },
+  },
   // Shown in the OpenAPI document, and checked against the schema at every start.
   examples: [{ title: 'Water the plants', done: false, labels: ['home'] }],
 });
@@ -185,6 +203,22 @@ export default defineConfig({
 });
 `;
 
+const tests = `import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTestComity } from 'comity/testing';
+import config from '../comity.config.ts';
+
+test('a task that is done tells when', async (t) => {
+  const comity = await createTestComity(config, { now: '2026-03-01T09:00:00.000Z' });
+  t.after(() => comity.close());
+  const { tasks } = comity.resources;
+  const { id } = await tasks.create({ title: 'Water the plants' });
+  const task = await tasks.update(id, { done: true });
+  assert.equal(task.doneAt, '2026-03-01T09:00:00.000Z');
+  await assert.rejects(tasks.update(id, { title: 'Something else' }), { code: 'task_done', status: 409 });
+});
+`;
+
 const compilerOptions = `{
   "compilerOptions": {
     "target": "es2024",
@@ -206,10 +240,12 @@ function readme(name: string): string {
 An HTTP API served by Comity. \`comity.config.ts\` declares it; the data is stored in \`data/\`.
 
     npm install
-    npm start
+    npm run dev
 
 The first start creates an administrator key and prints it once, with commands to try.
 
+- \`npm test\` runs the tests of \`test/\`, each with an application of its own.
+- \`npm start\` serves it without what only a developer needs.
 - \`npm run check\` finds mistakes in the configuration without starting anything.
 - \`npm run backup -- copy.db\` copies the data while the server runs.
 - Settings are environment variables, such as \`COMITY_PORT=8080\`.

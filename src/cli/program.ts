@@ -68,6 +68,7 @@ function declareProgram(terminal: Terminal, finish: Finish): Command {
   declareServe(program, terminal, finish);
   declareDev(program, terminal, finish);
   declareInit(program, terminal, finish);
+  declareSeed(program, terminal, finish);
   declareCheck(program, terminal, finish);
   declareBackup(program, terminal, finish);
   declareRestore(program, terminal, finish);
@@ -139,6 +140,25 @@ function declareDev(program: Command, terminal: Terminal, finish: Finish): void 
     .action(async (options: WrittenSettings) => {
       const { dev } = await import('./dev/dev.ts');
       finish(await dev(terminal, options));
+    });
+}
+
+function declareSeed(program: Command, terminal: Terminal, finish: Finish): void {
+  program
+    .command('seed')
+    .description('fill the store from a file, without a server')
+    .argument('<file>', 'a module that exports a function, or NDJSON with a document a line')
+    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .addHelpText(
+      'after',
+      '\nA module: export default async ({ resources }) => { await resources.tasks.create({ ... }) }' +
+        '\nA line: {"collection":"tasks","id":"first","fields":{...}}. With an id it replaces the document,' +
+        '\nso that the file can be run again. Every rule of the collections applies, and every event is written.',
+    )
+    .action(async (file: string, options: WrittenSettings) => {
+      const { seed } = await import('./seed.ts');
+      finish(await seed(terminal, file, options));
     });
 }
 

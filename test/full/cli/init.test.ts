@@ -25,7 +25,7 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
   const project = join(temporaryFolder(), 'My Tasks');
   const written = await spawnCommand(['init', project, '--node', 'system']).ended;
   assert.equal(written.code, 0, written.stderr);
-  assert.match(written.stdout, /npm install\n {2}npm start/);
+  assert.match(written.stdout, /npm install\n {2}npm run dev/);
   const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
   assert.equal(manifest.name, 'my-tasks');
   assert.match(manifest.dependencies.comity, /^file:\//);
@@ -33,6 +33,9 @@ test('writes a project, installs offline, starts, and takes and gives a task', {
 
   const installed = await install(project, ['--offline'], environmentWith());
   assert.equal(installed.code, 0, installed.output);
+  const tested = spawnSync('npm', ['test'], { cwd: project, env: environmentWith(), encoding: 'utf8' });
+  assert.equal(tested.status, 0, tested.stdout);
+  assert.match(tested.stdout, /pass 1/);
   await serveATask(context, project, environmentWith());
   assert.ok(existsSync(join(project, 'data', 'comity.db')));
 });

@@ -88,7 +88,7 @@ export const programRows: readonly FolderRow[] = [
   },
   {
     folder: 'src/create-comity.ts',
-    may: [...observed, 'src/compose.ts'],
+    may: [...observed, 'src/compose.ts', 'src/egress', 'src/mail', 'src/work'],
     node: ['node:http', 'node:stream'],
     packages: [],
   },

@@ -1,16 +1,19 @@
 /** Comity inside another program: the same kernel and store, mounted in any Node server instead of listening itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ComposeOptions, composeMounted, type Running } from './compose.ts';
+import { composeMounted, type Running } from './compose.ts';
 import { resolveConfiguration } from './config/configuration.ts';
 import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config/define.ts';
 import { loadSettings } from './config/load-settings.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
+import type { Exchange } from './egress/exchange.ts';
+import type { MailPort } from './mail/mail-port.ts';
 import type { Resources } from './model/logic/collection-calls.ts';
 import { anonymous, authenticated, operatorId, type Principal, scopes } from './model/principal.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
-import { fanOut } from './observe/observation.ts';
+import { fanOut, type Observe } from './observe/observation.ts';
+import type { Timers } from './work/timers.ts';
 
 /** @template R the calls on its collections */
 export type Comity<R = Resources> = {
@@ -76,8 +79,17 @@ export async function createComity<C>(
 }
 
 /** What a program that embeds another one replaces: comity/testing. */
-export type EmbedOptions = Pick<ComposeOptions, 'module' | 'clock' | 'outside'> &
-  Partial<Pick<ComposeOptions, 'observe'>>;
+export type EmbedOptions = {
+  readonly module: string | undefined;
+  readonly clock?: () => number;
+  readonly observe?: Observe;
+  /** As in compose.ts, whose type would bring the types of all packages to whoever imports these. */
+  readonly outside?: {
+    readonly timers: Timers;
+    readonly mail: MailPort;
+    readonly exchange: Exchange;
+  };
+};
 
 export async function embed<R>(
   declaration: ConfigurationDeclaration,

@@ -16,6 +16,7 @@ const program = {
     "new Worker(workerFile('./store/writer', import.meta.url), { workerData: greeting });\n",
   'src/index.ts': "export { greeting } from './store/greeting.ts';\n",
   'src/webhooks/index.ts': 'export const four = 4;\n',
+  'src/testing.ts': 'export const five = 5;\n',
   'src/store/greeting.ts': "export const greeting: string = 'written';\n",
   'src/store/writer.ts':
     "import { workerData } from 'node:worker_threads';\nimport pg from 'pg';\n\nconsole.log(workerData as string, typeof pg.Client);\n",

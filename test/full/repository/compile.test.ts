@@ -8,6 +8,7 @@ const projects = {
   // The build names them.
   'src/index.ts': 'export {};\n',
   'src/webhooks/index.ts': 'export {};\n',
+  'src/testing.ts': 'export {};\n',
 };
 
 test('a wrong type is found in source and in tests', async (t) => {

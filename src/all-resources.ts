@@ -73,10 +73,10 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
         ...webhooks.resources,
         ...received.builtIn(serving),
         ...received.resources,
-        ...options.mails.builtIn(serving),
         ...subscriberResources({ ...options, ...configuration, listLimits: settings }),
         replayEventsResource({ ...options, ...configuration, ...received, ...settings, limits: settings }),
         ...jobResources({
+          ...options.mails.builtIn(serving),
           ...options,
           ...configuration,
           ...received,

@@ -23,10 +23,10 @@ export function commitTests(bench: Bench): void {
   expectationTests(bench);
   raceTests(bench);
   revisionTests(bench);
-  leaningTests(bench);
   atomicityTests(bench);
   uniquenessTests(bench);
   versionTests(bench);
+  leaningTests(bench);
 }
 
 /** What a put leaves, and who sees it from when. */

@@ -83,6 +83,7 @@ export function resourcesOf(options: ResourcesOptions): readonly Resource[] {
           limits: settings,
           listLimits: settings,
         }),
+        ...options.mails.builtIn(serving),
       ],
       postedEvents: webhooks.postedEvents,
     }),

@@ -7,7 +7,7 @@ import type { ConfigurationDeclaration, Configured, ResourcesIn } from './config
 import { loadSettings } from './config/load-settings.ts';
 import { readSenderSecrets } from './config/sender-secrets.ts';
 import type { Exchange } from './egress/exchange.ts';
-import type { MailPort } from './mail/mail-port.ts';
+import type { Transport } from './mail/smtp.ts';
 import type { Resources } from './model/logic/collection-calls.ts';
 import { anonymous, authenticated, operatorId, type Principal, scopes } from './model/principal.ts';
 import { createLog } from './observe/log.ts';
@@ -86,7 +86,7 @@ export type EmbedOptions = {
   /** As in compose.ts, whose type would bring the types of all packages to whoever imports these. */
   readonly outside?: {
     readonly timers: Timers;
-    readonly mail: MailPort;
+    readonly mail: Transport;
     readonly exchange: Exchange;
   };
 };

@@ -9,7 +9,7 @@ const categories = collection({
   access: { read: 'public' },
 });
 
-const product = {
+const products = collection({
   schema: Type.Object({
     name: Type.String({ minLength: 1, maxLength: 200 }),
     price: Type.Number({ minimum: 0 }),
@@ -22,16 +22,9 @@ const product = {
   unique: ['sku'],
   indexes: ['price'],
   access: { read: 'public' },
-} as const;
-
-const products = collection(product);
-
-/** The same, with a hook that does nothing. */
-const hookedProducts = collection({ ...product, hooks: { beforeWrite: () => undefined } });
-
-export const config = defineConfig({
-  collections: { categories, products, 'hooked-products': hookedProducts },
 });
+
+export const config = defineConfig({ collections: { categories, products } });
 
 // biome-ignore lint/style/noDefaultExport: a configuration file is read by its default export
 export default config;

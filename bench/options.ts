@@ -10,7 +10,6 @@ export const rowNames = [
   'query-new',
   'create',
   'busy-row',
-  'hooks',
   'authenticated',
   'logins',
   'scan',
@@ -19,6 +18,7 @@ export const rowNames = [
   'webhook-backlog',
   'webhook-peer',
   'received',
+  'functions',
   'http2',
   'fan-out',
   'tunnel',
@@ -28,7 +28,7 @@ export type RowName = (typeof rowNames)[number];
 export type PairName = Exclude<
   RowName,
   | 'busy-row'
-  | 'hooks'
+  | 'functions'
   | 'authenticated'
   | 'logins'
   | 'scan'
@@ -43,7 +43,7 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['busy-row', 'hooks', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...(['busy-row', 'functions', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);

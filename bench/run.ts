@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { measureRounds } from './cell.ts';
 import { compareCommits } from './compare.ts';
 import { measureConnections } from './connections/measure.ts';
+import { measureFunctions } from './functions/measure.ts';
 import { figures, generatorLine, machine, type Run, say, writeDocs } from './measured-run.ts';
 import {
   type BenchOptions,
@@ -63,12 +64,15 @@ async function measureStore(options: BenchOptions, store: StoreName): Promise<un
     const received = options.only.includes('received')
       ? await measureApart(run, 'received', measureReceived)
       : undefined;
+    const functions = options.only.includes('functions')
+      ? await measureApart(run, 'functions', measureFunctions)
+      : undefined;
     const connections: Record<string, unknown> = {};
     for (const name of options.only.filter(isConnectionRow)) {
       if (store === 'sqlite')
         connections[name] = await measureApart(run, name, (apart) => measureConnections(apart, name));
     }
-    return { requests, webhooks, received, connections };
+    return { requests, webhooks, received, functions, connections };
   } finally {
     await Promise.all(run.subjects.map(({ server }) => server.stop()));
     await engine.close();
@@ -88,7 +92,7 @@ async function compareWith(run: Run, ref: string): Promise<unknown> {
 /** Measures what has a report and programs of its own. */
 async function measureApart(
   run: Run,
-  name: 'webhooks' | 'received' | ConnectionRowName,
+  name: 'webhooks' | 'received' | 'functions' | ConnectionRowName,
   measure: (run: Run) => Promise<unknown>,
 ): Promise<unknown> {
   const apart: Run = { ...run, subjects: [], comities: new Map(), report: [] };
@@ -99,7 +103,12 @@ async function measureApart(
 
 /** Everything but webhooks out and in and connections, which have programs of their own. */
 function isAnyRequest({ only, noise }: BenchOptions): boolean {
-  return noise || only.some((name) => !isWebhookRow(name) && !isConnectionRow(name) && name !== 'received');
+  return (
+    noise ||
+    only.some(
+      (name) => !isWebhookRow(name) && !isConnectionRow(name) && name !== 'received' && name !== 'functions',
+    )
+  );
 }
 
 /** @returns every figure of the requests; all that was started for them has ended */

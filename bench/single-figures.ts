@@ -5,7 +5,6 @@ import { measureAuthenticated } from './authenticated.ts';
 import { crowdOfClients, measureBusyRow } from './busy-row.ts';
 import { spreadOf } from './cell.ts';
 import type { Subject } from './engine.ts';
-import { measureHooks } from './hooks.ts';
 import { measureLogins } from './logins.ts';
 import { type Run, say } from './measured-run.ts';
 import { planFor } from './pairs.ts';
@@ -41,7 +40,6 @@ export async function measureSingleFigures(run: Run): Promise<void> {
     );
   }
   if (subject !== undefined && options.only.includes('busy-row')) await sayBusyRow(run, subject, rows);
-  if (subject !== undefined && options.only.includes('hooks')) await measureHooks(run, subject, rows);
   if (options.only.includes('scale')) await measureScale(run);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
     const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;

@@ -39,8 +39,8 @@ export const loginsP99Most = 2;
 export const scanP99Most = 2;
 /** Least ratio of changes of one row to the same changes of many. */
 export const busyRowLeast = 0.5;
-/** Least ratio of creates with an empty hook to creates without one. */
-export const hookLeast = 0.9;
+/** Least ratio of what functions do to the same without them. */
+export const functionLeast = 0.9;
 /** Most that the p99 of changes of one row by a crowd may be of the median. */
 export const busyRowP99Most = 20;
 export const idleMemoryBytesMax = 120 * 1_000_000;
@@ -91,7 +91,6 @@ export const titles: Readonly<Record<RowName, string>> = {
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
   'busy-row': 'changes of one row',
-  hooks: 'creates with a hook',
   authenticated: 'read by id with a credential',
   logins: 'read by id while eight log in',
   scan: 'read by id under a scan',
@@ -100,6 +99,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   'webhook-backlog': 'webhooks with many waiting',
   'webhook-peer': 'webhooks beside BullMQ',
   received: 'webhooks in',
+  functions: 'functions of an application',
   http2: 'HTTP/2',
   'fan-out': 'events to WebSockets',
   tunnel: 'tunnels',

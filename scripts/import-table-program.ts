@@ -147,5 +147,10 @@ export const programRows: readonly FolderRow[] = [
     packages: ['@hono/node-server', 'hono'],
   },
   // A configuration, or a program, sees what a user of the package sees.
-  { folder: 'examples', may: ['src/index.ts', 'src/webhooks/index.ts'], node: 'any', packages: [] },
+  {
+    folder: 'examples',
+    may: ['src/index.ts', 'src/testing.ts', 'src/webhooks/index.ts'],
+    node: 'any',
+    packages: [],
+  },
 ];

@@ -8,7 +8,7 @@ export const tellContact = {
   description: 'Mails to the one who asked.',
   async handler({ event, resources, mail }: EventHandling<Readonly<Record<string, unknown>>, Desk>) {
     const comment = event.type === 'comments.created' ? (event.data.object as Comment) : undefined;
-    if (comment?.byAgent === false) return;
+    if (comment !== undefined && comment.byAgent !== true) return;
     const ticketId = comment?.ticketId ?? String(event.data.object.id);
     const ticket = await resources.tickets.get(ticketId);
     // Deleted meanwhile: there is nobody to tell.
@@ -26,7 +26,7 @@ export const reopen = {
     event.data.object.ticketId,
   async handler({ event, resources }: EventHandling<Comment, Desk>) {
     const { ticketId, byAgent } = event.data.object;
-    if (byAgent) return;
+    if (byAgent === true) return;
     const ticket = await resources.tickets.get(ticketId);
     if (ticket?.status === 'solved') await resources.tickets.update(ticketId, { status: 'open' });
   },
@@ -85,5 +85,5 @@ function commentOf(
   text: string,
   { organisationId }: Pick<Ticket, 'organisationId'>,
 ): Comment {
-  return { ticketId, text, byAgent: false, ...(organisationId === undefined ? {} : { organisationId }) };
+  return { ticketId, text, ...(organisationId === undefined ? {} : { organisationId }) };
 }

@@ -22,7 +22,7 @@ export const Comment = Type.Object({
   ticketId: Type.String(),
   text: Type.String({ minLength: 1, maxLength: 20_000 }),
   /** Written by the desk, not by the one who asked. */
-  byAgent: Type.Boolean({ default: false }),
+  byAgent: Type.Optional(Type.Boolean()),
   organisationId: Type.Optional(Type.String()),
 });
 

@@ -17,6 +17,8 @@ import { letterOf, type MailLimits } from './outgoing-mail.ts';
 export type MailKeeperOptions = Pick<Services, 'store' | 'clock' | 'newId'> & {
   readonly configuration: { readonly mail: Pick<MailOptions, 'templates'> };
   readonly settings: MailLimits & Pick<Settings, 'smtpUrl' | 'development'>;
+  /** Something that takes mails in place of the mail server of the settings. */
+  readonly outside?: object;
 };
 
 export type MailKeeper = MailPort & {
@@ -25,10 +27,10 @@ export type MailKeeper = MailPort & {
 };
 
 export function createMailKeeper(options: MailKeeperOptions): MailKeeper {
-  const { store, clock, newId, settings } = options;
+  const { store, clock, newId, settings, outside } = options;
   const { templates } = options.configuration.mail;
   // In development without a mail server, mails are shown in the log.
-  const isSent = settings.smtpUrl !== undefined || settings.development;
+  const isSent = settings.smtpUrl !== undefined || settings.development || outside !== undefined;
   const keep = (letter: Letter): readonly Change[] => changesOf(letter, `mail_${newId()}`, clock());
   return {
     keep,

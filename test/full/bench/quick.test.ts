@@ -19,16 +19,16 @@ test('measures rows of each kind against their floors over SQLite without a wron
     'query',
     'create',
     'busy-row',
-    'hooks',
     'authenticated',
     'webhooks',
     'received',
+    'functions',
   ]);
   for (const credential of ['API key', 'access token', 'session cookie', 'password', 'another key each']) {
     assert.match(output, new RegExp(`^\\| ${credential} \\| 1,000 \\| \\d`, 'm'));
   }
   assert.match(output, /^changes of one row by 1000 clients, none refused: \d/m);
-  assert.match(output, /^creates with an empty beforeWrite against creates without one: \d/m);
+  assert.match(output, /^an action that writes two documents against the two writes: \d/m);
   assert.match(output, /idle memory with 1,000 rows: \d+ MB/);
   assert.match(output, /process start to ready, ms: \d/);
   for (const drain of drainNames) assert.match(output, new RegExp(`^\\| ${drain} \\| \\d`, 'm'));

@@ -330,7 +330,10 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'standard', keysUrl: 'http://x.example/keys' }, noKeysUrl],
   [{ preset: 'standard', keysUrl: 'https://me@x.example/keys' }, noKeysUrl],
   // Handing on.
-  [{ preset: 'plain', handler: 'run' }, 'handler must be a function of (message, resources), not a string'],
+  [
+    { preset: 'plain', handler: 'run' },
+    'handler must be a function of ({ message, resources }), not a string',
+  ],
   [
     { preset: 'plain', handler: (a: unknown, b: unknown, c: unknown) => [a, b, c] },
     'handler has 3 parameters, and is given two: message and resources',

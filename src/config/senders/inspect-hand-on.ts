@@ -49,7 +49,7 @@ export function inspectInFlight(written: unknown, refuse: Refuse): number | unde
 
 function inspectHandler(handler: unknown, refuse: Refuse): void {
   if (typeof handler !== 'function') {
-    refuse(`handler must be a function of (message, resources), not ${kindOf(handler)}`);
+    refuse(`handler must be a function of ({ message, resources }), not ${kindOf(handler)}`);
   } else if (handler.length > handlerParametersMax) {
     refuse(`handler has ${handler.length} parameters, and is given two: message and resources`);
   }

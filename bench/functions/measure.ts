@@ -10,6 +10,7 @@ import { Agent } from 'undici';
 import { type Spread, spreadOf } from '../cell.ts';
 import { adminKey, comityEnvironment } from '../engine.ts';
 import { machine, type Run, say } from '../measured-run.ts';
+import { sumOf } from '../received/program.ts';
 import { type ServerProcess, startServer } from '../server-process.ts';
 import { spreadText, verdict } from '../table.ts';
 import { functionLeast } from '../targets.ts';
@@ -150,11 +151,5 @@ async function measureOnce(run: Run, server: ServerProcess, kind: Kind): Promise
 
 async function handled(origin: string, source: string): Promise<number> {
   const response = await fetch(`${origin}/metrics`, { headers: { Authorization: `Bearer ${adminKey}` } });
-  const text = await response.text();
-  let sum = 0;
-  for (const line of text.split('\n')) {
-    const isIt = line.startsWith('comity_received_handed_on_total{') && line.includes(`sender="${source}"`);
-    if (isIt && line.includes('"processed"')) sum += Number(line.slice(line.lastIndexOf(' ') + 1));
-  }
-  return sum;
+  return sumOf(await response.text(), 'comity_received_handed_on_total', source, 'processed');
 }

@@ -68,7 +68,7 @@ function secretsOf(senders: readonly string[]): NodeJS.ProcessEnv {
 }
 
 /** Over whatever other labels there are. */
-function sumOf(metrics: string, name: string, sender: string, outcome: string): number {
+export function sumOf(metrics: string, name: string, sender: string, outcome: string): number {
   let sum = 0;
   for (const line of metrics.split('\n')) {
     if (!line.startsWith(`${name}{`)) continue;

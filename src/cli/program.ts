@@ -103,14 +103,18 @@ function helpOutput({ stdout, stderr }: Terminal): OutputConfiguration {
   };
 }
 
-function declareServe(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('serve')
-    .description('serve the collections of a configuration until SIGTERM or SIGINT')
+function listeningCommand(program: Command, name: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
     .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
     .option('--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)')
     .option('-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)');
+}
+
+function declareServe(program: Command, terminal: Terminal, finish: Finish): void {
+  listeningCommand(program, 'serve', 'serve the collections of a configuration until SIGTERM or SIGINT')
     .addHelpText(
       'after',
       '\nPrints "comity listening on URL" on stdout once it answers; logs go to stderr.' +
@@ -124,13 +128,11 @@ function declareServe(program: Command, terminal: Terminal, finish: Finish): voi
 }
 
 function declareDev(program: Command, terminal: Terminal, finish: Finish): void {
-  program
-    .command('dev')
-    .description('serve while you write: restarts when the configuration or what it imports changes')
-    .option('-c, --config <path>', 'configuration file (COMITY_CONFIG; ./comity.config.ts)')
-    .option('--host <address>', 'address to listen on (COMITY_HOST; 127.0.0.1)')
-    .option('-p, --port <number>', 'port to listen on, 0 for any free one (COMITY_PORT; 4000)')
-    .option('--data <folder>', 'folder of the embedded store (COMITY_DATA; ./data)')
+  listeningCommand(
+    program,
+    'dev',
+    'serve while you write: restarts when the configuration or what it imports changes',
+  )
     .addHelpText(
       'after',
       '\nReads the file .env of the working directory; variables that are set already win.' +

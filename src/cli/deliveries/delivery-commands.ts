@@ -1,7 +1,8 @@
 /** `comity deliveries show`, `list` and `resend`. */
 import type { Delivery } from '../../model/delivery.ts';
 import type { Attempt } from '../../webhooks/sending/delivery-attempt-log.ts';
-import { CommandFailure, exitCodes } from '../failure.ts';
+import { changeEach } from '../change-each.ts';
+import { exitCodes } from '../failure.ts';
 import { openWebhookServer, type ServerArguments, type ServerClient } from '../server-client.ts';
 import { labelledLines, tableText, tellList } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
@@ -117,19 +118,11 @@ export async function resendDeliveries(
   json: boolean,
 ): Promise<number> {
   const server = openWebhookServer(terminal, options);
-  const resent: Delivery[] = [];
-  const failures: string[] = [];
-  for (const id of ids) {
-    try {
+  return changeEach(terminal, ids, json, {
+    change(id) {
       const request = { json: { via: 'command-line' }, subject: `delivery ${id}` };
-      resent.push((await server.ask('POST', `${deliveryPath(id)}/resend`, request)) as Delivery);
-      if (!json) terminal.out(`${id} is resent.`);
-    } catch (error) {
-      if (!(error instanceof CommandFailure)) throw error;
-      failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
-    }
-  }
-  if (json) terminal.out(JSON.stringify(resent, undefined, 2));
-  for (const failure of failures) terminal.err(`comity: ${failure}`);
-  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+      return server.ask('POST', `${deliveryPath(id)}/resend`, request);
+    },
+    told: 'is resent.',
+  });
 }

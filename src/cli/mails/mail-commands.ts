@@ -1,6 +1,7 @@
 /** `comity mails` and its subcommands. */
 import type { KeptMail } from '../../model/kept-mail.ts';
-import { CommandFailure, exitCodes } from '../failure.ts';
+import { changeEach } from '../change-each.ts';
+import { exitCodes } from '../failure.ts';
 import { openServer, type ServerArguments } from '../server-client.ts';
 import { labelledLines, tableText, tellList } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
@@ -73,7 +74,7 @@ function mailText(mail: KeptMail): string {
   ]);
 }
 
-/** `comity mails resend`. A refused mail does not stop the others; the command fails at the end. */
+/** `comity mails resend` */
 export async function resendMails(
   terminal: Terminal,
   ids: readonly string[],
@@ -81,19 +82,8 @@ export async function resendMails(
   json: boolean,
 ): Promise<number> {
   const server = openServer(terminal, options);
-  const resent: KeptMail[] = [];
-  const failures: string[] = [];
-  for (const id of ids) {
-    try {
-      const request = { json: {}, subject: `mail ${id}` };
-      resent.push((await server.ask('POST', `${pathOf(id)}/resend`, request)) as KeptMail);
-      if (!json) terminal.out(`${id} is sent again.`);
-    } catch (error) {
-      if (!(error instanceof CommandFailure)) throw error;
-      failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
-    }
-  }
-  if (json) terminal.out(JSON.stringify(resent, undefined, 2));
-  for (const failure of failures) terminal.err(`comity: ${failure}`);
-  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+  return changeEach(terminal, ids, json, {
+    change: (id) => server.ask('POST', `${pathOf(id)}/resend`, { json: {}, subject: `mail ${id}` }),
+    told: 'is sent again.',
+  });
 }

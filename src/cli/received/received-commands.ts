@@ -1,6 +1,7 @@
 /** `comity received` and its subcommands. */
 
 import type { Received } from '../../model/received.ts';
+import { changeEach } from '../change-each.ts';
 import { isConfirmed } from '../confirm.ts';
 import { CommandFailure, exitCodes } from '../failure.ts';
 import { pastTime } from '../option-values.ts';
@@ -228,28 +229,16 @@ function usage(message: string): CommandFailure {
   return new CommandFailure(message, { exitCode: exitCodes.usage });
 }
 
-/** A refused message does not stop the others; the command fails at the end. */
 async function replayEach(
   terminal: Terminal,
   server: ServerClient,
   ids: readonly string[],
   json: boolean,
 ): Promise<number> {
-  const replayed: Received[] = [];
-  const failures: string[] = [];
-  for (const id of ids) {
-    try {
-      const request = { json: {}, subject: subjectOf(id) };
-      replayed.push((await server.ask('POST', `${receivedPath(id)}/replay`, request)) as Received);
-      if (!json) terminal.out(`${id} is handed on again.`);
-    } catch (error) {
-      if (!(error instanceof CommandFailure)) throw error;
-      failures.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
-    }
-  }
-  if (json) terminal.out(JSON.stringify(replayed, undefined, 2));
-  for (const failure of failures) terminal.err(`comity: ${failure}`);
-  return failures.length > 0 ? exitCodes.failed : exitCodes.done;
+  return changeEach(terminal, ids, json, {
+    change: (id) => server.ask('POST', `${receivedPath(id)}/replay`, { json: {}, subject: subjectOf(id) }),
+    told: 'is handed on again.',
+  });
 }
 
 async function replayChosen(

@@ -142,6 +142,17 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal((await post(path, { into: 'x' }, reader)).status, 403, 'without the scope write');
     });
 
+    test('have no representation for If-Match to name', async () => {
+      const id = await ticket('conditional');
+      const into = await ticket('other');
+      for (const condition of ['*', '"1"']) {
+        const answer = await post(`tickets/${id}/merge`, { into }, { 'If-Match': condition });
+        assert.equal(answer.status, 412, condition);
+      }
+      assert.equal((await send('GET', `tickets/${id}`)).json().status, 'open');
+      assert.equal((await post(`tickets/${id}/merge`, { into }, { 'If-None-Match': '*' })).status, 200);
+    });
+
     test('judge by the rule of the action: owner, role, public, function', async () => {
       const id = await ticket('mine', user);
       const title = await send('GET', `tickets/${id}/title`, { headers: user });

@@ -23,7 +23,8 @@ for (const [what, make] of [
     };
     const untilMs = performance.now() + seconds * 1000;
     const { sent, answered } = await fuzz({ port: program.port, seed, count, make, check, untilMs });
-    context.diagnostic(`${sent} sent, ${answered} answered, from the seed ${seed}`);
+    process.stdout.write(`${what}: ${sent} sent, ${answered} answered, from the seed ${seed}\n`);
+    assert.ok(answered > sent * 0.9, `only ${answered} of ${sent} were answered`);
     assert.equal(program.stderr(), '');
   });
 }

@@ -14,6 +14,7 @@ export const rowNames = [
   'logins',
   'scan',
   'scale',
+  'commits',
   'webhooks',
   'webhook-backlog',
   'webhook-peer',
@@ -33,6 +34,7 @@ export type PairName = Exclude<
   | 'logins'
   | 'scan'
   | 'scale'
+  | 'commits'
   | 'received'
   | WebhookRowName
   | ConnectionRowName
@@ -43,7 +45,7 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['busy-row', 'functions', 'authenticated', 'logins', 'scan', 'scale', 'received'] as const),
+  ...(['busy-row', 'functions', 'authenticated', 'logins', 'scan', 'scale', 'commits', 'received'] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);
@@ -92,7 +94,8 @@ export const usage = `Usage: npm run bench -- [options]
                       webhook-peer takes redis-server and measures webhooks besides;
                       for received, rows are keys of messages, of which 10000000
                       take some minutes to be stored;
-                      http2, fan-out and tunnel are measured with --store sqlite
+                      http2, fan-out and tunnel are measured with --store sqlite,
+                      commits with --store postgres
   --seconds N         measured seconds of a cell (default 2)
   --rounds N          interleaved rounds of all cells (default 5)
   --connections N     connections, one outstanding request each (default 64)

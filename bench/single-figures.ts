@@ -4,6 +4,7 @@
 import { measureAuthenticated } from './authenticated.ts';
 import { crowdOfClients, measureBusyRow } from './busy-row.ts';
 import { spreadOf } from './cell.ts';
+import { measureCommits } from './commits.ts';
 import type { Subject } from './engine.ts';
 import { measureLogins } from './logins.ts';
 import { type Run, say } from './measured-run.ts';
@@ -41,6 +42,7 @@ export async function measureSingleFigures(run: Run): Promise<void> {
   }
   if (subject !== undefined && options.only.includes('busy-row')) await sayBusyRow(run, subject, rows);
   if (options.only.includes('scale')) await measureScale(run);
+  if (run.store === 'postgres' && options.only.includes('commits')) await measureCommits(run);
   for (const [rowsHere, { idleMemoryBytes }] of run.comities) {
     const met = idleMemoryBytes !== undefined && idleMemoryBytes < idleMemoryBytesMax;
     say(

@@ -38,8 +38,10 @@ test('measures rows of each kind against their floors over SQLite without a wron
   assert.match(output, /given to a function that keeps its thread: answered after p50 \d/);
 });
 
-test('measures creates against their floor over PostgreSQL without a wrong answer', async () => {
-  await bench('postgres', ['create']);
+test('measures creates and commits over PostgreSQL without a wrong answer', async () => {
+  const output = await bench('postgres', ['create', 'commits']);
+  assert.match(output, /^a batch of 512 creates with their events: \d/m);
+  assert.match(output, /each flush 10 ms longer: \d+ creates a second in one schema, \d/);
 });
 
 test('compares two commits, and says of each request whether it costs more', async () => {

@@ -10,6 +10,7 @@ export const rowNames = [
   'query-new',
   'create',
   'busy-row',
+  'busy-own-rows',
   'authenticated',
   'logins',
   'scan',
@@ -29,6 +30,7 @@ export type RowName = (typeof rowNames)[number];
 export type PairName = Exclude<
   RowName,
   | 'busy-row'
+  | 'busy-own-rows'
   | 'functions'
   | 'authenticated'
   | 'logins'
@@ -45,7 +47,17 @@ export type WebhookRowName = 'webhooks' | 'webhook-backlog' | 'webhook-peer';
 export type ConnectionRowName = 'http2' | 'fan-out' | 'tunnel';
 
 const singleNames: ReadonlySet<RowName> = new Set([
-  ...(['busy-row', 'functions', 'authenticated', 'logins', 'scan', 'scale', 'commits', 'received'] as const),
+  ...([
+    'busy-row',
+    'busy-own-rows',
+    'functions',
+    'authenticated',
+    'logins',
+    'scan',
+    'scale',
+    'commits',
+    'received',
+  ] as const),
   ...(['webhooks', 'webhook-backlog', 'webhook-peer'] as const),
   ...(['http2', 'fan-out', 'tunnel'] as const),
 ]);

@@ -94,6 +94,7 @@ export const titles: Readonly<Record<RowName, string>> = {
   'query-new': 'QUERY of 20, never the same twice',
   create: 'durable create + event',
   'busy-row': 'changes of one row',
+  'busy-own-rows': 'changes of one row of Comity',
   authenticated: 'read by id with a credential',
   logins: 'read by id while eight log in',
   scan: 'read by id under a scan',

@@ -222,7 +222,7 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
       notify: createOwnerNotices({ ...settings, ...accounts.endpointMail }),
     });
     const logic = logicOf(options, clock, webhooks.eventTypes, mailKeeper.keepOutgoing);
-    const mails = createMails({ ...common, lanes: webhooks.lanes });
+    const mails = createMails({ ...common, lanes: webhooks.sendingLanes });
     const received = await createReceiving({ ...common, ...webhooks, openTransaction: logic.open });
     inbox.wake = received.wake;
     const jobs = createScheduler({ ...common, ...received, jobs: configuration.jobs });

@@ -227,6 +227,11 @@ const featureLines: Readonly<
   'mail-delayed': { level: 'warn', message: 'mail not sent: Comity retries' },
   'mail-given-up': { level: 'error', message: 'mail given up' },
   'mail-shown': { level: 'info', message: 'mail, shown because there is no mail server' },
+  'work-held': {
+    level: 'warn',
+    message: 'deliveries and mails of this restored copy are held: "comity release" sends them',
+  },
+  'work-released': { level: 'info', message: 'deliveries and mails of this restored copy were released' },
   'signing-key-made': { level: 'info', message: 'signing key created' },
   'signing-key-retired': { level: 'info', message: 'signing key retired' },
   'secret-key-made': {

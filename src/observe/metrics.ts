@@ -144,6 +144,8 @@ const uncountedKinds = [
   'store-migrated',
   'rows-purged',
   'store-following',
+  'work-held',
+  'work-released',
 ] as const;
 
 type Uncounted = Extract<Observation, { readonly kind: (typeof uncountedKinds)[number] }>;

@@ -121,6 +121,9 @@ export type AccountObservation =
 
 /** Observations of sending webhooks (§6). `endpoint` is an id; no observation names a URL, which may hold a secret. */
 export type WebhookObservation =
+  /** A restored copy sends nothing (hold/hold.ts). */
+  | { readonly kind: 'work-held'; readonly since: string; readonly from: string }
+  | { readonly kind: 'work-released' }
   /** `failure`: the kind of failure without a status, such as `timeout`; undefined if the receiver responded. */
   | {
       readonly kind: 'delivery-attempted';

@@ -192,6 +192,21 @@ test('pauses a sender whose messages all fail, tries one, and goes on when that 
   await played.close();
 });
 
+test('pauses no function of the application: each of its messages has its schedule', async () => {
+  const handOn = { kind: 'subscriber', of: 'reopen', timeoutMs: undefined } as const;
+  const own = { ...sender('subscriber:reopen', { schedule: [5] }), handOn };
+  const played = await scene(async () => failed('thrown'), { senders: [own] });
+  await arrive(played, 40, own.name);
+  await played.engine.start();
+  await played.pass(1000);
+  assert.equal(played.begun.length, 40);
+  await played.pass(10_000);
+  assert.equal(played.begun.length, 80);
+  assert.equal(played.engine.counts().paused, 0);
+  assert.ok(played.observed.every(({ kind }) => kind !== 'sender-paused'));
+  await played.close();
+});
+
 test('tries a paused sender at once when somebody replays a message of it', async () => {
   let isBroken = true;
   const played = await scene(async () => (isBroken ? failed('thrown') : done), {

@@ -213,6 +213,19 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       );
     });
 
+    test('go on with their other events, however many fail in a row', async () => {
+      await Promise.all(Array.from({ length: 12 }, () => post('faults', { left: 9 })));
+      const failures = 'received?sender=subscriber:faulty&status=failed&lastError=thrown';
+      await until(async () => (await allOf(server, failures)).length >= 12, 'all of them failed');
+      const { id } = (await post('faults', { left: -1 })).json();
+      await until(
+        async () => (await server.send('GET', `/api/v1/sums/${id}`)).status === 200,
+        'the event behind them was handled',
+        10_000,
+      );
+      assert.doesNotMatch(server.stderr(), /sender-paused/);
+    });
+
     test('that never end do not stop reads', async () => {
       await post('pings', { count: -2 });
       const slowest = { ms: 0 };

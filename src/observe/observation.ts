@@ -89,10 +89,18 @@ export type AccountObservation =
   | { readonly kind: 'session-reused'; readonly session: string }
   /** Comity did not hash a password because the queue for hashing was full. */
   | { readonly kind: 'hashing-refused'; readonly waiting: number }
-  | { readonly kind: 'mail-sent'; readonly attempts: number }
-  | { readonly kind: 'mail-delayed'; readonly attempts: number; readonly error: unknown }
+  /** `mail`: its id. */
+  | { readonly kind: 'mail-sent'; readonly mail: string; readonly attempts: number }
+  | {
+      readonly kind: 'mail-delayed';
+      readonly mail: string;
+      readonly attempts: number;
+      readonly error: unknown;
+    }
   | {
       readonly kind: 'mail-given-up';
+      /** Undefined: it was not kept. */
+      readonly mail: string | undefined;
       /** The server refused it for good, all attempts failed, or too many were requested. */
       readonly reason: 'refused' | 'attempts' | 'full';
       readonly attempts: number;

@@ -230,13 +230,13 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
     ]);
     if (row === undefined || row.deletedAt !== null) return undefined;
     const mail = JSON.parse(row.doc) as KeptMail;
-    const { status, dueAt, to, createdAt } = mail;
+    const { status, dueAt, to, cc, createdAt } = mail;
     if (status !== 'pending' || dueAt === null || Date.parse(dueAt) > clock()) return undefined;
     const recipients = recipientsLeft(mail);
     const claimed = { mail, rev: row.rev, contentRev: contentRow?.rev, recipients };
     if (contentRow === undefined) return { claimed, sent: undefined };
     const content = JSON.parse(contentRow.doc) as KeptContent;
-    return { claimed, sent: { ...content, id, to, createdAt, recipients } };
+    return { claimed, sent: { ...content, id, to, cc, createdAt, recipients } };
   }
 
   #report({ mail, attempted }: Concluded, probe: boolean): void {

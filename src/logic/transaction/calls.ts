@@ -4,7 +4,7 @@
  */
 
 import type { CollectionCalls, Resources } from '../../model/logic/collection-calls.ts';
-import type { Emit, Mail } from '../../model/logic/logic.ts';
+import type { Emit, Mail, MailAttachment, OutgoingMail } from '../../model/logic/logic.ts';
 import type { ResourceCall } from './resource-call.ts';
 
 /** @returns JSON text; undefined for nothing. Rejects with ResourceRefused */
@@ -23,7 +23,7 @@ export function callsOver(carryOut: CarryOut): Calls {
     },
     mail: {
       async send(mail) {
-        await carryOut({ do: 'mail', mail: textOf(mail) });
+        await carryOut({ do: 'mail', mail: mailText(mail) });
       },
     },
   };
@@ -53,6 +53,19 @@ function collectionOver(carryOut: CarryOut, collection: string): CollectionCalls
       await carryOut({ do: 'delete', collection, id });
     },
   };
+}
+
+/** JSON has no octets: those of attachments become base64. */
+function mailText(mail: OutgoingMail): string {
+  const attachments: unknown = mail?.attachments;
+  if (!Array.isArray(attachments)) return textOf(mail);
+  const inText = attachments.map((each: unknown) => {
+    const { content, ...file } = (each ?? {}) as Partial<MailAttachment>;
+    if (!(content instanceof Uint8Array)) return each;
+    const { buffer, byteOffset, byteLength } = content;
+    return { ...file, content: { base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') } };
+  });
+  return textOf({ ...mail, attachments: inText });
 }
 
 /** Dates become texts and undefined members are omitted, as in any content. */

@@ -4,10 +4,13 @@
  *
  * Messages of a sender begin in the order of their receipt, up to the sender's limit at once; with a limit of one, each
  * is settled before the next begins. A failed message waits for its time while those behind it continue. The whole
- * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker).
+ * sender waits if a receiver asks for it (Retry-After) or if everything fails (the breaker). Events of a subscriber and
+ * runs of a job never wait for one another in this way.
  */
+import type { Source } from '../../config/sources.ts';
 import type { Received } from '../../model/received.ts';
 import type { Row } from '../../store/store.ts';
+import { type BreakerSettings, neverOpens } from '../../work/breaker.ts';
 import { DueRows, dueIndexOf } from '../../work/due-rows.ts';
 import { WorkEngine, type WorkPolicy } from '../../work/work-engine.ts';
 import { triggerOf } from './conclude-received.ts';
@@ -16,11 +19,6 @@ import { receivedCollection } from './received-tables.ts';
 import { type DueMessage, SenderQueue, Shares } from './sender-queue.ts';
 import { createSettle } from './settle-received.ts';
 
-/**
- * Minimum interval of looks after changes of the table, each 40 µs per sender. Messages that this process accepts are
- * noticed at once; replays and other processes' messages may wait this long.
- */
-const hintMs = 100;
 /** As many as may be under way at once, and a buffer. */
 const dueMessages = dueIndexOf(receivedCollection, 'sender', 4096);
 
@@ -50,6 +48,14 @@ export function createHandingOn(options: HandingOnOptions): HandingOn {
   return new HandingOnEngine(options);
 }
 
+/**
+ * Messages of a sender depend on what takes them, so a row of failures pauses the sender and saves the attempts of
+ * those behind. Those of a subscriber or a job fail by their own content, and each has its schedule.
+ */
+function breakerOf({ handOn }: Source, settings: BreakerSettings): BreakerSettings {
+  return handOn.kind === 'subscriber' || handOn.kind === 'job' ? neverOpens : settings;
+}
+
 class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> {
   readonly readsAtOnce = 8;
   readonly attemptsPerTurn = 1;
@@ -62,9 +68,6 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
   /** Queues held back by the shares of others. */
   readonly #held = new Set<SenderQueue>();
   #stops: (() => void)[] = [];
-  /** Ends the interval in which hints are gathered; undefined: the next hint takes effect at once. */
-  #stopGathering: (() => void) | undefined;
-  #isHinted = false;
   #hasLanes = false;
 
   constructor(options: HandingOnOptions) {
@@ -82,7 +85,12 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
       const rows = new DueRows(store, dueMessages, sender.name);
       const share = this.#shares.add(inFlightMax);
       const own = { sender, handOn, rows, share, inFlightMax };
-      const queue = new SenderQueue({ ...own, breaker: settings, random, budget: this.#budget });
+      const queue = new SenderQueue({
+        ...own,
+        breaker: breakerOf(sender, settings),
+        random,
+        budget: this.#budget,
+      });
       this.#queues.set(sender.name, queue);
     }
   }
@@ -91,7 +99,8 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     if (this.#queues.size === 0) return;
     const { store, lanes } = this.#options;
     this.#engine.start();
-    this.#stops = [store.onChange(receivedCollection.name, this.#hint), lanes.onChange(this.#onLanes)];
+    const { hint, stop } = this.#engine.gather(() => this.#look());
+    this.#stops = [store.onChange(receivedCollection.name, hint), lanes.onChange(this.#onLanes), stop];
     await this.#needLanes();
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
   }
@@ -115,7 +124,6 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
 
   #stop(): void {
     for (const stop of this.#stops.splice(0)) stop();
-    this.#stopGathering?.();
   }
 
   counts(): HandingOnCounts {
@@ -172,22 +180,11 @@ class HandingOnEngine implements HandingOn, WorkPolicy<DueMessage, SenderQueue> 
     this.#options.observe({ kind: 'receiving-failed', what, error });
   }
 
-  /**
-   * Handles a change of the table by any process: its senders are unknown. One look serves all changes of an interval.
-   */
-  readonly #hint = (): void => {
-    if (this.#stopGathering !== undefined) {
-      this.#isHinted = true;
-      return;
-    }
-    this.#isHinted = false;
+  /** After changes of the table: their senders are unknown. */
+  #look(): void {
     void this.#needLanes();
-    this.#stopGathering = this.#engine.timers.after(hintMs, () => {
-      this.#stopGathering = undefined;
-      if (this.#isHinted && this.#engine.isRunning) this.#hint();
-    });
     for (const queue of this.#queues.values()) this.#wakeQueue(queue);
-  };
+  }
 
   /** Leases lanes with the first due message of any sender: a program that receives nothing leases nothing. */
   async #needLanes(): Promise<void> {

@@ -229,13 +229,14 @@ export class MailSending implements MailEngine, WorkPolicy<DueMail, MailQueue> {
       store.read(mailContentsTable, id),
     ]);
     if (row === undefined || row.deletedAt !== null) return undefined;
-    const mail = JSON.parse(row.doc) as KeptMail;
+    // One that was kept before mails had copies and files has none.
+    const mail: KeptMail = { cc: [], bcc: [], ...JSON.parse(row.doc) };
     const { status, dueAt, to, cc, createdAt } = mail;
     if (status !== 'pending' || dueAt === null || Date.parse(dueAt) > clock()) return undefined;
     const recipients = recipientsLeft(mail);
     const claimed = { mail, rev: row.rev, contentRev: contentRow?.rev, recipients };
     if (contentRow === undefined) return { claimed, sent: undefined };
-    const content = JSON.parse(contentRow.doc) as KeptContent;
+    const content: KeptContent = { names: {}, attachments: [], ...JSON.parse(contentRow.doc) };
     return { claimed, sent: { ...content, id, to, cc, createdAt, recipients } };
   }
 

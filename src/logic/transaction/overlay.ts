@@ -1,6 +1,6 @@
 /**
  * A store in front of the store, for the writes of an application's function (§4.14.5): the operations of a collection
- * commit to it as to any store, and their writes stay here until the unit is made. Reads by id see them; lists, counts
+ * commit to it as to any store, and their writes stay here until the unit is made. Reads by id and lists see them; counts
  * and versions are those of the store itself.
  *
  * The unit expects each row as it was first read here, also those that the function read and left alone. So it never
@@ -10,14 +10,17 @@ import type { Change as ChangeKind } from '../../model/event.ts';
 import type {
   EventEntry,
   Expectation,
+  ListQuery,
   MaybePromise,
   NextRow,
+  Plan,
   Row,
   RowName,
   Store,
   Change as StoreChange,
 } from '../../store/store.ts';
 import { whenKnown } from '../../store/when-known.ts';
+import { mergedPage, type OwnRows } from './merged-page.ts';
 
 /** The combined effect of all writes to one row. */
 export type NetWrite = {
@@ -56,6 +59,8 @@ export type Overlay = {
   /** Savepoints are ended in the reverse order of their beginning; one that is left open ends with an earlier one. */
   savepoint(): Savepoint;
   size(): number;
+  /** True if rows of the table are written here. */
+  hasWritten(table: string): boolean;
   /** Characters of their documents. */
   characters(): number;
 };
@@ -117,7 +122,8 @@ export function createOverlay(store: Store): Overlay {
   }
 
   return {
-    store: { ...store, read, commit },
+    store: { ...store, read, commit, plan: (query) => planOf(store, query, entries) },
+    hasWritten: (table) => entries.rowsOf(table).size > 0,
     expectations: () => firstReads.expectations((key) => written(key) !== undefined),
     torn: () => firstReads.torn(),
     lean: (row) => firstReads.lean(keyOf(row.table, row.id), row),
@@ -126,6 +132,17 @@ export function createOverlay(store: Store): Overlay {
     savepoint: () => entries.savepoint(),
     size: () => entries.size,
     characters: () => entries.characters,
+  };
+}
+
+function planOf(store: Store, query: ListQuery, entries: Entries): Plan {
+  const committed = store.plan(query);
+  const own = entries.rowsOf(query.table);
+  if (own.size === 0) return committed;
+  return {
+    bounded: committed.bounded,
+    page: (position, party) => mergedPage(committed, query, own, position, party),
+    rows: (position, limit) => committed.rows(position, limit),
   };
 }
 
@@ -178,6 +195,16 @@ class Entries {
 
   values(): Iterable<Entry> {
     return this.#entries.values();
+  }
+
+  rowsOf(table: string): OwnRows {
+    const own = new Map<string, NextRow | undefined>();
+    for (const entry of this.#entries.values()) {
+      if (!('write' in entry) || entry.write.table !== table) continue;
+      const { id, next } = entry.write;
+      own.set(id, next?.deletedAt === null ? next : undefined);
+    }
+    return own;
   }
 
   /** @param characters by which the documents of the unit get longer */

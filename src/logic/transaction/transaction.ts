@@ -187,7 +187,7 @@ class LogicTransaction implements Transaction {
     this.#countRead();
     const { principal, serving } = this.#shared;
     const served = this.#shared.served(collection);
-    return listPage(served, this.#overlay.store, principal, query, serving.queryLimits);
+    return listPage(served, this.#overlay, principal, query, serving.queryLimits);
   }
 
   async #write(call: WriteCall, scope: Scope): Promise<string | undefined> {

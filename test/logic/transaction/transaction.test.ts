@@ -182,7 +182,7 @@ for (const [engine, openStore] of engines) {
         collection: 'categories',
         query: { filter: { name: 'Kitchen' } },
       });
-      assert.deepEqual(list.items, []);
+      assert.deepEqual(list.items, [made]);
       assert.equal((await commit(transaction)).outcome, 'committed');
       const row = await store.read('categories', made.id);
       assert.deepEqual(JSON.parse(row?.doc ?? ''), made);

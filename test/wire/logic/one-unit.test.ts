@@ -148,6 +148,14 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       });
     }
 
+    test('lists what it has written, in its place, and not what it has deleted', async () => {
+      assert.equal((await post('names', { name: 'rank a' })).status, 201);
+      const told = await post('ranked', undefined);
+      assert.equal(told.status, 200);
+      const expected = ['a', 'c', 'b', 'e', 'd', 'e', 'c'].map((letter) => `rank ${letter}`);
+      assert.deepEqual(told.json(), expected);
+    });
+
     test('tells a hook who calls, also where an action makes the write', async () => {
       const json = { mode: 'who calls' };
       const done = await server.send('POST', '/api/v1/act', { json, anonymous: true });

@@ -3,19 +3,21 @@
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
 
-import type { Problem } from '../../http/problem.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
 import type { Principal } from '../../model/principal.ts';
+import { callAs } from '../../observe/running-function.ts';
 import type { ProposedWrite, Served } from '../../resources/collection/served.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
-import { StoreUnavailable } from '../../store/store.ts';
-import { problemThrown, refuse } from '../refusal.ts';
+import type { RowName } from '../../store/store.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { FunctionRun, problemOrFailure } from '../function-run.ts';
+import { refuse } from '../refusal.ts';
 import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
-import type { HookOutcome, HookUnit, RunHooks } from '../transaction/unit-logic.ts';
+import { depthWithin, type HookOutcome, type HookUnit, type RunHooks } from '../transaction/unit-logic.ts';
 
 export type HookOptions = {
   readonly clock: () => number;
@@ -23,30 +25,28 @@ export type HookOptions = {
   readonly hookDepthMax: number;
 };
 
-/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
-export class FunctionFailed extends Error {
-  override readonly name = 'FunctionFailed';
-}
-
 export function createRunHooks(options: HookOptions): RunHooks {
   return (served, ask, write, unit) => {
     const hook = served.collection.hooks?.beforeWrite;
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
-    if (unit.depth > options.hookDepthMax) {
+    if (depthWithin(unit.scope) > options.hookDepthMax) {
       const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
       throw new FunctionFailed(message);
     }
-    const run = new HookRun(write, unit, ask.principal, options.clock());
+    const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {
+      caller: ask.principal,
+      now: options.clock(),
+    });
     let running: void | Promise<void>;
     try {
-      running = hook(run.given);
+      running = callAs(run.run, hook, run.given);
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
     if (running instanceof Promise || run.hasCalled)
-      return finish(served, write, run, { running, ms: options.hookTimeoutMs, named });
+      return finish(served, write, run, { running, ms: options.hookTimeoutMs });
     run.end();
     return written(served, write, run.changed, named);
   };
@@ -56,11 +56,11 @@ async function finish(
   served: Served,
   write: ProposedWrite,
   run: HookRun,
-  { running, ms, named }: { readonly running: unknown; readonly ms: number; readonly named: string },
+  { running, ms }: { readonly running: unknown; readonly ms: number },
 ): Promise<HookOutcome> {
+  const { named } = run.run;
   try {
-    await withinTime(Promise.resolve(running), ms, named, 'COMITY_HOOK_TIMEOUT_MS');
-    await run.settled();
+    await run.run.settled(running, { ms, setting: 'COMITY_HOOK_TIMEOUT_MS' });
   } catch (error) {
     return { refused: problemOrFailure(error, named) };
   } finally {
@@ -72,14 +72,23 @@ async function finish(
 /** One run of a hook. */
 class HookRun {
   readonly given: Write<never, never>;
+  readonly run: FunctionRun;
   readonly #unit: HookUnit;
   #scope: Scope | undefined;
+  readonly #writing: RowName;
   #after: unknown;
-  #isOver = false;
 
-  constructor(write: ProposedWrite, unit: HookUnit, caller: Principal, now: number) {
+  constructor(
+    run: FunctionRun,
+    table: string,
+    write: ProposedWrite,
+    unit: HookUnit,
+    { caller, now }: { readonly caller: Principal; readonly now: number },
+  ) {
+    this.run = run;
     this.#unit = unit;
-    const given = this.#givenOf(write, unit.depth > 1 ? undefined : caller, now);
+    this.#writing = { table, id: write.id };
+    const given = this.#givenOf(write, unit.scope === undefined ? caller : undefined, now);
     // The types of the fields are known where the hook is declared.
     this.given = given as unknown as Write<never, never>;
   }
@@ -93,19 +102,15 @@ class HookRun {
     return this.#scope !== undefined;
   }
 
-  async settled(): Promise<void> {
-    await this.#scope?.settled();
-  }
-
   end(): void {
-    this.#isOver = true;
+    this.run.end();
     this.#scope?.end();
   }
 
   async #call(call: ResourceCall): Promise<string | undefined> {
-    if (this.#isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
-    const { transaction, depth } = this.#unit;
-    this.#scope ??= transaction().scope(depth);
+    if (this.run.isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
+    const { transaction, scope } = this.#unit;
+    this.#scope ??= transaction().scope({ scope, writing: this.#writing });
     return this.#scope.call(call);
   }
 
@@ -118,7 +123,7 @@ class HookRun {
     let before: unknown;
     let calls: Calls | undefined;
     const called = (): Calls => {
-      calls ??= callsOver((call) => run.#call(call));
+      calls ??= callsOver((call) => run.#call(call), run.run.watch);
       return calls;
     };
     return {
@@ -167,33 +172,4 @@ function written(served: Served, write: ProposedWrite, after: unknown, named: st
   const { errors = [], code } = proposed.problem;
   const faults = errors.map(({ pointer, message }) => `${pointer} ${message}`).join('; ');
   throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);
-}
-
-/** @throws FunctionFailed for everything but a refusal; StoreUnavailable */
-export function problemOrFailure(error: unknown, named: string): Problem {
-  const problem = problemThrown(error);
-  if (problem !== undefined) return problem;
-  if (error instanceof StoreUnavailable || error instanceof FunctionFailed) throw error;
-  throw new FunctionFailed(`${named} failed: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
-}
-
-/** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
-export async function withinTime<T>(
-  running: Promise<T>,
-  ms: number,
-  named: string,
-  setting: string,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const message = `${named} was not done within ${ms} ms (${setting})`;
-    timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
-  });
-  try {
-    return await Promise.race([running, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

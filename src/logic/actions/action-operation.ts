@@ -22,7 +22,7 @@ import { copyJson } from '../../model/json-value.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
 import { Overtaken, type Row, type Store, StoreUnavailable } from '../../store/store.ts';
-import { FunctionFailed, problemOrFailure, withinTime } from '../hooks/before-write.ts';
+import { FunctionFailed, problemOrFailure, timeLimit, withinTime } from '../hooks/before-write.ts';
 import { refuseWith } from '../refusal.ts';
 import { callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
@@ -219,7 +219,8 @@ async function run(served: Served, ask: Ask, row: Row | undefined, fields: Input
   let streams = false;
   try {
     const acting = actingOf(served, ask, { row, fields, scope, stopping });
-    const value = await withinTime(settle(action, acting, scope), limits.actionTimeoutMs, named, setting);
+    const limit = timeLimit(limits.actionTimeoutMs, named, setting);
+    const value = await withinTime(settle(action, acting, scope), limit);
     const given = served.readOutput(value, end);
     streams = given.stream !== undefined;
     return { given, transaction };

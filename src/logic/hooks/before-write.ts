@@ -3,6 +3,7 @@
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
 
+import { kindOf } from '../../config/inspection.ts';
 import type { Problem } from '../../http/problem.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
@@ -38,16 +39,17 @@ export function createRunHooks(options: HookOptions): RunHooks {
       throw new FunctionFailed(message);
     }
     const run = new HookRun(write, unit, ask.principal, options.clock());
-    let running: void | Promise<void>;
+    const limit = timeLimit(options.hookTimeoutMs, named, 'COMITY_HOOK_TIMEOUT_MS');
+    let running: unknown;
     try {
       running = hook(run.given);
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
-    if (running instanceof Promise || run.hasCalled)
-      return finish(served, write, run, { running, ms: options.hookTimeoutMs, named });
+    if (running !== undefined || run.hasCalled) return finish(served, write, run, { running, limit });
     run.end();
+    failIfLate(limit);
     return written(served, write, run.changed, named);
   };
 }
@@ -56,11 +58,17 @@ async function finish(
   served: Served,
   write: ProposedWrite,
   run: HookRun,
-  { running, ms, named }: { readonly running: unknown; readonly ms: number; readonly named: string },
+  { running, limit }: { readonly running: unknown; readonly limit: TimeLimit },
 ): Promise<HookOutcome> {
+  const { named } = limit;
   try {
-    await withinTime(Promise.resolve(running), ms, named, 'COMITY_HOOK_TIMEOUT_MS');
+    const returned = await withinTime(Promise.resolve(running), limit);
     await run.settled();
+    // A hook that returns a document expects it to be stored.
+    if (returned !== undefined)
+      throw new FunctionFailed(
+        `${named} must return nothing, not ${kindOf(returned)}: change \`after\` instead`,
+      );
   } catch (error) {
     return { refused: problemOrFailure(error, named) };
   } finally {
@@ -133,6 +141,9 @@ class HookRun {
         run.#after ??= fieldsOf(write);
         return run.#after;
       },
+      set after(_) {
+        throw new TypeError('`after` cannot be set: change its members');
+      },
       get principal() {
         return toRulePrincipal(caller ?? run.#unit.transaction().caller);
       },
@@ -162,11 +173,22 @@ function fieldsOf({ fields, before }: ProposedWrite): unknown {
 
 function written(served: Served, write: ProposedWrite, after: unknown, named: string): HookOutcome {
   if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
+  failUnlessJson(after, named);
   const proposed = proposeCreate(served.collection, served.validator, after);
   if (proposed.ok) return { fields: proposed.fields };
   const { errors = [], code } = proposed.problem;
   const faults = errors.map(({ pointer, message }) => `${pointer} ${message}`).join('; ');
   throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);
+}
+
+/** A schema may take any value, and only some can be stored. Found here, because later nothing would name the hook. */
+function failUnlessJson(after: unknown, named: string): void {
+  try {
+    JSON.stringify(after);
+  } catch (error) {
+    const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+    throw new FunctionFailed(`${named} left a document that is not JSON: ${why}`, { cause: error });
+  }
 }
 
 /** @throws FunctionFailed for everything but a refusal; StoreUnavailable */
@@ -179,21 +201,43 @@ export function problemOrFailure(error: unknown, named: string): Problem {
   });
 }
 
-/** @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on */
-export async function withinTime<T>(
-  running: Promise<T>,
-  ms: number,
-  named: string,
-  setting: string,
-): Promise<T> {
+export type TimeLimit = {
+  readonly ms: number;
+  /** When the function began, on the monotonic clock. */
+  readonly begunMs: number;
+  /** The function, for sentences. */
+  readonly named: string;
+  readonly setting: string;
+};
+
+/** The time for a function that begins now. */
+export function timeLimit(ms: number, named: string, setting: string): TimeLimit {
+  return { ms, begunMs: performance.now(), named, setting };
+}
+
+/**
+ * @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on. One that
+ * never gave the turn back could not be interrupted by the timer, so its time is measured when it ends.
+ */
+export async function withinTime<T>(running: Promise<T>, limit: TimeLimit): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const message = `${named} was not done within ${ms} ms (${setting})`;
-    timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
+    const leftMs = Math.max(0, limit.begunMs + limit.ms - performance.now());
+    timer = setTimeout(() => reject(lateFailure(limit)), leftMs);
   });
   try {
-    return await Promise.race([running, late]);
+    const value = await Promise.race([running, late]);
+    failIfLate(limit);
+    return value;
   } finally {
     clearTimeout(timer);
   }
+}
+
+function failIfLate(limit: TimeLimit): void {
+  if (performance.now() - limit.begunMs > limit.ms) throw lateFailure(limit);
+}
+
+function lateFailure({ named, ms, setting }: TimeLimit): FunctionFailed {
+  return new FunctionFailed(`${named} was not done within ${ms} ms (${setting})`);
 }

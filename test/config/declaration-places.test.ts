@@ -72,6 +72,25 @@ test('each mistake has the line of the member that it names', async () => {
   assert.doesNotMatch(stderr, /Warning/);
 });
 
+test('mistakes of settings are told with those of the declaration, each with its line', async () => {
+  const folder = temporaryFolder();
+  const config = join(folder, 'comity.config.ts');
+  writeFileSync(
+    config,
+    'export default {\n  colections: {},\n  collections: {},\n  settings: {\n    hookTimeoutMs: -5,\n    hookTimoutMs: 5,\n  },\n};\n',
+  );
+  const { stderr } = await runCommand(['check'], { COMITY_CONFIG: config, COMITY_LOG_LEVEL: 'loud' });
+  for (const sentence of [
+    /^comity: \S+comity\.config\.ts:2: "colections" is not a member of the configuration; did you mean collections\?$/m,
+    /^comity: \S+comity\.config\.ts:5: settings\.hookTimeoutMs must be an integer from 10 to 600000, not -5$/m,
+    /^comity: \S+comity\.config\.ts:6: settings\.hookTimoutMs is not a setting; did you mean hookTimeoutMs\?$/m,
+    /^comity: COMITY_LOG_LEVEL must be one of/m,
+  ]) {
+    assert.match(stderr, sentence);
+    assert.equal(stderr.split('\n').filter((line) => sentence.test(line)).length, 1, 'once');
+  }
+});
+
 test('mistakes of settings have a line too, and the others have none', async () => {
   const folder = temporaryFolder();
   const config = join(folder, 'comity.config.ts');

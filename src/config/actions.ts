@@ -224,7 +224,9 @@ function inspectParts({ declared, refuse }: Subject): void {
 
 function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']): void {
   if (!isRecord(input) || input.type !== 'object' || !isRecord(input.properties)) {
-    refuse(`input must be a Type.Object({ ... }), not ${kindOf(input)}`);
+    const isSchema = isRecord(input) && typeof input.type === 'string';
+    const what = isSchema ? `a schema of the type ${input.type}` : kindOf(input);
+    refuse(`input must be a Type.Object({ ... }), not ${what}`);
     return;
   }
   for (const reference of brokenReferences(input))

@@ -91,7 +91,7 @@ for (const [title, mistakes, told] of [
   [
     'an input that is none',
     free({ ping: { method: 'POST', input: Type.String(), handler } }),
-    /input must be a Type\.Object/,
+    /input must be a Type\.Object\(\{ \.\.\. \}\), not a schema of the type string/,
   ],
   [
     'an input that no query string has',

@@ -270,6 +270,34 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.deepEqual(result.json(), { sum: 5 });
     });
 
+    test('that fail after a 202 name the operation, as the log does', async () => {
+      const accepted = await post('strange', { text: 'throws' }, { Prefer: 'respond-async' });
+      assert.equal(accepted.status, 202);
+      let operation: Answer;
+      do operation = await server.send('GET', String(accepted.headers.location));
+      while (operation.json().status === 'pending');
+      assert.equal(operation.json().status, 'failed');
+      const { id, outcome } = operation.json();
+      assert.deepEqual(outcome, { error: 'internal error', code: 'internal', requestId: id });
+      const lines = server.stderr().split('\n');
+      assert.match(lines.find((line) => line.includes(String(id))) ?? '', /the action broke/);
+    });
+
+    test('that fail have their route in the log', async () => {
+      for (const path of ['strange', `tickets/${await ticket('routed')}/broken`]) {
+        const answer = await post(path, { text: 'throws' });
+        assert.equal(answer.status, 500);
+      }
+      const answered = server
+        .stderr()
+        .split('\n')
+        .filter((line) => line.includes('"kind":"answered"') && line.includes('"status":500'))
+        .map((line) => JSON.parse(line).route);
+      assert.ok(answered.includes('/api/v1/strange'));
+      assert.ok(answered.includes('/api/v1/tickets/{id}/broken'));
+      assert.ok(!answered.includes('none'));
+    });
+
     test('run again where what they read was changed: 40 at once lose nothing', async () => {
       const made = await Promise.all(Array.from({ length: 40 }, () => send('POST', 'sums/crowd/add')));
       assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));

@@ -162,6 +162,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       assert.equal(assigned.status, 200);
       assert.equal(assigned.json().to, 'some one');
       assert.equal((await send('PUT', `tickets/${id}/assignments/x`, { headers: user })).status, 403);
+      assert.equal((await send('PUT', 'tickets/none/assignments/x', { headers: user })).status, 403);
+      assert.equal((await send('PUT', 'tickets/none/assignments/x', { headers: agent })).status, 404);
       assert.equal((await send('GET', 'ping', { anonymous: true })).status, 200);
       const body = '{"text":"loud"}';
       const headers = { 'Content-Type': 'application/json' };

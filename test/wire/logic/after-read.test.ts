@@ -52,6 +52,8 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
         assert.deepEqual([own?.salary, other?.salary], [10, undefined]);
         assert.equal(other?.name, 'Ada Lovelace');
       }
+      const added = await send('GET', `people/${id}?fields=first,name`);
+      assert.equal(added.status, 400, 'a member that only the hook adds cannot be selected');
       const headers = { 'Content-Type': 'application/json' };
       const body = '{"filter":{"salary":10},"fields":["first","salary"]}';
       const [found] = itemsOf(await send('QUERY', 'people', { body, headers, ...anonymous }));

@@ -61,3 +61,4 @@ export type {
 } from './model/logic/collection-calls.ts';
 export type { AfterRead, BeforeWrite, Hooks, Write } from './model/logic/hooks.ts';
 export type { Caller, Emit, Logic, Mail, OutgoingMail, Refusal, Refuse } from './model/logic/logic.ts';
+export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';

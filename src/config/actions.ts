@@ -10,6 +10,7 @@ import type { Fields } from '../model/field.ts';
 import type { ActionMethod, Output } from '../model/logic/actions.ts';
 import { resolveRule } from './collections.ts';
 import { inspectRule } from './inspect-access.ts';
+import { inspectUploads } from './inspect-uploads.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { reservedCollections } from './reserved-names.ts';
@@ -231,6 +232,7 @@ function inspectInput(input: unknown, method: unknown, refuse: Subject['refuse']
   }
   for (const reference of brokenReferences(input))
     refuse(`input refers to "${reference}", which it does not declare`);
+  inspectUploads(input, method, refuse);
   if (method !== 'GET' && method !== 'DELETE') return;
   for (const [name, schema] of Object.entries(input.properties)) {
     if (!isOfQueryString(schema))

@@ -10,6 +10,7 @@ import { fieldsOf, propertiesOf } from './fields.ts';
 import { inspectAccess, inspectFieldRules, keptApart } from './inspect-access.ts';
 import { inspectConduct } from './inspect-conduct.ts';
 import { inspectIndexing } from './inspect-indexing.ts';
+import { uploadWithin } from './inspect-uploads.ts';
 import { type Inspection, isRecord, kindOf, listed } from './inspection.ts';
 import { suggestion } from './nearest.ts';
 import { filterConnectives, madeMembers, queryParameters, reservedCollections } from './reserved-names.ts';
@@ -156,6 +157,9 @@ function inspectTwins(names: ReadonlySet<string>, mistakes: string[]): void {
 function inspectProperties(inspection: Inspection): void {
   const properties = propertiesOf(inspection.declaration.schema);
   if (properties.length === 0) inspection.refuse('schema has no properties');
+  const upload = uploadWithin(inspection.declaration.schema, 'schema');
+  if (upload !== undefined)
+    inspection.refuse(`${upload} is an upload, which only the input of an action takes`);
   for (const [name] of properties) {
     if (madeMembers.has(name))
       inspection.refuse(`${declares(inspection, [name])}, which the server sets; leave it out`);

@@ -1,6 +1,8 @@
 /** Actions over the wire, on both stores: the conduct of any resource, one transaction, and every kind of input and output. */
 import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Answer, adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
@@ -237,6 +239,26 @@ for (const engine of ['SQLite', 'PostgreSQL'] as const) {
       leaving.abort();
       await until(() => watched.seen.length === 2);
       assert.deepEqual([...watched.seen].sort(), ['aborted', 'ended']);
+    });
+
+    test('are told of a client that resets, and answer one that only closes its side', async () => {
+      const lines = ['POST /api/v1/patient HTTP/1.1', 'Host: localhost', `X-API-Key: ${adminKey}`];
+      const open = (): Socket => {
+        const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+        socket.write(`${[...lines, 'Content-Length: 0', 'Connection: close'].join('\r\n')}\r\n\r\n`);
+        return socket;
+      };
+      watched.seen.length = 0;
+      const closing = open();
+      closing.end();
+      let received = '';
+      for await (const octets of closing) received += String(octets);
+      assert.match(received, /^HTTP\/1\.1 200 .*done/s);
+      const leaving = open();
+      await pause(100);
+      leaving.resetAndDestroy();
+      await until(() => watched.seen.length === 2);
+      assert.deepEqual(watched.seen, ['done', 'aborted']);
     });
 
     test('write nothing from a stream, which begins after the commit', async () => {

@@ -306,14 +306,14 @@ function createRates({ settings, observe }: ComposeOptions, store: Store): RateL
 
 /** What the application's functions run over. */
 function logicOf(
-  { configuration: { collections }, settings }: ComposeOptions,
+  { configuration: { collections }, settings, observe }: ComposeOptions,
   clock: () => number,
   eventTypes: EventTypes,
   keepMail: KeepMail,
 ): ApplicationLogic {
   const emitOf = (serving: Serving) => createEmitEvent({ ...settings, serving, collections, eventTypes });
   const readable = new Map([[usersCollection.name, usersCollection]]);
-  return createLogic({ settings, collections, readable, emitOf, keepMail, clock });
+  return createLogic({ settings, observe, collections, readable, emitOf, keepMail, clock });
 }
 
 /** Where long content is parsed, checked and written. */

@@ -23,6 +23,13 @@ export function createDeveloperLog(print: (line: string) => void): (observation:
       case 'failed':
         print(failureText(observation.error, sourceStack));
         return true;
+      case 'function-failed':
+        print(`in a write of a function: ${failureText(observation.error, sourceStack)}`);
+        return true;
+      case 'function-escaped':
+        print(`${observation.named} failed where nothing awaits it:`);
+        print(failureText(observation.error, sourceStack));
+        return true;
       case 'listening':
       case 'draining':
       case 'stopped':

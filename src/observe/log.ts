@@ -79,7 +79,12 @@ function provokedKind(observation: Observation): string | undefined {
   return provoked.has(observation.kind) ? observation.kind : undefined;
 }
 
-const provoked: ReadonlySet<Observation['kind']> = new Set(['connection-refused', 'http2-cut', 'stream-cut']);
+const provoked: ReadonlySet<Observation['kind']> = new Set([
+  'connection-refused',
+  'function-escaped',
+  'http2-cut',
+  'stream-cut',
+]);
 const overloadedStatus = 503;
 
 /**
@@ -160,6 +165,10 @@ function lineOf(observation: Observation): Line {
       return { level: 'debug', message: 'committed' };
     case 'hook-failed':
       return { level: 'error', message: 'a hook failed; an event was sent without its members' };
+    case 'function-failed':
+      return { level: 'error', message: 'a hook failed in a write of another function' };
+    case 'function-escaped':
+      return { level: 'error', message: 'a function failed where nothing awaits it' };
     case 'operation-failed':
       return { level: 'error', message: 'operation failed' };
     case 'rows-purged':

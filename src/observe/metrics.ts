@@ -92,6 +92,8 @@ function countFacts(registry: Registry, cells: RequestCells): Observe {
       case 'loop-held':
       case 'store-failed':
       case 'hook-failed':
+      case 'function-failed':
+      case 'function-escaped':
       case 'operation-failed':
       case 'connection-refused':
       case 'accept-failed':

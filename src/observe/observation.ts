@@ -66,6 +66,15 @@ export type Observation =
   | { readonly kind: 'store-migrated'; readonly what: string; readonly durationMs: number }
   | { readonly kind: 'store-failed'; readonly what: string; readonly error: unknown }
   | { readonly kind: 'units-committed'; readonly units: number; readonly durationMs: number }
+  /** A hook failed in a write of another function, which may have caught the error. */
+  | { readonly kind: 'function-failed'; readonly error: unknown }
+  /** An error of an application's function that no code caught, after the function was over (decision 0073). */
+  | {
+      readonly kind: 'function-escaped';
+      readonly named: string;
+      readonly origin: 'uncaughtException' | 'unhandledRejection';
+      readonly error: unknown;
+    }
   /** `afterRead` of a collection failed for an event, which was sent without the members of its resource. */
   | { readonly kind: 'hook-failed'; readonly error: unknown }
   | { readonly kind: 'operation-failed'; readonly operation: string; readonly error: unknown }

@@ -4,19 +4,21 @@
  */
 
 import { kindOf } from '../../config/inspection.ts';
-import type { Problem } from '../../http/problem.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
 import type { Principal } from '../../model/principal.ts';
+import { callAs } from '../../observe/running-function.ts';
 import type { ProposedWrite, Served } from '../../resources/collection/served.ts';
 import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
-import { StoreUnavailable } from '../../store/store.ts';
-import { problemThrown, refuse } from '../refusal.ts';
+import type { RowName } from '../../store/store.ts';
+import { FunctionFailed } from '../function-failed.ts';
+import { FunctionRun, problemOrFailure, type TimeLimit } from '../function-run.ts';
+import { refuse } from '../refusal.ts';
 import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
 import type { ResourceCall, Scope } from '../transaction/resource-call.ts';
-import type { HookOutcome, HookUnit, RunHooks } from '../transaction/unit-logic.ts';
+import { depthWithin, type HookOutcome, type HookUnit, type RunHooks } from '../transaction/unit-logic.ts';
 
 export type HookOptions = {
   readonly clock: () => number;
@@ -24,32 +26,30 @@ export type HookOptions = {
   readonly hookDepthMax: number;
 };
 
-/** A function of the application did not do what it must: the response is a 500, and the log has the cause. */
-export class FunctionFailed extends Error {
-  override readonly name = 'FunctionFailed';
-}
-
 export function createRunHooks(options: HookOptions): RunHooks {
   return (served, ask, write, unit) => {
     const hook = served.collection.hooks?.beforeWrite;
     if (hook === undefined) return { fields: write.fields ?? {} };
     const named = `the hook beforeWrite of ${served.collection.name}`;
-    if (unit.depth > options.hookDepthMax) {
+    if (depthWithin(unit.scope) > options.hookDepthMax) {
       const message = `${named} is reached by writes of hooks that nest deeper than ${options.hookDepthMax} (COMITY_HOOK_DEPTH_MAX)`;
       throw new FunctionFailed(message);
     }
-    const run = new HookRun(write, unit, ask.principal, options.clock());
-    const limit = timeLimit(options.hookTimeoutMs, named, 'COMITY_HOOK_TIMEOUT_MS');
+    const run = new HookRun(new FunctionRun(named), served.collection.name, write, unit, {
+      caller: ask.principal,
+      now: options.clock(),
+    });
+    const limit = { ms: options.hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
     let running: unknown;
     try {
-      running = hook(run.given);
+      running = callAs(run.run, hook, run.given);
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
     if (running !== undefined || run.hasCalled) return finish(served, write, run, { running, limit });
     run.end();
-    failIfLate(limit);
+    run.run.failIfLate(limit);
     return written(served, write, run.changed, named);
   };
 }
@@ -60,10 +60,9 @@ async function finish(
   run: HookRun,
   { running, limit }: { readonly running: unknown; readonly limit: TimeLimit },
 ): Promise<HookOutcome> {
-  const { named } = limit;
+  const { named } = run.run;
   try {
-    const returned = await withinTime(Promise.resolve(running), limit);
-    await run.settled();
+    const returned = await run.run.settled(running, limit);
     // A hook that returns a document expects it to be stored.
     if (returned !== undefined)
       throw new FunctionFailed(
@@ -80,14 +79,23 @@ async function finish(
 /** One run of a hook. */
 class HookRun {
   readonly given: Write<never, never>;
+  readonly run: FunctionRun;
   readonly #unit: HookUnit;
   #scope: Scope | undefined;
+  readonly #writing: RowName;
   #after: unknown;
-  #isOver = false;
 
-  constructor(write: ProposedWrite, unit: HookUnit, caller: Principal, now: number) {
+  constructor(
+    run: FunctionRun,
+    table: string,
+    write: ProposedWrite,
+    unit: HookUnit,
+    { caller, now }: { readonly caller: Principal; readonly now: number },
+  ) {
+    this.run = run;
     this.#unit = unit;
-    const given = this.#givenOf(write, unit.depth > 1 ? undefined : caller, now);
+    this.#writing = { table, id: write.id };
+    const given = this.#givenOf(write, unit.scope === undefined ? caller : undefined, now);
     // The types of the fields are known where the hook is declared.
     this.given = given as unknown as Write<never, never>;
   }
@@ -101,19 +109,15 @@ class HookRun {
     return this.#scope !== undefined;
   }
 
-  async settled(): Promise<void> {
-    await this.#scope?.settled();
-  }
-
   end(): void {
-    this.#isOver = true;
+    this.run.end();
     this.#scope?.end();
   }
 
   async #call(call: ResourceCall): Promise<string | undefined> {
-    if (this.#isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
-    const { transaction, depth } = this.#unit;
-    this.#scope ??= transaction().scope(depth);
+    if (this.run.isOver) throw refuseCall('request_timeout', 'the hook that makes this call has ended');
+    const { transaction, scope } = this.#unit;
+    this.#scope ??= transaction().scope({ scope, writing: this.#writing });
     return this.#scope.call(call);
   }
 
@@ -126,7 +130,7 @@ class HookRun {
     let before: unknown;
     let calls: Calls | undefined;
     const called = (): Calls => {
-      calls ??= callsOver((call) => run.#call(call));
+      calls ??= callsOver((call) => run.#call(call), run.run.watch);
       return calls;
     };
     return {
@@ -189,55 +193,4 @@ function failUnlessJson(after: unknown, named: string): void {
     const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
     throw new FunctionFailed(`${named} left a document that is not JSON: ${why}`, { cause: error });
   }
-}
-
-/** @throws FunctionFailed for everything but a refusal; StoreUnavailable */
-export function problemOrFailure(error: unknown, named: string): Problem {
-  const problem = problemThrown(error);
-  if (problem !== undefined) return problem;
-  if (error instanceof StoreUnavailable || error instanceof FunctionFailed) throw error;
-  throw new FunctionFailed(`${named} failed: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
-}
-
-export type TimeLimit = {
-  readonly ms: number;
-  /** When the function began, on the monotonic clock. */
-  readonly begunMs: number;
-  /** The function, for sentences. */
-  readonly named: string;
-  readonly setting: string;
-};
-
-/** The time for a function that begins now. */
-export function timeLimit(ms: number, named: string, setting: string): TimeLimit {
-  return { ms, begunMs: performance.now(), named, setting };
-}
-
-/**
- * @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on. One that
- * never gave the turn back could not be interrupted by the timer, so its time is measured when it ends.
- */
-export async function withinTime<T>(running: Promise<T>, limit: TimeLimit): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const leftMs = Math.max(0, limit.begunMs + limit.ms - performance.now());
-    timer = setTimeout(() => reject(lateFailure(limit)), leftMs);
-  });
-  try {
-    const value = await Promise.race([running, late]);
-    failIfLate(limit);
-    return value;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function failIfLate(limit: TimeLimit): void {
-  if (performance.now() - limit.begunMs > limit.ms) throw lateFailure(limit);
-}
-
-function lateFailure({ named, ms, setting }: TimeLimit): FunctionFailed {
-  return new FunctionFailed(`${named} was not done within ${ms} ms (${setting})`);
 }

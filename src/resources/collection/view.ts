@@ -25,6 +25,7 @@ import {
   operatorId,
   type Principal,
 } from '../../model/principal.ts';
+import { callAs } from '../../observe/running-function.ts';
 
 export type View = {
   /** Identifies the hidden fields; empty if none are hidden. */
@@ -147,12 +148,13 @@ function readerOf({ name, hooks }: Collection, principal: Principal): View['read
   if (afterRead === undefined) return undefined;
   const known = isAdministrator(principal) ? anyAdministrator : principal;
   const caller = toRulePrincipal(known);
+  const by = { named: `the hook afterRead of ${name}` };
   return (doc) => {
     const document = JSON.parse(doc) as MadeMembers & { readonly deletedAt?: string };
     const { id, createdAt, updatedAt, deletedAt } = document;
     let shown: unknown;
     try {
-      shown = afterRead({ document: document as never, principal: caller });
+      shown = callAs(by, afterRead, { document: document as never, principal: caller });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       throw new Error(`the hook afterRead of ${name} failed: ${message}`, { cause: error });

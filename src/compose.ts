@@ -234,14 +234,14 @@ async function assemble(options: ComposeOptions): Promise<Assembled> {
     let draining = false;
     const resources = resourcesOf({ ...served, logic, mac, contentThreads, isDraining: () => draining });
     const { authenticate, principalNow, adminKey } = accounts;
-    const { handler, handleAs, operations } = createHandler({
+    const { handler, handleAs, operations, routeOf } = createHandler({
       ...{ ...served, base: configuration.base, resources, authenticate, principalNow, rates, loop },
       ...{ challengesFor, secretOf: unguessableCredential, randomDigit: random.digit },
     });
     const callsAs = createCallsAs({ base: configuration.base, handleAs, newId });
     const proxy = createTunnel({ ...sending, authenticate: accounts.authenticateProxy });
     const listener = createListener({
-      ...{ handler, observe, clock, proxy, addressOf, memory },
+      ...{ handler, routeOf, observe, clock, proxy, addressOf, memory },
       ...{ limits: settings, behindProxy: settings.behindProxy, methods: serverMethods },
       apiVersion: configuration.apiVersion,
     });

@@ -71,3 +71,4 @@ export type {
   Refusal,
   Refuse,
 } from './model/logic/logic.ts';
+export { type Upload, type UploadRule, upload } from './model/logic/upload.ts';

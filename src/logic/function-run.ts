@@ -12,6 +12,7 @@ export type TimeLimit = { readonly ms: number; readonly setting: string };
 /** Runs until it is settled or fails, whichever is first; then it is over. */
 export class FunctionRun implements RunningFunction {
   readonly named: string;
+  readonly #begunMs = performance.now();
   #watch: CallWatch | undefined;
   #isOver = false;
   #failure: { readonly error: unknown } | undefined;
@@ -40,22 +41,33 @@ export class FunctionRun implements RunningFunction {
 
   /**
    * Waits for the function and all of its calls.
-   * @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on
+   * @throws FunctionFailed when the time is over; the function cannot be stopped, but its calls are refused from then on. One that
+   * never gave the turn back could not be interrupted by the timer, so its time is measured when it ends.
    */
-  async settled<T>(running: T | Promise<T>, { ms, setting }: TimeLimit): Promise<T> {
+  async settled<T>(running: T | Promise<T>, limit: TimeLimit): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const early = new Promise<never>((_, reject) => {
       this.#reject = reject;
-      const message = `${this.named} was not done within ${ms} ms (${setting})`;
-      timer = setTimeout(() => reject(new FunctionFailed(message)), ms);
+      const leftMs = Math.max(0, this.#begunMs + limit.ms - performance.now());
+      timer = setTimeout(() => reject(this.#lateFailure(limit)), leftMs);
     });
     try {
       const value = await Promise.race([this.#withCalls(running), early]);
       if (this.#failure !== undefined) throw this.#failure.error;
+      this.failIfLate(limit);
       return value;
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** @throws FunctionFailed if the time is over */
+  failIfLate(limit: TimeLimit): void {
+    if (performance.now() - this.#begunMs > limit.ms) throw this.#lateFailure(limit);
+  }
+
+  #lateFailure({ ms, setting }: TimeLimit): FunctionFailed {
+    return new FunctionFailed(`${this.named} was not done within ${ms} ms (${setting})`);
   }
 
   async #withCalls<T>(running: T | Promise<T>): Promise<T> {

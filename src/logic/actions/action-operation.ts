@@ -5,7 +5,6 @@
  */
 import { type DeclaredAction, isOwnOutput } from '../../config/actions.ts';
 import type { Problem } from '../../http/problem.ts';
-import type { Json } from '../../http/syntax/json.ts';
 import type { ActionLimits } from '../../kernel/action.ts';
 import type {
   Ask,
@@ -18,7 +17,6 @@ import type {
 } from '../../kernel/resource.ts';
 import { permission, permits } from '../../model/access.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
-import { copyJson } from '../../model/json-value.ts';
 import type { Output } from '../../model/logic/actions.ts';
 import { callAs } from '../../observe/running-function.ts';
 import { actionStanding } from '../../resources/collection/standing.ts';
@@ -29,14 +27,14 @@ import { refuseWith } from '../refusal.ts';
 import { callsOver } from '../transaction/calls.ts';
 import type { OpenTransaction, Scope } from '../transaction/resource-call.ts';
 import { commitTransaction } from '../transaction/unit-logic.ts';
-import { type ActionInput, actionInput, type InputFields } from './action-input.ts';
+import { type ActionInput, actionInput, copyInput, type InputFields } from './action-input.ts';
 import { actionOutput, type Given, type ReadOutput } from './action-output.ts';
 
 export type ActionServices = {
   readonly store: Store;
   readonly clock: () => number;
   readonly open: OpenTransaction;
-  readonly limits: ActionLimits & { readonly actionTimeoutMs: number };
+  readonly limits: ActionLimits & { readonly actionTimeoutMs: number; readonly actionBytesMax: number };
 };
 
 type RowStanding = Standing & { readonly row: Row | undefined };
@@ -294,8 +292,7 @@ function actingOf(served: Served, ask: Ask, { row, fields, scope, stopping, runn
       return document;
     },
     captures: Object.fromEntries(action.captures.map((name, index) => [name, own[index] ?? ''])),
-    // A copy: an action that is overtaken runs again with the same input.
-    input: copyJson(fields as Json),
+    input: copyInput(fields, served.input.uploads),
     principal: toRulePrincipal(ask.principal),
     now: new Date(served.clock()),
     refuse: refuseWith(action.codes),

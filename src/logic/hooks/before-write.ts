@@ -3,6 +3,7 @@
  * is validated like content, and a document that does not fit is a fault of the hook: nothing is written.
  */
 
+import { kindOf } from '../../config/inspection.ts';
 import { toRulePrincipal } from '../../model/access-function.ts';
 import type { Write } from '../../model/logic/hooks.ts';
 import type { Principal } from '../../model/principal.ts';
@@ -12,7 +13,7 @@ import { proposeCreate } from '../../resources/document/propose.ts';
 import { WrittenFields } from '../../resources/document/representation.ts';
 import type { RowName } from '../../store/store.ts';
 import { FunctionFailed } from '../function-failed.ts';
-import { FunctionRun, problemOrFailure } from '../function-run.ts';
+import { FunctionRun, problemOrFailure, type TimeLimit } from '../function-run.ts';
 import { refuse } from '../refusal.ts';
 import { refuse as refuseCall } from '../transaction/asking.ts';
 import { type Calls, callsOver } from '../transaction/calls.ts';
@@ -38,16 +39,17 @@ export function createRunHooks(options: HookOptions): RunHooks {
       caller: ask.principal,
       now: options.clock(),
     });
-    let running: void | Promise<void>;
+    const limit = { ms: options.hookTimeoutMs, setting: 'COMITY_HOOK_TIMEOUT_MS' };
+    let running: unknown;
     try {
       running = callAs(run.run, hook, run.given);
     } catch (error) {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
-    if (running instanceof Promise || run.hasCalled)
-      return finish(served, write, run, { running, ms: options.hookTimeoutMs });
+    if (running !== undefined || run.hasCalled) return finish(served, write, run, { running, limit });
     run.end();
+    run.run.failIfLate(limit);
     return written(served, write, run.changed, named);
   };
 }
@@ -56,11 +58,16 @@ async function finish(
   served: Served,
   write: ProposedWrite,
   run: HookRun,
-  { running, ms }: { readonly running: unknown; readonly ms: number },
+  { running, limit }: { readonly running: unknown; readonly limit: TimeLimit },
 ): Promise<HookOutcome> {
   const { named } = run.run;
   try {
-    await run.run.settled(running, { ms, setting: 'COMITY_HOOK_TIMEOUT_MS' });
+    const returned = await run.run.settled(running, limit);
+    // A hook that returns a document expects it to be stored.
+    if (returned !== undefined)
+      throw new FunctionFailed(
+        `${named} must return nothing, not ${kindOf(returned)}: change \`after\` instead`,
+      );
   } catch (error) {
     return { refused: problemOrFailure(error, named) };
   } finally {
@@ -138,6 +145,9 @@ class HookRun {
         run.#after ??= fieldsOf(write);
         return run.#after;
       },
+      set after(_) {
+        throw new TypeError('`after` cannot be set: change its members');
+      },
       get principal() {
         return toRulePrincipal(caller ?? run.#unit.transaction().caller);
       },
@@ -167,9 +177,20 @@ function fieldsOf({ fields, before }: ProposedWrite): unknown {
 
 function written(served: Served, write: ProposedWrite, after: unknown, named: string): HookOutcome {
   if (after === undefined || write.fields === undefined) return { fields: write.fields ?? {} };
+  failUnlessJson(after, named);
   const proposed = proposeCreate(served.collection, served.validator, after);
   if (proposed.ok) return { fields: proposed.fields };
   const { errors = [], code } = proposed.problem;
   const faults = errors.map(({ pointer, message }) => `${pointer} ${message}`).join('; ');
   throw new FunctionFailed(`${named} left a document that cannot be stored (${code}): ${faults}`);
+}
+
+/** A schema may take any value, and only some can be stored. Found here, because later nothing would name the hook. */
+function failUnlessJson(after: unknown, named: string): void {
+  try {
+    JSON.stringify(after);
+  } catch (error) {
+    const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+    throw new FunctionFailed(`${named} left a document that is not JSON: ${why}`, { cause: error });
+  }
 }

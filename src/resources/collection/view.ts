@@ -7,6 +7,7 @@
  * nothing about what queries may name.
  */
 import { hash } from 'node:crypto';
+import { kindOf } from '../../config/inspection.ts';
 import { cutMembers, valueAt } from '../../http/syntax/json-members.ts';
 import { memoryBounds } from '../../memory/bounds.ts';
 import { permission, visibleTo } from '../../model/access.ts';
@@ -159,11 +160,20 @@ function readerOf({ name, hooks }: Collection, principal: Principal): View['read
       throw new Error(`the hook afterRead of ${name} failed: ${message}`, { cause: error });
     }
     if (typeof shown !== 'object' || shown === null || Array.isArray(shown) || shown instanceof Promise)
-      throw new Error(`the hook afterRead of ${name} must return the document, and not a promise of it`);
+      throw new Error(`the hook afterRead of ${name} must return the document, not ${kindReturned(shown)}`);
     const made = { createdAt, updatedAt, ...(deletedAt === undefined ? {} : { deletedAt }) };
-    // First, as in every representation, and last, so that the hook cannot change it.
-    return JSON.stringify({ ...{ id }, ...shown, ...made, id });
+    try {
+      // First, as in every representation, and last, so that the hook cannot change it.
+      return JSON.stringify({ ...{ id }, ...shown, ...made, id });
+    } catch (error) {
+      const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+      throw new Error(`the hook afterRead of ${name} returned what is not JSON: ${why}`, { cause: error });
+    }
   };
+}
+
+function kindReturned(value: unknown): string {
+  return value instanceof Promise ? 'a promise of it: it must be synchronous' : kindOf(value);
 }
 
 const anyAdministrator = authenticated({

@@ -45,7 +45,7 @@ export function createRunHooks(options: HookOptions): RunHooks {
       run.end();
       return { refused: problemOrFailure(error, named) };
     }
-    if (running instanceof Promise || run.hasCalled)
+    if (running instanceof Promise || run.run.isCalling)
       return finish(served, write, run, { running, ms: options.hookTimeoutMs });
     run.end();
     return written(served, write, run.changed, named);
@@ -96,10 +96,6 @@ class HookRun {
   /** Undefined: the hook has not looked at the fields. */
   get changed(): unknown {
     return this.#after;
-  }
-
-  get hasCalled(): boolean {
-    return this.#scope !== undefined;
   }
 
   end(): void {

@@ -122,7 +122,9 @@ function taken({ status, content, route }: Response): string | undefined {
   if (status < 400) return status === 204 || text === null ? undefined : text;
   if (route === 'none') throw refuse('not_found', 'no collection has this name');
   const { code, error, errors = [] } = JSON.parse(text ?? '{}') as Refused;
-  const faults = errors.map(({ pointer, message }) => `${pointer === '' ? 'it' : pointer} ${message}`);
+  const faults = errors
+    .filter(({ message }) => message !== error)
+    .map(({ pointer, message }) => `${pointer === '' ? 'it' : pointer} ${message}`);
   throw new ResourceRefused(code, faults.length === 0 ? error : `${error}: ${faults.join('; ')}`, status);
 }
 

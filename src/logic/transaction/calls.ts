@@ -130,6 +130,10 @@ export class CallWatch {
     this.#named = named;
   }
 
+  get isBusy(): boolean {
+    return this.#underWay.size > 0;
+  }
+
   begin<T>(working: Promise<T>, place: Place): Promise<T> {
     const call = new WatchedCall<T>((resolve, reject) => {
       working.then(resolve, (error: unknown) => reject(placed(error, place)));
